@@ -1,0 +1,1 @@
+"""Predicts how long an OpenCL kernel takes on each device, from samples of a few work-groups."""

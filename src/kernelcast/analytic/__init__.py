@@ -1,0 +1,1 @@
+"""Machine and address expressions to cycles, bytes and seconds; pure, no device."""

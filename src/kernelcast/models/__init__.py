@@ -1,0 +1,1 @@
+"""Predictions of whole-kernel time from samples, with intervals."""

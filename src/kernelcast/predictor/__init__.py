@@ -1,0 +1,1 @@
+"""Composes the rooms: problem files, estimates, measurements, devices in child processes."""

@@ -1,0 +1,125 @@
+"""Runs a task in a child process, so that a driver's crash or hang ends the task, not us."""
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import IO, Any
+
+from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+
+_STDERR_LINES = 5
+
+
+@dataclass(slots=True)
+class _Child:
+    """The process, where its messages arrive, and what it wrote on standard error."""
+
+    process: subprocess.Popen[bytes]
+    channel: Connection
+    errors: IO[bytes]
+    stage: str = "starting"
+
+
+def run_isolated(
+    task: str,
+    arguments: Any,  # noqa: ANN401 - each task has its own
+    *,
+    timeout_s: float,
+    subject: str,
+    report: Callable[[str], None] = lambda _: None,
+) -> Any:  # noqa: ANN401
+    """Run a task of `kernelcast.predictor.tasks` in a child process.
+
+    Parameters
+    ----------
+    task : str
+        The task's name.
+    arguments : object
+        What it is given; must be picklable.
+    timeout_s : float
+        The child is killed after so many seconds.
+    subject : str
+        What messages call it: the device's id.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    object
+        What the task returned.
+
+    Raises
+    ------
+    KernelcastError
+        What the task raised.
+    KernelRunError
+        If the child died, for instance because the kernel wrote out of bounds.
+    EstimateTimeoutError
+        If it did not end in time.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    with _start_child(task, arguments) as child:
+        while child.channel.poll(max(0.0, deadline_s - time.monotonic())):
+            try:
+                kind, content = child.channel.recv()
+            except (EOFError, ConnectionResetError):
+                raise KernelRunError(_explain_death(child, subject)) from None
+            if kind == "result":
+                return content
+            if kind == "error":
+                raise content
+            child.stage = content
+            report(content)
+        msg = (
+            f"{subject}: no answer within {timeout_s:g} s (stage: {child.stage}); the kernel may "
+            "never end. Its process was stopped; allow more time if it is only slow"
+        )
+        raise EstimateTimeoutError(msg)
+
+
+@contextlib.contextmanager
+def _start_child(task: str, arguments: Any) -> Iterator[_Child]:  # noqa: ANN401
+    """Start the child in a session of its own; whatever happens, it is gone afterwards."""
+    read_end, write_end = os.pipe()
+    with (
+        tempfile.TemporaryFile() as order,
+        tempfile.TemporaryFile() as errors,
+        Connection(read_end, writable=False) as channel,
+    ):
+        pickle.dump((task, arguments), order)
+        order.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernelcast.predictor.worker_main", str(write_end)],
+            stdin=order,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=(write_end,),
+            start_new_session=True,  # Ctrl-C reaches us first; we end the child
+        )
+        os.close(write_end)
+        try:
+            yield _Child(process, channel, errors)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _explain_death(child: _Child, subject: str) -> str:
+    status = child.process.wait()
+    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    child.errors.seek(0)
+    written = child.errors.read().decode(errors="replace").strip().splitlines()
+    said = "; it wrote: " + " | ".join(written[-_STDERR_LINES:]) if written else ""
+    return (
+        f"{subject}: the process that ran the kernel died ({how}, stage: {child.stage}). "
+        f"A kernel that reads or writes outside its buffers does that{said}"
+    )

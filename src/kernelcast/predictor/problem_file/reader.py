@@ -1,0 +1,122 @@
+"""Reads a problem file into a `Problem` (format: DESIGN 9 and docs/problem-files.md)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernelcast.predictor.problem_file.arguments import read_argument
+from kernelcast.predictor.problem_file.located import Located, Number, load
+from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.problem import Problem
+
+KEYS = (
+    "source", "code", "kernel", "build_options", "global_size", "local_size", "global_offset",
+    "parameters", "args",
+)  # fmt: skip
+
+
+def read_problem(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> Problem:
+    """Read one problem file.
+
+    Parameters
+    ----------
+    path : Path or str
+        The YAML file; files it names are relative to it.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ProblemFileError
+        If the file cannot be read, is no YAML, or says something that cannot be used; the
+        message begins with file and line.
+    """
+    path = Path(path)
+    root = load(path, _read_text(path, "problem file"))
+    names = _read_parameters(root, parameters or {})
+    root = Located(root.node, path, "problem", names)
+    entries = root.mapping(KEYS, required=("kernel", "global_size", "args"))
+    return Problem(
+        name=path.stem,
+        kernel=_read_kernel(root, entries, path),
+        ndrange=_read_ndrange(entries),
+        arguments=tuple(read_argument(item, path.parent) for item in entries["args"].items()),
+    )
+
+
+def _read_text(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: the {what} cannot be read: {error.strerror or error}"
+        raise ProblemFileError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{path}: the {what} is no UTF-8 text ({error.reason} at byte {error.start})"
+        raise ProblemFileError(msg) from error
+
+
+def _read_parameters(root: Located, overrides: Mapping[str, Number]) -> dict[str, Number]:
+    """Read the parameters; the first value of a list is the one in use (`collect` sweeps all)."""
+    section = root.mapping(KEYS).get("parameters")
+    entries = {} if section is None or section.is_null else section.pairs()
+    names: dict[str, Number] = {}
+    for name, value in entries.items():
+        known = Located(value.node, value.path, value.key, names)
+        names[name] = known.items()[0].number() if known.is_list else known.number()
+        if name in overrides:
+            names[name] = overrides[name]
+    unknown = sorted(set(overrides) - set(entries))
+    if unknown:
+        known_names = ", ".join(entries) or "none"
+        root.fail(f"no parameter is called {', '.join(unknown)}; the parameters are: {known_names}")
+    return names
+
+
+def _read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Kernel:
+    if ("source" in entries) == ("code" in entries):
+        root.fail("give either `source: FILE.cl` or `code: |` with the text, one of the two")
+    if "source" in entries:
+        source_path = path.parent / entries["source"].text()
+        if not source_path.is_file():
+            entries["source"].fail(f"there is no file {source_path}")
+        source, source_name = _read_text(source_path, "kernel source"), source_path.name
+    else:
+        source, source_name = entries["code"].raw_text(), f"{path.name} (code)"
+    options = entries.get("build_options")
+    try:
+        return Kernel(
+            name=entries["kernel"].text(),
+            source=source,
+            source_name=source_name,
+            build_options=tuple(
+                item.text() for item in ([] if options is None or options.is_null
+                                         else options.items())
+            ),
+        )  # fmt: skip
+    except InputError as error:
+        entries["kernel"].fail(str(error))
+
+
+def _read_ndrange(entries: Mapping[str, Located]) -> NDRange:
+    try:
+        return NDRange(
+            global_size=_read_sizes(entries["global_size"], minimum=1) or (),
+            local_size=_read_sizes(entries.get("local_size"), minimum=1),
+            global_offset=_read_sizes(entries.get("global_offset"), minimum=0) or (),
+        )
+    except NDRangeError as error:
+        entries.get("local_size", entries["global_size"]).fail(str(error))
+
+
+def _read_sizes(located: Located | None, *, minimum: int) -> tuple[int, ...] | None:
+    if located is None or located.is_null:
+        return None
+    items = located.items() if located.is_list else [located]
+    if not 1 <= len(items) <= MAX_DIMENSIONS:
+        located.fail(f"expected one to three numbers, found {len(items)}")
+    return tuple(item.integer(minimum=minimum) for item in items)

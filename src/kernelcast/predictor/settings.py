@@ -1,0 +1,47 @@
+"""What an estimate is asked for with."""
+
+from dataclasses import dataclass, field
+
+from kernelcast.records.errors import InputError
+from kernelcast.sampling.sampler import SamplingPlan
+
+DEFAULT_COVERAGE = 0.9
+DEFAULT_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateSettings:
+    """How an estimate is made.
+
+    Parameters
+    ----------
+    plan : SamplingPlan
+        How much to sample.
+    coverage : float
+        Share of true times that the interval shall hold, between 0 and 1.
+    measure : bool
+        Whether whole runs of the kernel are timed for comparison.
+    measured_runs : int
+        How many whole runs.
+    seed : int
+        Seed of random buffer contents.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    plan: SamplingPlan = field(default_factory=SamplingPlan)
+    coverage: float = DEFAULT_COVERAGE
+    measure: bool = False
+    measured_runs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.coverage < 1:
+            msg = f"coverage {self.coverage}: give a share between 0 and 1, for example 0.9"
+            raise InputError(msg)
+        if self.measured_runs < 1:
+            msg = f"measured runs {self.measured_runs}: give at least 1"
+            raise InputError(msg)

@@ -1,0 +1,273 @@
+"""What a kernel is called with, described without a device."""
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import InputError
+
+_SCALARS = {
+    f"{kind}{bits}": np.dtype(f"{kind}{bits}")
+    for kind, widths in (("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)),
+                         ("float", (16, 32, 64)))
+    for bits in widths
+}  # fmt: skip
+_VECTOR_LANES = (1, 2, 3, 4, 8, 16)
+# OpenCL C's own names, as a kernel's signature shows them.
+_OPENCL_NAMES = {
+    "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16",
+    "int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64",
+    "half": "float16", "float": "float32", "double": "float64", "bool": "uint8", "size_t": "uint64",
+}  # fmt: skip
+_TYPE = re.compile(r"(?P<base>[a-z_]+?(?:8|16|32|64)?)(?:x(?P<lanes>\d+))?")
+_OPENCL_TYPE = re.compile(r"(?P<base>[a-z_]+)(?P<lanes>\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """Type of a buffer's element or of a scalar: a base type and its vector lanes.
+
+    Examples
+    --------
+    >>> ElementType.parse("float32x4").bytes
+    16
+    >>> ElementType.from_opencl("uint2")
+    ElementType(base='uint32', lanes=2)
+    """
+
+    base: str
+    lanes: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "ElementType":
+        """Read a name such as ``float32`` or ``int8x16``; OpenCL's own (``float4``) work too.
+
+        Raises
+        ------
+        InputError
+            If it is no such name.
+        """
+        match = _TYPE.fullmatch(text)
+        if match and match["base"] in _SCALARS:
+            lanes = int(match["lanes"] or 1)
+            if lanes in _VECTOR_LANES:
+                return cls(match["base"], lanes)
+        found = cls.from_opencl(text)
+        if found is None:
+            names = ", ".join(_SCALARS)
+            msg = f"element type {text!r} is unknown; use {names}, or a vector such as float32x4"
+            raise InputError(msg)
+        return found
+
+    @classmethod
+    def from_opencl(cls, text: str) -> "ElementType | None":
+        """Read OpenCL C's name of a type, such as ``float4``; None for structs and the like."""
+        name = text.replace("unsigned ", "u").strip()
+        match = _OPENCL_TYPE.fullmatch(name)
+        if not match or match["base"] not in _OPENCL_NAMES:
+            return None
+        lanes = int(match["lanes"] or 1)
+        return cls(_OPENCL_NAMES[match["base"]], lanes) if lanes in _VECTOR_LANES else None
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The base type as NumPy's."""
+        return _SCALARS[self.base]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest value; infinite for floating point."""
+        if self.dtype.kind == "f":
+            return -math.inf, math.inf
+        limits = np.iinfo(self.base)
+        return limits.min, limits.max
+
+    @property
+    def stored_lanes(self) -> int:
+        """Lanes in memory: three-lane vectors take the room of four (OpenCL C 6.1.5)."""
+        return 4 if self.lanes == 3 else self.lanes
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory, in bytes."""
+        return self.dtype.itemsize * self.stored_lanes
+
+    def __str__(self) -> str:
+        return self.base if self.lanes == 1 else f"{self.base}x{self.lanes}"
+
+
+class Access(StrEnum):
+    """What a kernel does with a buffer."""
+
+    READ = "read"
+    """Only loads: the buffer needs no copy while the kernel is sampled."""
+    WRITE = "write"
+    """Only stores."""
+    READ_WRITE = "read_write"
+    """Loads and stores, or unknown."""
+
+
+class Init(StrEnum):
+    """How a buffer is filled."""
+
+    ZEROS = "zeros"
+    ONES = "ones"
+    UNIFORM = "uniform"
+    NORMAL = "normal"
+    ARANGE = "arange"
+    PERMUTATION = "permutation"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferArgument:
+    """A global or constant buffer, by the recipe of its content.
+
+    Parameters
+    ----------
+    element : ElementType
+        Type of one element.
+    count : int
+        Number of elements.
+    init : Init
+        Recipe of the content.
+    low, high : float or None
+        Range of `Init.UNIFORM`; integers are drawn from [low, high).
+    access : Access or None
+        What the kernel does with it; None means: find out.
+    path : Path or None
+        The .npy file of `Init.FILE`.
+    """
+
+    element: ElementType
+    count: int
+    init: Init = Init.ZEROS
+    low: float | None = None
+    high: float | None = None
+    access: Access | None = None
+    path: Path | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return self.count * self.element.bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarArgument:
+    """A scalar or vector passed by value; `values` holds one number per lane."""
+
+    element: ElementType
+    values: tuple[int | float, ...]
+
+    def complain_about_range(self) -> str | None:
+        """Say which value does not fit the type, or None.
+
+        Examples
+        --------
+        >>> ScalarArgument(element=ElementType("uint8"), values=(300,)).complain_about_range()
+        'value 300 does not fit uint8 (0 to 255)'
+        """
+        low, high = self.element.limits
+        for value in self.values:
+            if not low <= value <= high:
+                return f"value {value} does not fit {self.element} ({low} to {high})"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalArgument:
+    """Local memory that the host sizes, in bytes per work-group."""
+
+    bytes: int
+
+
+Argument = BufferArgument | ScalarArgument | LocalArgument
+
+
+def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:
+    """Make the NumPy value that a scalar argument stands for.
+
+    Examples
+    --------
+    >>> make_scalar(ScalarArgument(element=ElementType("int32"), values=(7,)))
+    np.int32(7)
+    """
+    element = argument.element
+    if element.lanes == 1:
+        value: np.generic = element.dtype.type(argument.values[0])
+        return value
+    stored = np.zeros(element.stored_lanes, dtype=element.dtype)
+    stored[: element.lanes] = argument.values
+    return stored
+
+
+def make_array(argument: BufferArgument, *, seed: int) -> npt.NDArray[np.generic]:
+    """Make the initial content of a buffer, on the host.
+
+    Parameters
+    ----------
+    argument : BufferArgument
+        The recipe.
+    seed : int
+        Seed of the random recipes; the same seed gives the same content.
+
+    Returns
+    -------
+    ndarray of shape (count,), or (count, lanes) for vectors
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or does not hold `count` elements of the type.
+    """
+    element, lanes = argument.element, argument.element.stored_lanes
+    shape = (argument.count,) if lanes == 1 else (argument.count, lanes)
+    if argument.init is Init.FILE:
+        return _load(argument, shape)
+    if argument.init is Init.ZEROS:
+        return np.zeros(shape, dtype=element.dtype)
+    if argument.init is Init.ONES:
+        return np.ones(shape, dtype=element.dtype)
+    return _fill(argument, shape, np.random.default_rng(seed))
+
+
+def _fill(
+    argument: BufferArgument, shape: tuple[int, ...], rng: np.random.Generator
+) -> npt.NDArray[np.generic]:
+    dtype = argument.element.dtype
+    size = int(np.prod(shape))
+    if argument.init is Init.ARANGE:
+        return np.arange(size).astype(dtype).reshape(shape)
+    if argument.init is Init.PERMUTATION:
+        return rng.permutation(size).astype(dtype).reshape(shape)
+    if argument.init is Init.NORMAL:
+        return rng.standard_normal(size, dtype=np.float32).astype(dtype).reshape(shape)
+    low = 0 if argument.low is None else argument.low
+    if dtype.kind == "f":
+        high = low + 1 if argument.high is None else argument.high
+        unit = rng.random(size, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
+        return (unit * (high - low) + low).astype(dtype).reshape(shape)
+    high = min(256, argument.element.limits[1]) if argument.high is None else argument.high
+    return rng.integers(int(low), int(high), size, dtype=dtype).reshape(shape)
+
+
+def _load(argument: BufferArgument, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    path, dtype = argument.path, argument.element.dtype
+    try:
+        content: npt.NDArray[np.generic] = np.load(str(path), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
+        raise InputError(msg) from error
+    if content.dtype != dtype or content.size != np.prod(shape):
+        msg = (
+            f"{path}: holds {content.size} values of {content.dtype}, "
+            f"the buffer wants {int(np.prod(shape))} of {dtype}"
+        )
+        raise InputError(msg)
+    return np.ascontiguousarray(content).reshape(shape)

@@ -1,0 +1,153 @@
+"""What is known of a device."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelcast.records.traits import Trait
+
+
+class DeviceKind(StrEnum):
+    """OpenCL's device types."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    ACCELERATOR = "accelerator"
+    CUSTOM = "custom"
+
+
+class DispatchOrder(StrEnum):
+    """In which order a device starts the work-groups of a two-dimensional index space."""
+
+    ROWS = "rows"
+    """Dimension 0 fastest: GPUs, PoCL, llvmpipe."""
+    TILES = "tiles"
+    """Cut recursively into tiles (Intel's CPU runtime, through TBB)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceDescription:
+    """An OpenCL device as its driver reports it.
+
+    Parameters
+    ----------
+    id : str
+        Stable name: the same after a reboot and in any order of the platforms.
+    name, platform, vendor, driver, opencl_version : str
+        The driver's own words.
+    kind : DeviceKind
+        OpenCL device type.
+    compute_units : int
+        Compute units; a software device may report more than the machine has cores.
+    local_memory_bytes : int
+        Local memory of one compute unit.
+    global_memory_bytes, max_allocation_bytes : int
+        Memory of the device, and the largest single buffer.
+    max_work_group_size : int
+        Work-items of the largest work-group.
+    max_work_item_sizes : tuple of int
+        The same per dimension.
+    extensions : tuple of str
+        Those extensions that matter to kernelcast, sorted.
+    has_non_uniform_work_groups : bool
+        Whether a global size may have a remainder.
+    has_fp64 : bool
+        Whether kernels may use double precision.
+    """
+
+    id: str
+    name: str
+    platform: str
+    vendor: str
+    driver: str
+    opencl_version: str
+    kind: DeviceKind
+    compute_units: int
+    local_memory_bytes: int
+    global_memory_bytes: int
+    max_allocation_bytes: int
+    max_work_group_size: int
+    max_work_item_sizes: tuple[int, ...]
+    extensions: tuple[str, ...]
+    has_non_uniform_work_groups: bool
+    has_fp64: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerCheck:
+    """How the device's event timer compares with the host clock on a kernel of known length.
+
+    Parameters
+    ----------
+    event_s, host_s : float
+        The same launch by profiling event and by the host clock around it, in seconds.
+    agrees : bool
+        Whether the event timer may be believed.
+    """
+
+    event_s: float
+    host_s: float
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReport:
+    """A device with the outcome of its trial: it built and ran a kernel, or why not.
+
+    Parameters
+    ----------
+    description : DeviceDescription
+        What the driver says.
+    timer : TimerCheck or None
+        Outcome of the timer's check; None if the device is broken.
+    broken_reason : str or None
+        Why the device cannot be used; None if it can.
+    """
+
+    description: DeviceDescription
+    timer: TimerCheck | None = None
+    broken_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaturationPoint:
+    """P_sat, the work-groups active at once on one compute unit, from each source there is.
+
+    Parameters
+    ----------
+    p_sat : Trait of int
+        The value in use.
+    concurrency : int
+        Work-groups active at once on the whole device: as counted where P_sat is measured (a
+        software device may report more compute units than it has threads), else P_sat times
+        compute units.
+    saturated_from : int
+        Work-groups from which on a launch runs at full rate, by the steps of t(n) of a probe.
+    computed : int or None
+        By the vendor's occupancy rules, where they are known.
+    measured : int or None
+        By counting concurrent work-groups on the device.
+    limiter : str or None
+        What limits the computed value.
+    """
+
+    p_sat: Trait[int]
+    concurrency: int
+    saturated_from: int
+    computed: int | None = None
+    measured: int | None = None
+    limiter: str | None = None
+
+    @property
+    def unit(self) -> int:
+        """Work-groups that the sampling points are multiples of: a full, full-rate device."""
+        return max(self.concurrency, self.saturated_from)
+
+    @property
+    def disagreement(self) -> str | None:
+        """A sentence on both values if they differ, else None."""
+        if self.computed is None or self.measured is None or self.computed == self.measured:
+            return None
+        return (
+            f"P_sat: {self.computed} by occupancy rules, {self.measured} measured; "
+            f"sampling uses {self.p_sat.value} ({self.p_sat.source})"
+        )

@@ -1,0 +1,80 @@
+"""Every way in which kernelcast says no.
+
+::
+
+    KernelcastError
+    ├── InputError                  what the caller gave cannot be used (exit status 2)
+    │   ├── ProblemFileError        a problem file is unreadable, malformed or inconsistent
+    │   ├── NDRangeError            sizes, offsets or local sizes do not make an index space
+    │   ├── SignatureError          the arguments do not fit the kernel's parameters
+    │   ├── KernelNotFoundError     the source holds no kernel of that name
+    │   ├── CompileError            the device's compiler refused the source
+    │   ├── UnknownDeviceError      no device has that id
+    │   └── RecordingError          a recording is unreadable or lacks what is asked of it
+    └── DeviceError                 a device cannot answer (exit status 1)
+        ├── NoDeviceError           no OpenCL device was found
+        ├── BrokenDeviceError       a device is there but cannot build or run a kernel
+        ├── DeviceLimitError        the launch does not fit this device
+        ├── KernelRunError          the kernel failed or crashed the driver
+        └── EstimateTimeoutError    the estimate did not end within its time limit
+"""
+
+
+class KernelcastError(Exception):
+    """Base of every error that kernelcast raises on purpose."""
+
+
+class InputError(KernelcastError):
+    """Is raised when what the caller gave cannot be used on any device."""
+
+
+class ProblemFileError(InputError):
+    """Is raised when a problem file is unreadable, malformed or inconsistent."""
+
+
+class NDRangeError(InputError):
+    """Is raised when sizes, offsets or local sizes do not make an index space."""
+
+
+class SignatureError(InputError):
+    """Is raised when the arguments do not fit the kernel's parameters."""
+
+
+class KernelNotFoundError(InputError):
+    """Is raised when the source holds no kernel of the name asked for."""
+
+
+class CompileError(InputError):
+    """Is raised when the device's compiler refuses the source; holds the compiler's message."""
+
+
+class UnknownDeviceError(InputError):
+    """Is raised when no device has the id asked for; names the ids there are."""
+
+
+class RecordingError(InputError):
+    """Is raised when a recording is unreadable or lacks what is asked of it."""
+
+
+class DeviceError(KernelcastError):
+    """Is raised when a device cannot answer."""
+
+
+class NoDeviceError(DeviceError):
+    """Is raised when no OpenCL device was found; says how to install one."""
+
+
+class BrokenDeviceError(DeviceError):
+    """Is raised when a device is there but cannot build or run a kernel."""
+
+
+class DeviceLimitError(DeviceError):
+    """Is raised when a launch exceeds what the device can hold."""
+
+
+class KernelRunError(DeviceError):
+    """Is raised when the kernel failed or crashed its driver."""
+
+
+class EstimateTimeoutError(DeviceError):
+    """Is raised when an estimate did not end within its time limit."""

@@ -1,0 +1,166 @@
+"""The answer: seconds with an interval, and what stands behind them."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.ndrange import NDRange
+
+
+class Tier(StrEnum):
+    """How an estimate was obtained, best first (DESIGN 2)."""
+
+    HISTORY = "history"
+    HYBRID = "hybrid"
+    LINEAR = "linear"
+    ANALYTIC = "analytic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A prediction with its interval, in seconds.
+
+    Parameters
+    ----------
+    seconds, low, high : float
+        ``0 < low <= seconds <= high``.
+    coverage : float
+        Share of cases in which the true time is meant to lie inside, between 0 and 1.
+
+    Raises
+    ------
+    KernelcastError
+        If the numbers are not finite, not positive or not in order.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    coverage: float
+
+    def __post_init__(self) -> None:
+        numbers = (self.low, self.seconds, self.high)
+        if (
+            not all(math.isfinite(n) for n in numbers)
+            or not 0 < self.low <= numbers[1] <= self.high
+        ):
+            msg = f"interval {self.low} <= {self.seconds} <= {self.high}: not finite and ordered"
+            raise KernelcastError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Whole runs of the unchanged kernel, for comparison.
+
+    Parameters
+    ----------
+    durations_s : tuple of float
+        Each whole run, in seconds, in the order they ran.
+    """
+
+    durations_s: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Median of the runs, in seconds."""
+        return _quantile(self.durations_s, 0.5)
+
+    @property
+    def noise(self) -> float:
+        """Half the 10-90 % spread over the median: what repeated runs differ by (DESIGN 9)."""
+        spread = _quantile(self.durations_s, 0.9) - _quantile(self.durations_s, 0.1)
+        return spread / 2 / self.seconds
+
+    def error_of(self, predicted_s: float) -> float:
+        """Signed relative error of a prediction: (predicted - measured) / measured."""
+        return (predicted_s - self.seconds) / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """How long a launch will take on one device.
+
+    Parameters
+    ----------
+    device, device_id, kernel : str
+        Device name and stable id, kernel name.
+    ndrange : NDRange
+        The launch, local size chosen.
+    compute_units : int
+        Of the device.
+    saturation : SaturationPoint
+        P_sat by rules and by measurement.
+    sample_work_groups : tuple of int
+        P1 and P2: work-groups in the shorter and in the longer sampling launches.
+    interval : Interval
+        The prediction, in seconds.
+    tier : Tier
+        How it was obtained.
+    estimates_s : dict of str to float
+        Every method's answer side by side, in seconds.
+    sampling_seconds : float
+        Device time of the sampling launches.
+    overhead_seconds : float
+        Host time of everything else: build, copies of buffers, warm-up, arithmetic.
+    warnings : tuple of str
+        What the reader should know.
+    limiter : str or None
+        What bounds the kernel's time; None where no analytic model has answered.
+    in_domain : bool
+        Whether the launch resembles what the method was made for.
+    measurement : Measurement or None
+        Whole runs, where they were asked for.
+    """
+
+    device: str
+    device_id: str
+    kernel: str
+    ndrange: NDRange
+    compute_units: int
+    saturation: SaturationPoint
+    sample_work_groups: tuple[int, int]
+    interval: Interval
+    tier: Tier
+    estimates_s: dict[str, float]
+    sampling_seconds: float
+    overhead_seconds: float
+    warnings: tuple[str, ...] = ()
+    limiter: str | None = None
+    in_domain: bool = True
+    measurement: Measurement | None = field(default=None)
+
+    @property
+    def seconds(self) -> float:
+        """The predicted time of the whole launch, in seconds."""
+        return self.interval.seconds
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval, in seconds."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval, in seconds."""
+        return self.interval.high
+
+    @property
+    def coverage(self) -> float:
+        """What share of true times the interval is meant to hold."""
+        return self.interval.coverage
+
+    @property
+    def error(self) -> float | None:
+        """Signed relative error against the measurement, where there is one."""
+        return None if self.measurement is None else self.measurement.error_of(self.seconds)
+
+
+def _quantile(values: tuple[float, ...], q: float) -> float:
+    """Linear interpolation between order statistics (NumPy's default rule)."""
+    ordered = sorted(values)
+    position = q * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

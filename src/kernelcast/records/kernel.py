@@ -1,0 +1,53 @@
+"""A kernel: source, name and build options."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """An OpenCL C kernel as text.
+
+    Parameters
+    ----------
+    name : str
+        Name of the kernel function.
+    source : str
+        OpenCL C source that holds it.
+    build_options : tuple of str
+        Options for the device's compiler, one per element.
+    source_name : str
+        What error messages call the source: a file name, or ``<source>``.
+
+    Raises
+    ------
+    InputError
+        If the name or the source is empty.
+
+    Examples
+    --------
+    >>> Kernel(name="k", source="kernel void k() {}").digest[:8]
+    'e4fed2c7'
+    """
+
+    name: str
+    source: str
+    build_options: tuple[str, ...] = ()
+    source_name: str = "<source>"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            msg = "kernel: the name is empty; give the name of a kernel function of the source"
+            raise InputError(msg)
+        if not self.source.strip():
+            msg = f"kernel {self.name!r}: the source is empty; give OpenCL C text"
+            raise InputError(msg)
+
+    @cached_property
+    def digest(self) -> str:
+        """Hex SHA-256 of name, source and options: the identity of the kernel."""
+        parts = (self.name, self.source, *self.build_options)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,200 @@
+"""The index space of a launch, and boxes of work-groups inside it.
+
+Work-groups are numbered in dispatch order, dimension 0 fastest: group (x, y, z) of a grid of
+(gx, gy, gz) groups is number ``x + gx * (y + gy * z)``.
+"""
+
+import math
+from dataclasses import dataclass
+
+from kernelcast.records.errors import NDRangeError
+
+MAX_DIMENSIONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NDRange:
+    """A launch's index space: one to three dimensions.
+
+    Parameters
+    ----------
+    global_size : tuple of int
+        Work-items per dimension.
+    local_size : tuple of int or None
+        Work-items per work-group and dimension; None lets the device choose.
+    global_offset : tuple of int
+        First global id per dimension; zeros when left out.
+
+    Raises
+    ------
+    NDRangeError
+        If a size is not positive or the dimensions disagree.
+
+    Notes
+    -----
+    A global size need not be a multiple of the local size: the last work-group of the dimension
+    is then smaller (OpenCL 2.0 non-uniform work-groups). Whether the device can do that is the
+    device's matter, see `kernelcast.sampling`.
+
+    Examples
+    --------
+    >>> NDRange(global_size=(1000, 4), local_size=(64, 1)).group_counts
+    (16, 4)
+    """
+
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None = None
+    global_offset: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        dimensions = len(self.global_size)
+        if not 1 <= dimensions <= MAX_DIMENSIONS:
+            msg = f"global size {self.global_size}: has {dimensions} dimensions; give one to three"
+            raise NDRangeError(msg)
+        if not self.global_offset:
+            object.__setattr__(self, "global_offset", (0,) * dimensions)
+        _check_axis("global size", self.global_size, dimensions, minimum=1)
+        _check_axis("global offset", self.global_offset, dimensions, minimum=0)
+        if self.local_size is not None:
+            _check_axis("local size", self.local_size, dimensions, minimum=1)
+            self._check_local_fits(self.local_size)
+
+    def _check_local_fits(self, local_size: tuple[int, ...]) -> None:
+        for axis, (size, local) in enumerate(zip(self.global_size, local_size, strict=True)):
+            if local > size:
+                msg = (
+                    f"axis {axis}: local size {local} exceeds global size {size}; "
+                    f"give a local size of at most {size}"
+                )
+                raise NDRangeError(msg)
+
+    @property
+    def dimensions(self) -> int:
+        """Number of dimensions, 1 to 3."""
+        return len(self.global_size)
+
+    @property
+    def known_local_size(self) -> tuple[int, ...]:
+        """The local size, which must have been chosen.
+
+        Raises
+        ------
+        NDRangeError
+            If the local size is still the device's choice.
+        """
+        if self.local_size is None:
+            msg = "the local size is not chosen yet; give one, or ask the device for its choice"
+            raise NDRangeError(msg)
+        return self.local_size
+
+    @property
+    def group_counts(self) -> tuple[int, ...]:
+        """Work-groups per dimension."""
+        return tuple(
+            math.ceil(size / local)
+            for size, local in zip(self.global_size, self.known_local_size, strict=True)
+        )
+
+    @property
+    def work_group_count(self) -> int:
+        """Work-groups of the whole index space."""
+        return math.prod(self.group_counts)
+
+    @property
+    def work_group_size(self) -> int:
+        """Work-items of one full work-group."""
+        return math.prod(self.known_local_size)
+
+    @property
+    def work_item_count(self) -> int:
+        """Work-items of the whole index space."""
+        return math.prod(self.global_size)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every work-group is full."""
+        return all(
+            size % local == 0
+            for size, local in zip(self.global_size, self.known_local_size, strict=True)
+        )
+
+    def work_items_of(self, box: "GroupBox") -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the global offset and global size of the launch that runs just `box`.
+
+        Parameters
+        ----------
+        box : GroupBox
+            Work-groups inside this index space.
+
+        Returns
+        -------
+        offset, size : tuple of int
+            Work-items per dimension; a box at the upper edge of a non-uniform space is cut there.
+
+        Raises
+        ------
+        NDRangeError
+            If the box leaves the index space.
+        """
+        counts = self.group_counts
+        for axis, (start, extent, count) in enumerate(
+            zip(box.start, box.shape, counts, strict=True)
+        ):
+            if start < 0 or extent < 1 or start + extent > count:
+                msg = (
+                    f"axis {axis}: work-groups {start} to {start + extent - 1} asked for, "
+                    f"the index space has 0 to {count - 1}"
+                )
+                raise NDRangeError(msg)
+        local = self.known_local_size
+        begin = tuple(s * n for s, n in zip(box.start, local, strict=True))
+        end = tuple(
+            min((s + e) * n, size)
+            for s, e, n, size in zip(box.start, box.shape, local, self.global_size, strict=True)
+        )
+        offset = tuple(b + o for b, o in zip(begin, self.global_offset, strict=True))
+        return offset, tuple(e - b for b, e in zip(begin, end, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class GroupBox:
+    """A box of work-groups: what one launch can run.
+
+    Parameters
+    ----------
+    start, shape : tuple of int
+        First work-group and number of work-groups per dimension.
+
+    Examples
+    --------
+    >>> GroupBox(start=(4, 0), shape=(2, 3)).work_group_count
+    6
+    """
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def work_group_count(self) -> int:
+        """Work-groups in the box."""
+        return math.prod(self.shape)
+
+    def overlaps(self, other: "GroupBox") -> bool:
+        """Tell whether a work-group lies in both boxes."""
+        return all(
+            a < b + n and b < a + m
+            for a, m, b, n in zip(self.start, self.shape, other.start, other.shape, strict=True)
+        )
+
+
+def _check_axis(what: str, sizes: tuple[int, ...], dimensions: int, *, minimum: int) -> None:
+    if len(sizes) != dimensions:
+        msg = (
+            f"{what} {sizes}: has {len(sizes)} dimensions, the global size has {dimensions}; "
+            "give one number per dimension"
+        )
+        raise NDRangeError(msg)
+    for axis, size in enumerate(sizes):
+        if size < minimum:
+            msg = f"axis {axis}: {what} is {size}; give a number of at least {minimum}"
+            raise NDRangeError(msg)

@@ -1,0 +1,71 @@
+"""Timed launches of a few work-groups."""
+
+from dataclasses import dataclass
+
+from kernelcast.records.errors import KernelRunError
+from kernelcast.records.ndrange import GroupBox, NDRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedLaunch:
+    """One launch of a box of work-groups and how long it took.
+
+    Parameters
+    ----------
+    box : GroupBox
+        The work-groups that ran.
+    window : int
+        Index of the window (a run of consecutive work-groups) the box belongs to.
+    duration_s : float
+        Time on the device, in seconds.
+
+    Raises
+    ------
+    KernelRunError
+        If the duration is not positive: the timer failed.
+    """
+
+    box: GroupBox
+    window: int
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        if not self.duration_s > 0:
+            msg = (
+                f"a launch of {self.box.work_group_count} work-groups was timed at "
+                f"{self.duration_s} s; the device's timer is not usable"
+            )
+            raise KernelRunError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRun:
+    """All timed launches behind one estimate.
+
+    Parameters
+    ----------
+    kernel_digest, device_id : str
+        Whose samples these are.
+    ndrange : NDRange
+        The whole index space, local size chosen.
+    launches : tuple of TimedLaunch
+        In the order they ran; no work-group is in two of them.
+    launch_overhead_s : float
+        Time of a launch that does nothing, in seconds.
+    """
+
+    kernel_digest: str
+    device_id: str
+    ndrange: NDRange
+    launches: tuple[TimedLaunch, ...]
+    launch_overhead_s: float
+
+    @property
+    def sampling_s(self) -> float:
+        """Device time spent on samples, in seconds."""
+        return sum(launch.duration_s for launch in self.launches)
+
+    @property
+    def sampled_work_groups(self) -> int:
+        """Work-groups that ran in all launches together."""
+        return sum(launch.box.work_group_count for launch in self.launches)

@@ -1,0 +1,1 @@
+"""Runs parts of a kernel on a device and times them; the only user of pyopencl."""

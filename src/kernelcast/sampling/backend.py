@@ -1,0 +1,75 @@
+"""The contract between sampling and whatever runs the work-groups.
+
+Implementations: `kernelcast.sampling.opencl_launch` (a real device) and
+`kernelcast.sampling.replay` (recorded durations). A CUDA backend would be a third.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.ndrange import GroupBox, NDRange
+
+
+class PreparedLaunch(Protocol):
+    """One kernel with one index space and one set of arguments, built and ready to be sampled."""
+
+    @property
+    def kernel_digest(self) -> str:
+        """Identity of the kernel."""
+        ...
+
+    @property
+    def device(self) -> DeviceDescription:
+        """The device it runs on."""
+        ...
+
+    @property
+    def ndrange(self) -> NDRange:
+        """The whole index space, local size chosen."""
+        ...
+
+    @property
+    def saturation(self) -> SaturationPoint:
+        """P_sat of this kernel at this local size on this device."""
+        ...
+
+    @property
+    def order(self) -> DispatchOrder:
+        """Order in which the device starts work-groups."""
+        ...
+
+    @property
+    def launch_overhead_s(self) -> float:
+        """What a launch costs beside its work-groups, about, in seconds."""
+        ...
+
+    def warm_up(self, box: GroupBox) -> None:
+        """Run a box untimed, so that compilation and thread start happen outside the timing."""
+        ...
+
+    def settle(self) -> None:
+        """Keep the device busy until it runs at its usual rate."""
+        ...
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Run boxes of work-groups one after the other and time each.
+
+        Parameters
+        ----------
+        boxes : sequence of GroupBox
+            Inside the index space; the work-groups see the whole launch's sizes.
+
+        Returns
+        -------
+        list of float, in seconds
+            One duration per box. No user buffer is changed.
+        """
+        ...
+
+    def time_whole(self) -> float:
+        """Run the unchanged kernel over the whole index space; give its time in seconds.
+
+        No user buffer is changed; each run starts from the buffers' true content.
+        """
+        ...

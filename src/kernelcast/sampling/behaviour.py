@@ -1,0 +1,99 @@
+"""How a device behaves as a whole, measured once per session by probe kernels."""
+
+import time
+from dataclasses import dataclass
+
+from kernelcast.records.device import DispatchOrder
+from kernelcast.sampling.probes import Probe
+
+_GROUP_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+_REPEATS = 3
+_TARGET_S = 300e-6
+_SETTLE_GROUPS = 32
+_FULL_RATE = 1.2
+"""A launch runs at full rate if its time per work-group is within this of the best."""
+_SETTLED = 1.25
+_SETTLED_IN_A_ROW = 3
+_LONGEST_SETTLING_S = 0.03
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceBehaviour:
+    """What the probes found.
+
+    Parameters
+    ----------
+    order : DispatchOrder
+        Order in which work-groups start.
+    launch_overhead_s : float
+        Time of a launch that does nothing, in seconds.
+    saturated_from : int
+        Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
+        work-groups to threads by the handful need more than one per thread.
+    settle_steps : int
+        Steps of the probe kernel that last about 0.3 ms.
+    settled_s : float
+        Best time of that probe, in seconds.
+    """
+
+    order: DispatchOrder
+    launch_overhead_s: float
+    saturated_from: int
+    settle_steps: int
+    settled_s: float
+
+
+def measure_behaviour(probe: Probe) -> DeviceBehaviour:
+    """Run the probes: some tens of milliseconds on a CPU, once per session."""
+    order = probe.find_order()
+    overhead_s = probe.time_nothing()
+    steps = _choose_steps(probe, overhead_s)
+    return DeviceBehaviour(
+        order=order,
+        launch_overhead_s=overhead_s,
+        saturated_from=_find_saturation(probe, steps, overhead_s),
+        settle_steps=steps,
+        settled_s=min(
+            probe.run((_SETTLE_GROUPS,), steps=steps).duration_s for _ in range(3 * _REPEATS)
+        ),
+    )
+
+
+def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
+    """Keep the device busy until it runs at its usual rate; give the time that took in seconds.
+
+    After the device has idled, or the host has compiled, an operating system may put two threads
+    of a CPU device on one core for up to 10 ms (PoCL: exactly twice the time per work-group until
+    then). A whole run of the kernel hardly notices; a sample of 2 ms would see nothing else.
+    """
+    begin = time.perf_counter()
+    good = 0
+    while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < _LONGEST_SETTLING_S:
+        duration_s = probe.run((_SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
+        good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
+    return time.perf_counter() - begin
+
+
+def _choose_steps(probe: Probe, overhead_s: float) -> int:
+    """Choose how long the probe's work-groups work, by doubling."""
+    steps = 64
+    while steps < 2**24:
+        duration_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
+        if duration_s - overhead_s >= _TARGET_S:
+            break
+        steps *= 2
+    return steps
+
+
+def _find_saturation(probe: Probe, steps: int, overhead_s: float) -> int:
+    """Find the fewest work-groups whose launch runs at full rate."""
+    per_group_s = {
+        groups: max(
+            min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS)) - overhead_s,
+            0.0,
+        )
+        / groups
+        for groups in _GROUP_COUNTS
+    }
+    best_s = min(value for value in per_group_s.values() if value > 0)
+    return min(groups for groups, value in per_group_s.items() if value <= _FULL_RATE * best_s)

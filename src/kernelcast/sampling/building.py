@@ -1,0 +1,142 @@
+"""Builds programs on a device and tells a kernel's real signature."""
+
+import warnings
+from dataclasses import dataclass
+from typing import cast
+
+from kernelcast.records.errors import CompileError, KernelNotFoundError
+from kernelcast.records.kernel import Kernel
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.prelude import mark_line
+
+# Asked of the compiler so that parameters can be checked by name and type before anything runs.
+ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"
+_LOG_LINES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a kernel as the device's compiler sees it.
+
+    Parameters
+    ----------
+    index : int
+        Position, from 0.
+    name, type_name : str
+        As in the source; the type without qualifiers, ``float*`` for a pointer.
+    address_space : str
+        ``global``, ``constant``, ``local`` or ``private``.
+    is_const : bool
+        Whether the pointed-to data may not be written.
+    is_known : bool
+        False where the driver gives no argument information: then nothing can be checked.
+    """
+
+    index: int
+    name: str
+    type_name: str
+    address_space: str
+    is_const: bool
+    is_known: bool = True
+
+    def __str__(self) -> str:
+        space = "" if self.address_space == "private" else f"{self.address_space} "
+        const = "const " if self.is_const else ""
+        return f"{self.index} ({space}{const}{self.type_name} {self.name})"
+
+
+def build_program(
+    context: cl.Context, device: cl.Device, source: str, options: tuple[str, ...]
+) -> cl.Program:
+    """Compile a source for one device.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses it; holds the compiler's message with its lines.
+    """
+    program = cl.Program(context, source)
+    with warnings.catch_warnings():
+        # pyopencl would take the program from its binary cache, and a program made from a binary
+        # has no argument information; an early query makes it build from source.
+        warnings.simplefilter("ignore")
+        program.get_info(cl.program_info.REFERENCE_COUNT)
+        try:
+            program.build(options=list(options), devices=[device])
+        except cl.Error as error:
+            raise CompileError(_explain_failure(program, device, error)) from error
+    return program
+
+
+def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) -> cl.Program:
+    """Compile a kernel's own source, unchanged but for the name in messages."""
+    text = mark_line(kernel.source_name) + kernel.source
+    return build_program(context, device, text, (*kernel.build_options, ARGUMENT_INFO_OPTION))
+
+
+def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
+    """Take the kernel out of its program.
+
+    Raises
+    ------
+    KernelNotFoundError
+        If the program has no kernel of that name; names those it has.
+    """
+    listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
+    names = [name for name in listed.split(";") if name]
+    if kernel.name not in names:
+        have = ", ".join(sorted(names)) or "none"
+        msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
+        raise KernelNotFoundError(msg)
+    return cl.Kernel(program, kernel.name)
+
+
+def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
+    """Read a kernel's signature from its compiled form."""
+    return tuple(_read_parameter(kernel, index) for index in range(kernel.num_args))
+
+
+_ADDRESS_SPACES = {
+    cl.kernel_arg_address_qualifier.GLOBAL: "global",
+    cl.kernel_arg_address_qualifier.CONSTANT: "constant",
+    cl.kernel_arg_address_qualifier.LOCAL: "local",
+    cl.kernel_arg_address_qualifier.PRIVATE: "private",
+}
+
+
+def _read_parameter(kernel: cl.Kernel, index: int) -> Parameter:
+    info = cl.kernel_arg_info
+    try:
+        # pyopencl types every answer as object
+        space = cast(
+            "cl.kernel_arg_address_qualifier", kernel.get_arg_info(index, info.ADDRESS_QUALIFIER)
+        )
+        qualifiers = cast("int", kernel.get_arg_info(index, info.TYPE_QUALIFIER))
+        return Parameter(
+            index=index,
+            name=str(kernel.get_arg_info(index, info.NAME)),
+            type_name=str(kernel.get_arg_info(index, info.TYPE_NAME)),
+            address_space=_ADDRESS_SPACES[space],
+            is_const=bool(qualifiers & cl.kernel_arg_type_qualifier.CONST)
+            or space == cl.kernel_arg_address_qualifier.CONSTANT,
+        )
+    except cl.Error:  # optional in the standard for some kinds of program
+        return Parameter(index=index, name="?", type_name="?", address_space="?", is_const=False,
+                         is_known=False)  # fmt: skip
+
+
+def read_build_log(program: cl.Program, device: cl.Device) -> str:
+    """Give what the compiler wrote, without surrounding blank space."""
+    log: str = program.get_build_info(device, cl.program_build_info.LOG)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
+    return log.strip()
+
+
+def _explain_failure(program: cl.Program, device: cl.Device, error: cl.Error) -> str:
+    try:
+        log = read_build_log(program, device)
+    except cl.Error:
+        log = ""
+    lines = (log or str(error)).splitlines()
+    shown = "\n".join(lines[:_LOG_LINES])
+    more = f"\n... {len(lines) - _LOG_LINES} more lines" if len(lines) > _LOG_LINES else ""
+    return f"the compiler of {device.name.strip()} refused the source:\n{shown}{more}"

@@ -1,0 +1,205 @@
+"""Finds the OpenCL devices of this machine and gives each a stable id."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.errors import NoDeviceError, UnknownDeviceError
+from kernelcast.sampling.opencl import cl
+
+# Extensions that change what kernelcast can do on a device.
+NOTABLE_EXTENSIONS = frozenset({
+    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_kernel_clock",
+    "cl_khr_subgroups", "cl_khr_suggested_local_work_size", "cl_khr_device_uuid",
+    "cl_khr_pci_bus_info", "cl_intel_concurrent_dispatch", "cl_intel_subgroups",
+    "cl_nv_device_attribute_query", "cl_nv_compiler_options", "cl_amd_device_attribute_query",
+    "cl_arm_core_id",
+})  # fmt: skip
+_KINDS = (
+    (cl.device_type.CPU, DeviceKind.CPU),
+    (cl.device_type.GPU, DeviceKind.GPU),
+    (cl.device_type.ACCELERATOR, DeviceKind.ACCELERATOR),
+)
+INSTALL_HINT = (
+    "no OpenCL device was found. Install one: the embedded CPU device with "
+    "`pip install 'kernelcast[cpu]'` (x86-64 Linux and Windows), or a system runtime, "
+    "for example `apt-get install pocl-opencl-icd` on Debian and Ubuntu, or your GPU vendor's "
+    "driver. Devices of Mesa's rusticl appear once RUSTICL_ENABLE names their driver, "
+    "for example RUSTICL_ENABLE=llvmpipe"
+)
+
+
+def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
+    """Find every device of every platform, in the order of their ids.
+
+    Returns
+    -------
+    list of (DeviceDescription, pyopencl.Device)
+
+    Raises
+    ------
+    NoDeviceError
+        If there is none; the message says which command installs one.
+    """
+    found: dict[str, tuple[DeviceDescription, cl.Device]] = {}
+    for device in _list_handles():
+        description = describe_device(device, taken=found)
+        found[description.id] = (description, device)
+    if not found:
+        raise NoDeviceError(INSTALL_HINT)
+    return [found[key] for key in sorted(found)]
+
+
+def choose_device(
+    wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
+) -> tuple[DeviceDescription, cl.Device]:
+    """Give the device of that id, or of the only id that begins so.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If no id, or more than one, begins with `wanted`.
+    """
+    by_id = {description.id: (description, handle) for description, handle in devices}
+    chosen = match_device_id(wanted, by_id)
+    return by_id[chosen]
+
+
+def match_device_id(wanted: str, ids: Iterable[str]) -> str:
+    """Give the id equal to `wanted`, or the only one that begins with it.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If no id, or more than one, begins with `wanted`.
+
+    Examples
+    --------
+    >>> match_device_id("pocl", ["intel-epyc-12ab", "pocl-epyc-34cd"])
+    'pocl-epyc-34cd'
+    """
+    known = sorted(ids)
+    if wanted in known:
+        return wanted
+    matches = [key for key in known if wanted and key.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0]
+    what = "unknown" if not matches else f"the beginning of {len(matches)} ids"
+    msg = f"device {wanted!r} is {what}; the devices here are: {', '.join(known)}"
+    raise UnknownDeviceError(msg)
+
+
+def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:
+    """Ask the driver about one device.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+        The device.
+    taken : iterable of str
+        Ids already given to other devices; equal devices get ``-2``, ``-3`` and so on.
+
+    Returns
+    -------
+    DeviceDescription
+    """
+    extensions = frozenset(device.extensions.split())
+    non_uniform = _query(device, "non_uniform_work_group_support", default=False)
+    return DeviceDescription(
+        id=_make_id(device, frozenset(taken)),
+        name=device.name.strip(),
+        platform=device.platform.name.strip(),
+        vendor=device.vendor.strip(),
+        driver=device.driver_version.strip(),
+        opencl_version=device.version.strip(),
+        kind=next((kind for flag, kind in _KINDS if device.type & flag), DeviceKind.CUSTOM),
+        compute_units=device.max_compute_units,
+        local_memory_bytes=device.local_mem_size,
+        global_memory_bytes=device.global_mem_size,
+        max_allocation_bytes=device.max_mem_alloc_size,
+        max_work_group_size=device.max_work_group_size,
+        max_work_item_sizes=tuple(device.max_work_item_sizes),
+        extensions=tuple(sorted(extensions & NOTABLE_EXTENSIONS)),
+        has_non_uniform_work_groups=bool(non_uniform),
+        has_fp64="cl_khr_fp64" in extensions or bool(device.double_fp_config),
+    )
+
+
+def _list_handles() -> list[cl.Device]:
+    """List the devices in an order of our own, not the loader's."""
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:  # the loader found no platform at all
+        raise NoDeviceError(INSTALL_HINT) from error
+    handles = []
+    for platform in platforms:
+        try:
+            handles += platform.get_devices()
+        except cl.Error:  # a platform without devices answers with an error
+            continue
+    return sorted(handles, key=lambda device: (_identity(device), _position(device)))
+
+
+def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
+    """Make ``platform-device-digest``: names to recognise, a digest to tell apart."""
+    digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
+    name = re.sub(r"\(.*?\)", "", device.name)
+    words = [_slug(device.platform.name, words=1), _slug(name, words=3), digest]
+    base = "-".join(word for word in words if word)
+    candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def _identity(device: cl.Device) -> str:
+    """Join what stays the same when drivers are updated and platforms change their order."""
+    name = re.sub(r"\(.*?\)", "", device.name)  # rusticl writes its LLVM's version in brackets
+    return "\0".join((device.platform.name, device.platform.vendor, name, device.vendor))
+
+
+def _position(device: cl.Device) -> str:
+    """Order equal devices by their place on the bus, which survives a reboot."""
+    place = _query(device, "pci_bus_info_khr", default=None)
+    if place is None:
+        place = _query(device, "pci_bus_id_nv", default="")
+    return str(place)
+
+
+def _query(device: cl.Device, name: str, *, default: object) -> object:
+    """Ask for a property that older drivers do not know."""
+    try:
+        return getattr(device, name)
+    except (AttributeError, cl.Error):
+        return default
+
+
+_NOISE = frozenset(
+    [
+        "r",
+        "tm",
+        "c",
+        "the",
+        "opencl",
+        "platform",
+        "pthread",
+        "computing",
+        "gpu",
+        "cpu",
+        "device",
+        "llvm",
+        "bits",
+        "portable",
+        "nvidia",
+        "corporation",
+    ]
+)
+_PLATFORM_NAMES = {"portable computing language": "pocl", "nvidia cuda": "nvidia"}
+
+
+def _slug(text: str, *, words: int) -> str:
+    known = _PLATFORM_NAMES.get(text.strip().lower())
+    if known:
+        return known
+    parts = [part for part in re.split(r"[^a-z0-9]+", text.lower()) if part]
+    kept = [part for part in parts if part not in _NOISE] or parts
+    return "-".join(kept[:words])

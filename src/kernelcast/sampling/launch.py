@@ -1,0 +1,237 @@
+"""A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+
+from kernelcast.records.arguments import Access
+from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.errors import DeviceLimitError, KernelRunError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.building import get_kernel
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.saturation import find_saturation
+from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
+from kernelcast.sampling.session import DeviceSession
+
+_NANOSECOND = 1e-9
+
+
+class OpenCLLaunch:
+    """A kernel with index space and arguments, ready to be sampled; a `PreparedLaunch`.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device; its lock is held by whoever measures.
+    kernel : Kernel
+        The kernel.
+    ndrange : NDRange
+        The whole launch, local size chosen.
+    arguments : sequence of KernelArgument
+        The user's arguments; never written.
+    accesses : sequence of Access or None
+        What the kernel may do with each buffer.
+
+    Raises
+    ------
+    DeviceLimitError
+        If the launch exceeds what the device can hold.
+    CompileError, KernelNotFoundError
+        If the kernel cannot be built.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        kernel: Kernel,
+        ndrange: NDRange,
+        arguments: Sequence[KernelArgument],
+        accesses: Sequence[Access | None],
+    ) -> None:
+        self._session = session
+        self._kernel = kernel
+        self._ndrange = ndrange
+        self._whole = get_kernel(session.whole_program(kernel), kernel)
+        check_launch(session, self._whole, kernel, ndrange)
+        with explained_errors(kernel, session.description):
+            self._window = get_kernel(session.window_program(kernel, ndrange), kernel)
+            self._scratch = ScratchArguments(
+                session.queue, arguments, accesses, session.description
+            )
+            for target in (self._whole, self._window):
+                for index, argument in enumerate(self._scratch.arguments):
+                    target.set_arg(index, argument)
+            self._saturation = find_saturation(session, self._whole, kernel, ndrange)
+
+    def __enter__(self) -> "OpenCLLaunch":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._scratch.release()
+
+    @property
+    def kernel_digest(self) -> str:
+        """Identity of the kernel."""
+        return self._kernel.digest
+
+    @property
+    def device(self) -> DeviceDescription:
+        """The device it runs on."""
+        return self._session.description
+
+    @property
+    def ndrange(self) -> NDRange:
+        """The whole index space."""
+        return self._ndrange
+
+    @property
+    def saturation(self) -> SaturationPoint:
+        """P_sat of this kernel at this local size on this device."""
+        return self._saturation
+
+    @property
+    def order(self) -> DispatchOrder:
+        """Order in which the device starts work-groups."""
+        return self._session.behaviour.order
+
+    @property
+    def launch_overhead_s(self) -> float:
+        """Time of a launch that does nothing, in seconds."""
+        return self._session.behaviour.launch_overhead_s
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of user buffers that had to be copied."""
+        return self._scratch.copied_bytes
+
+    def warm_up(self, box: GroupBox) -> None:
+        """Run a box untimed, once per kernel and local size on this device."""
+        key = (self._kernel.digest, self._ndrange.known_local_size)
+        if key in self._session.warmed:
+            return
+        self.time_boxes([box])
+        self._session.warmed.add(key)
+
+    def settle(self) -> None:
+        """Keep the device busy until it runs at its usual rate."""
+        self._session.settle()
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Run boxes one after the other and give each one's time in seconds."""
+        launches = [self._ndrange.work_items_of(box) for box in boxes]
+        with explained_errors(self._kernel, self.device):
+            if not self._session.uses_event_timer:
+                return [self._time_by_host(self._window, *launch) for launch in launches]
+            # All at once: between launches that are waited for, the runtime's threads fall
+            # asleep and each launch would pay for waking them.
+            events = [self._enqueue(self._window, *launch) for launch in launches]
+            self._session.queue.finish()
+        return [_event_seconds(event) for event in events]
+
+    def time_whole(self) -> float:
+        """Run the unchanged kernel as a whole and give its time in seconds."""
+        self._scratch.refresh()
+        ndrange = self._ndrange
+        with explained_errors(self._kernel, self.device):
+            if not self._session.uses_event_timer:
+                return self._time_by_host(self._whole, ndrange.global_offset, ndrange.global_size)
+            event = self._enqueue(self._whole, ndrange.global_offset, ndrange.global_size)
+            event.wait()
+        return _event_seconds(event)
+
+    def _enqueue(
+        self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
+    ) -> cl.Event:
+        return cl.enqueue_nd_range_kernel(
+            self._session.queue,
+            kernel,
+            size,
+            self._ndrange.known_local_size,
+            offset if any(offset) else None,
+        )
+
+    def _time_by_host(
+        self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
+    ) -> float:
+        start = time.perf_counter()
+        self._enqueue(kernel, offset, size)
+        self._session.queue.finish()
+        return time.perf_counter() - start
+
+
+def _event_seconds(event: cl.Event) -> float:
+    return float(event.profile.end - event.profile.start) * _NANOSECOND
+
+
+@contextmanager
+def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None]:
+    """Turn a driver's error while running into one that names kernel and device."""
+    try:
+        yield
+    except cl.MemoryError as error:
+        msg = f"{device.id}: out of memory for kernel {kernel.name}: {error}; predict a smaller one"
+        raise DeviceLimitError(msg) from error
+    except cl.Error as error:
+        msg = f"{device.id}: kernel {kernel.name} could not be run: {error}"
+        raise KernelRunError(msg) from error
+
+
+def check_launch(
+    session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
+) -> None:
+    """Check an index space against the device and the compiled kernel.
+
+    Raises
+    ------
+    DeviceLimitError
+        If it does not fit; says the limit and what to give instead.
+    """
+    device = session.description
+    local = ndrange.known_local_size
+    for axis, (size, most) in enumerate(zip(local, device.max_work_item_sizes, strict=False)):
+        if size > most:
+            msg = f"{device.id}: axis {axis}: local size {size} exceeds the device's {most}"
+            raise DeviceLimitError(msg)
+    info = cl.kernel_work_group_info
+    most = min(
+        device.max_work_group_size,
+        compiled.get_work_group_info(info.WORK_GROUP_SIZE, session.device),
+    )
+    if ndrange.work_group_size > most:
+        msg = (
+            f"{device.id}: local size {local} makes work-groups of {ndrange.work_group_size} "
+            f"work-items; kernel {kernel.name} allows at most {most} here"
+        )
+        raise DeviceLimitError(msg)
+    required = tuple(compiled.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, session.device))
+    if any(required) and required[: len(local)] != local:
+        msg = (
+            f"{device.id}: local size {local} given, kernel {kernel.name} requires "
+            f"{required[: len(local)]} (reqd_work_group_size)"
+        )
+        raise DeviceLimitError(msg)
+    _check_remainder(device, ndrange)
+
+
+def _check_remainder(device: DeviceDescription, ndrange: NDRange) -> None:
+    if ndrange.is_uniform or device.has_non_uniform_work_groups:
+        return
+    for axis, (size, local) in enumerate(
+        zip(ndrange.global_size, ndrange.known_local_size, strict=True)
+    ):
+        if size % local:
+            padded = -(-size // local) * local
+            msg = (
+                f"{device.id}: axis {axis}: local size {local} does not divide global size "
+                f"{size}, and the device has no non-uniform work-groups; pad the global size to "
+                f"{padded} and guard the kernel"
+            )
+            raise DeviceLimitError(msg)

@@ -1,0 +1,101 @@
+"""Makes a launch of a few work-groups look, from inside the kernel, like the whole launch.
+
+A sampled box of work-groups is launched with a global offset, so `get_global_id` and
+`get_local_id` are right without any change. The other work-item functions would tell of the small
+launch; a prelude of macros in front of the source corrects them:
+
+==========================  =========================================================
+`get_group_id(d)`           launch's own + (launch's offset - true offset) / local size
+`get_num_groups(d)`         constant of the whole launch
+`get_global_size(d)`        constant of the whole launch
+`get_global_offset(d)`      constant of the whole launch
+`get_global_linear_id()`    from true ids and the constants
+==========================  =========================================================
+
+A macro that names itself is not expanded again (C11 6.10.3.4), so each expansion still reaches
+the builtin. Kernels that use none of these names run as they are: the least intrusive launch.
+"""
+
+import re
+
+from kernelcast.records.ndrange import NDRange
+
+_CORRECTED = (
+    "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
+    "get_global_linear_id",
+)  # fmt: skip
+_USES = re.compile(r"\b(?:" + "|".join(_CORRECTED) + r")\b")
+# An included file may use any of the functions, so its text counts as a use.
+_INCLUDES = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+_PRELUDE = """\
+static inline size_t kc_launch_offset(uint d) { return get_global_offset(d); }
+#define kc_pick(d, a, b, c, other) ((d) == 0 ? (a) : (d) == 1 ? (b) : (d) == 2 ? (c) : (other))
+#define get_global_offset(d) \\
+    ((size_t)kc_pick(d, KC_OFFSET_0, KC_OFFSET_1, KC_OFFSET_2, 0))
+#define get_group_id(d) (get_group_id(d) + (kc_launch_offset(d) - get_global_offset(d)) \\
+    / kc_pick(d, KC_LOCAL_0, KC_LOCAL_1, KC_LOCAL_2, 1))
+#define get_num_groups(d) \\
+    ((size_t)kc_pick(d, KC_GROUPS_0, KC_GROUPS_1, KC_GROUPS_2, 1))
+#define get_global_size(d) ((size_t)kc_pick(d, KC_SIZE_0, KC_SIZE_1, KC_SIZE_2, 1))
+#define get_global_linear_id() (((get_global_id(2) - get_global_offset(2)) * get_global_size(1) \\
+    + get_global_id(1) - get_global_offset(1)) * get_global_size(0) \\
+    + get_global_id(0) - get_global_offset(0))
+"""
+
+
+def needs_prelude(source: str) -> bool:
+    """Tell whether a kernel could notice that it runs in a smaller launch.
+
+    Parameters
+    ----------
+    source : str
+        OpenCL C.
+
+    Examples
+    --------
+    >>> needs_prelude("kernel void k(global int *a) { a[get_global_id(0)] = 0; }")
+    False
+    >>> needs_prelude("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
+    True
+    """
+    code = _COMMENTS.sub(" ", source)
+    return bool(_USES.search(code) or _INCLUDES.search(code))
+
+
+def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
+    """Put the prelude for one launch in front of a source; its line numbers stay right.
+
+    Parameters
+    ----------
+    source : str
+        OpenCL C.
+    ndrange : NDRange
+        The whole launch, local size chosen.
+    source_name : str
+        File name for the compiler's messages.
+
+    Returns
+    -------
+    str
+    """
+    padding = 3 - ndrange.dimensions
+    values = {
+        "OFFSET": ndrange.global_offset + (0,) * padding,
+        "LOCAL": ndrange.known_local_size + (1,) * padding,
+        "GROUPS": ndrange.group_counts + (1,) * padding,
+        "SIZE": ndrange.global_size + (1,) * padding,
+    }
+    defines = "".join(
+        f"#define KC_{name}_{axis} {number}ul\n"
+        for name, numbers in values.items()
+        for axis, number in enumerate(numbers)
+    )
+    return f"{defines}{_PRELUDE}{mark_line(source_name)}{source}"
+
+
+def mark_line(source_name: str) -> str:
+    """Give the directive that makes the next line the first of `source_name`."""
+    printable = source_name.replace("\\", "/").replace('"', "'")
+    return f'#line 1 "{printable}"\n'

@@ -1,0 +1,147 @@
+"""What a device does with work-groups: how many at once, in which order, from how many on."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelcast.records.device import DispatchOrder
+from kernelcast.sampling.opencl import cl
+
+_SOURCE = """
+kernel void kc_probe(global volatile int *counters, global int *tickets, global float *sink,
+                     int steps, local uchar *ballast)
+{
+    size_t group = get_group_id(0) + get_num_groups(0) * get_group_id(1);
+    if (get_local_id(0) == 0) {
+        ballast[0] = 1;
+        tickets[group] = atomic_inc(&counters[0]);
+        atomic_inc(&counters[1]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float x = (float)get_global_id(0);
+    for (int i = 0; i < steps; ++i)
+        x = x * 0.999f + 0.5f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        atomic_max(&counters[2], counters[1]);
+        atomic_dec(&counters[1]);
+    }
+    if (x == -1.0f)
+        *sink = x + ballast[0];
+}
+
+kernel void kc_nothing(global int *sink)
+{
+    if (get_global_id(0) == 0x7fffffff)
+        *sink = 1;
+}
+"""
+
+PROBE_LOCAL_SIZE = 64
+_ORDER_GRID = 64
+_ORDER_STEPS = 500
+# A run of 64 work-groups spans 1 to 3 rows of a 64-wide grid where rows are dispatched one after
+# the other (two threads, each in its row), and 8 or more where the grid is cut into tiles.
+_ROWS_OF_A_TILE = 5.0
+_OVERHEAD_LAUNCHES = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """One run of the probe kernel.
+
+    Parameters
+    ----------
+    duration_s : float
+        Time of the launch, in seconds.
+    concurrency : int
+        Most work-groups that were active together.
+    tickets : ndarray of shape (n_groups,)
+        Order in which the work-groups started.
+    """
+
+    duration_s: float
+    concurrency: int
+    tickets: np.ndarray[tuple[int], np.dtype[np.int32]]
+
+
+class Probe:
+    """The probe kernel on one device.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Queue with profiling.
+    program : pyopencl.Program
+        `SOURCE`, built.
+    uses_event_timer : bool
+        Whether profiling events are believed.
+    """
+
+    SOURCE = _SOURCE
+
+    def __init__(
+        self, queue: cl.CommandQueue, program: cl.Program, *, uses_event_timer: bool
+    ) -> None:
+        self._queue = queue
+        self._program = program
+        self._kernel = cl.Kernel(program, "kc_probe")
+        self._uses_event_timer = uses_event_timer
+        self._counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=12)
+        self._sink = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4)
+        self._tickets = cl.Buffer(
+            queue.context, cl.mem_flags.READ_WRITE, size=4 * _ORDER_GRID * _ORDER_GRID
+        )
+
+    def run(
+        self,
+        groups: tuple[int, ...],
+        *,
+        steps: int,
+        local_size: int = PROBE_LOCAL_SIZE,
+        local_bytes: int = 1,
+    ) -> ProbeResult:
+        """Run work-groups that each do `steps` dependent operations per work-item."""
+        counters = np.zeros(3, dtype=np.int32)
+        cl.enqueue_copy(self._queue, self._counters, counters)
+        ballast: object = cl.LocalMemory(max(1, local_bytes))
+        self._kernel.set_args(
+            self._counters,
+            self._tickets,
+            self._sink,
+            np.int32(steps),
+            ballast,  # type: ignore[arg-type]  # pyopencl's types leave local memory out
+        )
+        size = (groups[0] * local_size, *groups[1:])
+        local = (local_size, *(1 for _ in groups[1:]))
+        duration_s = self._time(self._kernel, size, local)
+        tickets = np.empty(int(np.prod(groups)), dtype=np.int32)
+        cl.enqueue_copy(self._queue, counters, self._counters)
+        cl.enqueue_copy(self._queue, tickets, self._tickets)
+        return ProbeResult(duration_s=duration_s, concurrency=int(counters[2]), tickets=tickets)
+
+    def find_order(self) -> DispatchOrder:
+        """Tell rows from tiles by the order in which a square of work-groups starts."""
+        self.run((_ORDER_GRID, _ORDER_GRID), steps=1)  # compiles, starts threads
+        tickets = self.run((_ORDER_GRID, _ORDER_GRID), steps=_ORDER_STEPS).tickets
+        rows = np.argsort(tickets, kind="stable") // _ORDER_GRID
+        runs = rows.reshape(-1, _ORDER_GRID)
+        spanned = np.mean([len(np.unique(run)) for run in runs])
+        return DispatchOrder.TILES if spanned > _ROWS_OF_A_TILE else DispatchOrder.ROWS
+
+    def time_nothing(self) -> float:
+        """Time launches that do nothing; give their median in seconds."""
+        kernel = cl.Kernel(self._program, "kc_nothing")
+        kernel.set_args(self._sink)
+        times = [self._time(kernel, (1,), (1,)) for _ in range(_OVERHEAD_LAUNCHES)]
+        return float(np.median(times))
+
+    def _time(self, kernel: cl.Kernel, size: tuple[int, ...], local: tuple[int, ...]) -> float:
+        self._queue.finish()
+        start = time.perf_counter()
+        event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+        self._queue.finish()
+        if self._uses_event_timer:
+            return float(event.profile.end - event.profile.start) * 1e-9
+        return time.perf_counter() - start

@@ -1,0 +1,127 @@
+"""Puts a problem's arguments onto a device."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kernelcast.records.arguments import (
+    Access,
+    BufferArgument,
+    LocalArgument,
+    ScalarArgument,
+    make_array,
+    make_scalar,
+)
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceLimitError
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.building import get_kernel, read_parameters
+from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
+from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_arguments, infer_access
+
+
+@contextmanager
+def prepared_problem(
+    session: DeviceSession,
+    problem: Problem,
+    *,
+    seed: int,
+    inferred: Sequence[Access | None] | None = None,
+) -> Iterator[OpenCLLaunch]:
+    """Build a problem on a device and keep its buffers there for the length of the block.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        Kernel, index space, arguments.
+    seed : int
+        Seed of random buffer contents.
+    inferred : sequence of Access or None, optional
+        What source analysis found each argument to be; the problem's own words go first.
+
+    Yields
+    ------
+    OpenCLLaunch
+
+    Raises
+    ------
+    InputError
+        If source, kernel name or arguments do not fit together.
+    DeviceError
+        If the device cannot hold or run the launch.
+    """
+    program = session.whole_program(problem.kernel)
+    compiled = get_kernel(program, problem.kernel)
+    parameters = read_parameters(compiled)
+    check_arguments(problem.kernel.name, parameters, problem.arguments)
+    _check_memory(session.description, problem)
+    ndrange = choose_local_size(session, compiled, problem.ndrange)
+    check_launch(session, compiled, problem.kernel, ndrange)
+    found = inferred or [None] * len(parameters)
+    accesses = [
+        infer_access(parameter, argument.access or known)
+        if isinstance(argument, BufferArgument)
+        else None
+        for parameter, argument, known in zip(parameters, problem.arguments, found, strict=True)
+    ]
+    with explained_errors(problem.kernel, session.description):
+        arguments = put_arguments(session, problem, seed=seed)
+    try:
+        with OpenCLLaunch(session, problem.kernel, ndrange, arguments, accesses) as launch:
+            yield launch
+    finally:
+        session.queue.finish()
+        for argument in arguments:
+            if isinstance(argument, cl.Buffer):
+                argument.release()
+
+
+def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
+    """Make a problem's arguments: buffers on the device, scalars, local memory.
+
+    Each buffer's content depends on `seed` and its position only.
+    """
+    arguments: list[KernelArgument] = []
+    for index, argument in enumerate(problem.arguments):
+        match argument:
+            case BufferArgument():
+                content = make_array(argument, seed=seed * 1000 + index)
+                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+                arguments.append(cl.Buffer(session.context, flags, hostbuf=content))
+            case ScalarArgument():
+                arguments.append(make_scalar(argument))
+            case LocalArgument():
+                arguments.append(cl.LocalMemory(argument.bytes))
+    return arguments
+
+
+def _check_memory(description: DeviceDescription, problem: Problem) -> None:
+    """Refuse before a large host array is made in vain."""
+    for index, argument in enumerate(problem.arguments):
+        if isinstance(argument, BufferArgument) and (
+            argument.bytes > description.max_allocation_bytes
+        ):
+            msg = (
+                f"{description.id}: argument {index} is a buffer of {argument.bytes:,} bytes, the "
+                f"device's largest is {description.max_allocation_bytes:,}; "
+                "predict a smaller problem"
+            )
+            raise DeviceLimitError(msg)
+    if problem.buffer_bytes > description.global_memory_bytes:
+        msg = (
+            f"{description.id}: the buffers take {problem.buffer_bytes:,} bytes together, the "
+            f"device has {description.global_memory_bytes:,}; predict a smaller problem"
+        )
+        raise DeviceLimitError(msg)
+    local_bytes = sum(a.bytes for a in problem.arguments if isinstance(a, LocalArgument))
+    if local_bytes > description.local_memory_bytes:
+        msg = (
+            f"{description.id}: the local-memory arguments take {local_bytes:,} bytes, a compute "
+            f"unit has {description.local_memory_bytes:,}"
+        )
+        raise DeviceLimitError(msg)

@@ -1,0 +1,77 @@
+"""Makes the OpenCL loader see the embedded runtimes beside the system's own.
+
+Wheels such as ``intel-opencl-rt`` bring a complete CPU device, but the ``.icd`` file they install
+names a path that does not exist. A folder of ours holds corrected copies and links to the
+system's files; the loader reads it through ``OCL_ICD_VENDORS``, which must be set before
+pyopencl is imported for the first time.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+VENDORS_VARIABLE = "OCL_ICD_VENDORS"
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+
+
+def ensure_vendors() -> Path | None:
+    """Point the OpenCL loader at the embedded and the system's runtimes.
+
+    Does nothing where the caller has chosen runtimes through ``OCL_ICD_VENDORS``, or where no
+    embedded runtime is installed (the loader's own default is then right).
+
+    Returns
+    -------
+    Path or None
+        The folder in use, if it is ours.
+    """
+    folder = _vendors_folder()
+    chosen = os.environ.get(VENDORS_VARIABLE)
+    if chosen is not None and Path(chosen) != folder:
+        return None
+    files = _embedded_files()
+    if not files:
+        return None
+    files |= {
+        f"system-{path.name}": path.read_text(encoding="utf-8")
+        for path in sorted(SYSTEM_VENDORS.glob("*.icd"))
+        if path.is_file()
+    }
+    _write_folder(folder, files)
+    os.environ[VENDORS_VARIABLE] = str(folder)
+    return folder
+
+
+def _vendors_folder() -> Path:
+    """One folder per environment, so that two virtual environments do not disturb each other."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    prefix = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
+    return cache / "kernelcast" / f"opencl-vendors-{prefix}"
+
+
+def _embedded_files() -> dict[str, str]:
+    """Give file name and corrected content of each .icd file installed by a wheel."""
+    files = {}
+    library_folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
+    for icd in sorted((Path(sys.prefix) / "etc" / "OpenCL" / "vendors").glob("*.icd")):
+        named = Path(icd.read_text(encoding="utf-8").strip())
+        candidates = [named, *(folder / named.name for folder in library_folders)]
+        found = next((path for path in candidates if path.is_absolute() and path.exists()), None)
+        if found is not None:
+            files[f"embedded-{icd.name}"] = f"{found}\n"
+    return files
+
+
+def _write_folder(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("*.icd"):
+        if stale.name not in files:
+            stale.unlink(missing_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            # Another process may be reading the folder: a file appears whole or not at all.
+            partial = folder / f".{name}.{os.getpid()}"
+            partial.write_text(content, encoding="utf-8")
+            partial.replace(path)

@@ -1,0 +1,100 @@
+"""Checks a launch's arguments against the kernel's real signature, before anything runs."""
+
+from collections.abc import Sequence
+
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    ElementType,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import SignatureError
+from kernelcast.sampling.building import Parameter
+
+_BUFFER_SPACES = ("global", "constant")
+
+
+def check_arguments(
+    kernel_name: str, parameters: Sequence[Parameter], arguments: Sequence[Argument]
+) -> None:
+    """Check count, kinds and types of a problem's arguments.
+
+    Raises
+    ------
+    SignatureError
+        If they do not fit; collects every argument that does not.
+    """
+    check_count(kernel_name, parameters, len(arguments))
+    complaints = [
+        complaint
+        for parameter, argument in zip(parameters, arguments, strict=True)
+        if parameter.is_known and (complaint := _complain(parameter, argument))
+    ]
+    if complaints:
+        msg = f"kernel {kernel_name}: " + "; ".join(complaints)
+        raise SignatureError(msg)
+
+
+def check_count(kernel_name: str, parameters: Sequence[Parameter], given: int) -> None:
+    """Check the number of arguments.
+
+    Raises
+    ------
+    SignatureError
+        If it differs; shows the signature.
+    """
+    if len(parameters) != given:
+        signature = ", ".join(str(parameter) for parameter in parameters)
+        msg = (
+            f"kernel {kernel_name}: {given} arguments given, {len(parameters)} expected: "
+            f"{signature or 'none'}"
+        )
+        raise SignatureError(msg)
+
+
+def infer_access(parameter: Parameter, declared: Access | None) -> Access:
+    """Tell what a kernel may do with a buffer: as declared, else by its type's const."""
+    if declared is not None:
+        return declared
+    return Access.READ if parameter.is_const else Access.READ_WRITE
+
+
+def _complain(parameter: Parameter, argument: Argument) -> str | None:
+    match argument:
+        case BufferArgument():
+            return _complain_about_buffer(parameter, argument)
+        case ScalarArgument():
+            return _complain_about_scalar(parameter, argument)
+        case LocalArgument():
+            if parameter.address_space != "local":
+                return f"argument {parameter}: local memory given; give a {_kind_of(parameter)}"
+            return None
+
+
+def _complain_about_buffer(parameter: Parameter, argument: BufferArgument) -> str | None:
+    if parameter.address_space not in _BUFFER_SPACES:
+        return f"argument {parameter}: a buffer given; give a {_kind_of(parameter)}"
+    wanted = ElementType.from_opencl(parameter.type_name.removesuffix("*"))
+    # Buffers of vectors may be filled as buffers of their lanes; structs are not known to us.
+    if wanted is not None and wanted.base != argument.element.base:
+        return f"argument {parameter}: a buffer of {argument.element} given; give one of {wanted}"
+    return None
+
+
+def _complain_about_scalar(parameter: Parameter, argument: ScalarArgument) -> str | None:
+    if parameter.address_space != "private" or parameter.type_name.endswith("*"):
+        return f"argument {parameter}: a scalar given; give a {_kind_of(parameter)}"
+    wanted = ElementType.from_opencl(parameter.type_name)
+    if wanted is not None and wanted != argument.element:
+        return f"argument {parameter}: a {argument.element} given; give a {wanted}"
+    return None
+
+
+def _kind_of(parameter: Parameter) -> str:
+    if parameter.address_space == "local":
+        return "size of local memory (`local: BYTES`)"
+    if parameter.address_space in _BUFFER_SPACES:
+        return "buffer"
+    return f"scalar ({ElementType.from_opencl(parameter.type_name) or parameter.type_name})"

@@ -1,0 +1,125 @@
+"""Where in the index space work-groups are sampled: geometry only, no device."""
+
+import math
+from collections.abc import Sequence
+
+from kernelcast.records.device import DispatchOrder
+from kernelcast.records.ndrange import GroupBox
+
+_SMALL_TILE = 256
+_MOST_TRIES = 4096
+
+
+def box_near(
+    position: int,
+    work_groups: int,
+    group_counts: Sequence[int],
+    order: DispatchOrder = DispatchOrder.ROWS,
+) -> GroupBox:
+    """Give a box of about `work_groups` work-groups that the device would run one after another.
+
+    A launch is a box. Where rows are dispatched one after the other, a run of consecutive
+    work-groups is cut to a piece of a row, to whole rows or to whole planes. Where the index
+    space is cut into tiles, neighbours in every dimension share caches, and the box is a tile
+    too: a row's piece would find less in the caches than the whole launch does.
+
+    Parameters
+    ----------
+    position : int
+        Number of a work-group, dimension 0 fastest; the box begins there (rows) or has its
+        middle there (tiles), moved as far as needed to stay inside.
+    work_groups : int
+        How many, at least 1.
+    group_counts : sequence of int
+        Work-groups per dimension.
+    order : DispatchOrder
+        How the device goes through the index space.
+
+    Returns
+    -------
+    GroupBox
+        Inside the index space, with at least 1 work-group.
+
+    Examples
+    --------
+    >>> box_near(130, 3, (100, 50))
+    GroupBox(start=(30, 1), shape=(3, 1))
+    >>> box_near(130, 250, (100, 50))
+    GroupBox(start=(0, 1), shape=(100, 2))
+    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
+    GroupBox(start=(48, 23), shape=(4, 4))
+    """
+    counts = tuple(group_counts)
+    place = _coordinates(position, counts)
+    if order is DispatchOrder.TILES:
+        shape = _tile_shape(work_groups, counts)
+        place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
+    else:
+        shape = _run_shape(work_groups, counts)
+    start = tuple(
+        max(0, min(p, count - n)) for p, n, count in zip(place, shape, counts, strict=True)
+    )
+    return GroupBox(start=start, shape=shape)
+
+
+def find_free_box(
+    position: int,
+    work_groups: int,
+    group_counts: Sequence[int],
+    taken: Sequence[GroupBox],
+    order: DispatchOrder = DispatchOrder.ROWS,
+) -> GroupBox | None:
+    """Give a box near a place that shares no work-group with those taken.
+
+    Looks ever further away on both sides; None if it finds nothing free.
+    """
+    total = math.prod(group_counts)
+    step = box_near(position, work_groups, group_counts, order).shape[0]
+    if order is DispatchOrder.ROWS:
+        step = max(step, work_groups)
+    tries = min(_MOST_TRIES, total // step + 1)
+    for distance in range(0, tries * step, step):
+        for candidate in sorted({position + distance, position - distance}, reverse=True):
+            if 0 <= candidate < total:
+                box = box_near(candidate, work_groups, group_counts, order)
+                if not any(box.overlaps(other) for other in taken):
+                    return box
+    return None
+
+
+def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of a run: part of a row, whole rows, or whole planes."""
+    shape = [1] * len(counts)
+    row = 1
+    for axis, count in enumerate(counts):
+        if work_groups < row * count or axis == len(counts) - 1:
+            shape[axis] = min(count, max(1, round(work_groups / row)))
+            break
+        shape[axis] = count
+        row *= count
+    return tuple(shape)
+
+
+def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of a tile, as equal as the index space allows.
+
+    Small ones are powers of two: nine work-groups on two threads would take as long as ten.
+    """
+    shape = [1] * len(counts)
+    left = float(work_groups)
+    by_size = sorted(range(len(counts)), key=lambda axis: counts[axis])
+    for done, axis in enumerate(by_size):
+        extent = left ** (1 / (len(counts) - done))
+        if work_groups <= _SMALL_TILE and done < len(counts) - 1:
+            extent = 2 ** math.floor(math.log2(extent) + 1e-9)
+        shape[axis] = min(counts[axis], max(1, round(extent)))
+        left = max(1.0, left / shape[axis])
+    return tuple(shape)
+
+
+def _coordinates(position: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    coordinates = []
+    for count in counts:
+        coordinates.append(position % count)
+        position //= count
+    return tuple(coordinates)

@@ -1,0 +1,1 @@
+"""HTTP interface and web pages."""

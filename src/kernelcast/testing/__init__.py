@@ -1,0 +1,1 @@
+"""Builders, fakes and recordings for tests; never imported at run time."""

@@ -1,0 +1,1 @@
+"""The benchmark corpus, its collection and the store of observations."""
