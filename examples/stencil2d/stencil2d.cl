@@ -1,14 +1,24 @@
-// One Jacobi step of a damped 5-point stencil. The index space starts at (1, 1), its global
+// One explicit step of diffusion that stops at edges (Perona and Malik): what flows from a
+// neighbour falls with the square of the difference. The index space starts at (1, 1), its global
 // offset, and covers the interior only: there is no border to guard.
-__kernel void stencil2d(__global const float *restrict grid,
-                        __global float *restrict next,
-                        const float centre_weight,
-                        const float side_weight,
+float flow(const float difference, const float sharpness)
+{
+    const float steepness = difference * difference * sharpness;
+    return difference / (1.0f + steepness) * native_exp(-0.5f * steepness)
+        + 0.5f * difference * rsqrt(1.0f + steepness);
+}
+
+__kernel void stencil2d(__global const float *restrict image,
+                        __global float *restrict smoothed,
+                        const float step,
+                        const float sharpness,
                         const int pitch)
 {
-    const int x = get_global_id(0);
-    const int y = get_global_id(1);
-    const int i = y * pitch + x;
-    const float sides = grid[i - 1] + grid[i + 1] + grid[i - pitch] + grid[i + pitch];
-    next[i] = centre_weight * grid[i] + side_weight * sides;
+    const int i = get_global_id(1) * pitch + get_global_id(0);
+    const float centre = image[i];
+    const float inflow = flow(image[i - 1] - centre, sharpness)
+        + flow(image[i + 1] - centre, sharpness)
+        + flow(image[i - pitch] - centre, sharpness)
+        + flow(image[i + pitch] - centre, sharpness);
+    smoothed[i] = centre + step * inflow;
 }

@@ -1,34 +1,41 @@
 """The sampling-based linear model: t(N) = t(P1) + (t(P2) - t(P1)) / (P2 - P1) * (N - P1).
 
-Source: sampling-svr, section 5.1. The paper takes one time at each of two points. Here each
-point is the sum over windows spread through the index space, and the line's intercept (what a
-launch costs beside its work-groups: start, cold caches, waking threads) is estimated with a prior
-instead of being free. With a flat prior the result is the paper's formula; with none at all it is
-the pooled rate, which is precise but blind to what every launch pays once. The prior lets the
-data decide: windows that agree about the intercept get the slope, windows that disagree get the
-rate.
+Source: sampling-svr, section 5.1. The paper takes one time at each of two points, the line
+through them has an intercept: what a launch costs beside its work-groups (start, cold caches,
+waking threads). Here each point is a set of launches spread through the index space, and the
+intercept is estimated with a prior instead of being free. With a flat prior the result is the
+paper's formula; with none at all it is the pooled rate, which is precise but blind to what every
+launch pays once. The prior lets the data decide: launches that agree about the intercept give the
+slope, launches that disagree give the rate.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
-from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 
 FloatArray = npt.NDArray[np.float64]
 
-# Prior scale of the intercept in units of a shorter launch's time.
-_INTERCEPT_SCALE = 0.25
-# Repeated whole runs differ by a few percent on every machine we know (DESIGN 3).
+# Prior scale of the intercept, in units of a shorter launch's time.
+_INTERCEPT_SCALE = 1.0
+# Largest share of a shorter launch's time that the intercept may be.
+_LARGEST_INTERCEPT = 0.9
+# Sizes count as two sampling points if they differ by this factor.
+_TWO_SIZES = 1.5
+# Launches of even work this much above the middle were disturbed: their neighbours were not.
+_DISTURBED = 1.3
+# Repeated whole runs differ by a few percent on every machine we know.
 _NOISE_FLOOR = 0.03
-_SUSPICIOUS_RATIO = 1.25
-_SUSPICIOUS_DEVIATIONS = 5.0
+# A median's standard error over a mean's, for normal noise.
+_MEDIAN_FACTOR = 1.25
+_MAD_TO_DEVIATION = 1.4826
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +47,56 @@ class LinearFit:
     seconds : float
         Predicted time of the whole launch.
     standard_error_s : float
-        Its standard error from the windows' spread, in seconds.
+        Its standard error from the spread of the samples, in seconds.
+    degrees_of_freedom : int
+        Launches behind the standard error, less one.
     intercept_s : float
         What each launch costs beside its work-groups, in seconds.
     rate_s : float
-        Seconds per work-group, mean over the strata.
+        Seconds per work-group, mean over the index space.
     p1, p2 : int
         Work-groups in all shorter and in all longer launches.
     two_point_s : float or None
-        The paper's formula on the sums over all windows; None without two points.
+        The paper's formula on the sums of both; None without two sizes.
     pooled_s : float
         Time by the pooled rate alone.
     """
 
     seconds: float
     standard_error_s: float
+    degrees_of_freedom: int
     intercept_s: float
     rate_s: float
     p1: int
     p2: int
     two_point_s: float | None
     pooled_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """Timed launches as arrays, without the pilot where there is more."""
+
+    counts: FloatArray
+    times: FloatArray
+    windows: npt.NDArray[np.int64]
+
+    @property
+    def is_long(self) -> npt.NDArray[np.bool_]:
+        """Which launches belong to the second sampling point: those near the largest size."""
+        return np.asarray(self.counts * _TWO_SIZES > self.counts.max())
+
+    @property
+    def is_short(self) -> npt.NDArray[np.bool_]:
+        """Which belong to the first: those near the next largest size, or all if there is one."""
+        others = ~self.is_long
+        if not others.any():
+            return self.is_long
+        return np.asarray(others & (self.counts * _TWO_SIZES > self.counts[others].max()))
+
+    @property
+    def has_two_sizes(self) -> bool:
+        return not bool(self.is_long.all())
 
 
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:
@@ -81,8 +117,8 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
 
     Examples
     --------
-    >>> two_point(0.2, 0.3, 2, 3, 100)
-    10.0
+    >>> two_point(2.0, 3.0, 2, 3, 100)
+    100.0
     """
     return t1_s + (t2_s - t1_s) / (p2 - p1) * (n - p1)
 
@@ -93,7 +129,7 @@ def fit_linear(run: SampleRun) -> LinearFit:
     Parameters
     ----------
     run : SampleRun
-        Launches in windows; those of the pilot are left out where windows exist.
+        Launches in windows; those of the pilot are left out where there are others.
 
     Returns
     -------
@@ -104,91 +140,160 @@ def fit_linear(run: SampleRun) -> LinearFit:
     InputError
         If the run has no launches.
     """
-    windows = _group(run.launches)
-    if not windows:
-        msg = "the sample run holds no launches; sample at least one window"
-        raise InputError(msg)
+    launches = _collect(run.launches)
     total = run.ndrange.work_group_count
-    intercept, spread = _fit_intercept(windows, run.launch_overhead_s)
-    counts = np.array([sum(n for n, _ in window) for window in windows], dtype=float)
-    times = np.array([sum(t for _, t in window) for window in windows])
-    launches = np.array([len(window) for window in windows], dtype=float)
-    rates = (times - intercept * launches) / counts
-    rate = float(rates.mean())
-    intercept_error = spread * float((launches / counts).mean())
-    error = total * math.hypot(_standard_error(rates), intercept_error)
-    pooled = float((times / counts).mean()) * total
-    p1, p2, two = _paper_points(windows, total)
+    intercept, intercept_error = _fit_intercept(launches, run)
+    net = np.maximum(launches.times - intercept, 0.05 * launches.times)
+    if run.is_even:
+        rate, error, degrees = _rate_of_even_work(net, launches)
+    else:
+        rate, error, degrees = _rate_of_uneven_work(net, launches)
+    # What the intercept is wrong by, every launch's rate is wrong by at once.
+    shift = intercept_error * len(launches.counts) / launches.counts.sum()
+    p1, p2, two = _paper_points(launches, total)
     return LinearFit(
         seconds=intercept + rate * total,
-        standard_error_s=error,
+        standard_error_s=total * math.hypot(error, shift),
+        degrees_of_freedom=degrees,
         intercept_s=intercept,
         rate_s=rate,
         p1=p1,
         p2=p2,
         two_point_s=two,
-        pooled_s=pooled,
+        pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
     )
 
 
-def _group(launches: Sequence[TimedLaunch]) -> list[list[tuple[int, float]]]:
-    """Group launches by window, shorter first; the pilot stands in where it is alone."""
-    groups: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for launch in launches:
-        groups[launch.window].append((launch.box.work_group_count, launch.duration_s))
-    pilot = groups.pop(-1, [])
-    if not groups and pilot:
-        return [[max(pilot)]]
-    return [sorted(group) for _, group in sorted(groups.items())]
+def _collect(timed: Sequence[TimedLaunch]) -> _Launches:
+    if not timed:
+        msg = "the sample run holds no launches; sample at least one window"
+        raise InputError(msg)
+    used = [one for one in timed if one.window != PILOT_WINDOW] or list(timed[-1:])
+    return _Launches(
+        counts=np.array([one.box.work_group_count for one in used], dtype=float),
+        times=np.array([one.duration_s for one in used]),
+        windows=np.array([one.window for one in used]),
+    )
 
 
-def _fit_intercept(
-    windows: Sequence[Sequence[tuple[int, float]]], overhead_s: float
-) -> tuple[float, float]:
-    """Give the launches' intercept and its uncertainty, both in seconds."""
-    pairs = [(w[0], w[-1]) for w in windows if w[-1][0] > w[0][0]]
-    shortest = float(np.median([w[0][1] for w in windows]))
-    scale = _INTERCEPT_SCALE * shortest
-    if len(pairs) < 2:
-        return min(overhead_s, 0.5 * shortest), 0.0
-    found = np.array([(t1 * n2 - t2 * n1) / (n2 - n1) for (n1, t1), (n2, t2) in pairs])
-    middle = float(np.median(found))
-    # 1.25: a median's standard error over a mean's, for normal noise
-    error = 1.25 * 1.4826 * float(np.median(np.abs(found - middle))) / math.sqrt(len(found))
+def _fit_intercept(launches: _Launches, run: SampleRun) -> tuple[float, float]:
+    """Give the intercept of a launch and its standard error, both in seconds."""
+    short_s = float(np.median(launches.times[launches.is_short]))
+    overhead_s = min(run.launch_overhead_s, _LARGEST_INTERCEPT * short_s)
+    if not launches.has_two_sizes:
+        return overhead_s, 0.0
+    estimate = _intercept_by_medians if run.is_even else _intercept_by_windows
+    found, error = estimate(launches)
+    if not math.isfinite(error):
+        return overhead_s, 0.0
+    scale = _INTERCEPT_SCALE * short_s
     weight = scale**2 / (scale**2 + error**2)
-    intercept = overhead_s + weight * (middle - overhead_s)
-    return float(np.clip(intercept, 0.0, 0.9 * shortest)), math.sqrt(weight) * error
+    intercept = overhead_s + weight * (found - overhead_s)
+    return float(np.clip(intercept, 0.0, _LARGEST_INTERCEPT * short_s)), math.sqrt(weight) * error
 
 
-def _standard_error(rates: FloatArray) -> float:
-    """Standard error of the mean of one sample per stratum, from neighbours' differences.
+def _intercept_by_medians(launches: _Launches) -> tuple[float, float]:
+    """Draw the line through the medians of the shorter and of the longer launches."""
+    short = launches.is_short
+    long = launches.is_long
+    n1, n2 = np.median(launches.counts[short]), np.median(launches.counts[long])
+    rate1, error1 = _middle(launches.times[short] / launches.counts[short])
+    rate2, error2 = _middle(launches.times[long] / launches.counts[long])
+    reach = n1 * n2 / (n2 - n1)
+    return float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
 
-    Differences of neighbours leave a trend over the index space out: strata sum it exactly.
-    """
+
+def _intercept_by_windows(launches: _Launches) -> tuple[float, float]:
+    """Draw a line per window, through its shortest and its longest launch; take the median."""
+    found = []
+    for window in np.unique(launches.windows):
+        inside = launches.windows == window
+        counts, times = launches.counts[inside], launches.times[inside]
+        first, last = int(np.argmin(counts)), int(np.argmax(counts))
+        n1, n2, t1, t2 = counts[first], counts[last], times[first], times[last]
+        if n2 >= _TWO_SIZES * n1:
+            found.append((t1 * n2 - t2 * n1) / (n2 - n1))
+    return _middle(np.array(found)) if found else (0.0, math.inf)
+
+
+def _middle(values: FloatArray) -> tuple[float, float]:
+    """Give the median and its standard error."""
+    middle = float(np.median(values))
+    deviation = _MAD_TO_DEVIATION * float(np.median(np.abs(values - middle)))
+    if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
+        deviation = max(float(np.ptp(values)), 0.1 * abs(middle))
+    return middle, _MEDIAN_FACTOR * deviation / math.sqrt(len(values))
+
+
+def _rate_of_even_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:
+    """Pool all launches but those that were disturbed; long ones weigh more."""
+    rates = net / launches.counts
+    calm = rates <= _DISTURBED * _weighted_median(rates, launches.counts)
+    counts, rates = launches.counts[calm], rates[calm]
+    rate = float(np.average(rates, weights=counts))
     if len(rates) < 2:
-        return 0.1 * float(rates[0])
+        return rate, 0.1 * rate, 1
+    shares = counts / counts.sum()
+    effective = 1 / float((shares**2).sum())
+    variance = float((shares * (rates - rate) ** 2).sum())
+    return rate, math.sqrt(variance / max(effective - 1, 1)), len(rates) - 1
+
+
+def _rate_of_uneven_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:
+    """Average over windows: each stands for a stratum of the same size."""
+    names = np.unique(launches.windows)
+    rates = np.array(
+        [net[launches.windows == w].sum() / launches.counts[launches.windows == w].sum()
+         for w in names]
+    )  # fmt: skip
+    rate = float(rates.mean())
+    if len(rates) < 2:
+        return rate, 0.3 * rate, 1
+    # Neighbours' differences leave a trend out, which strata sum without error.
     variance = float(np.mean(np.diff(rates) ** 2)) / 2
-    return math.sqrt(variance / len(rates))
+    return rate, math.sqrt(variance / len(rates)), len(rates) - 1
 
 
-def _paper_points(
-    windows: Sequence[Sequence[tuple[int, float]]], total: int
-) -> tuple[int, int, float | None]:
+def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    order = np.argsort(values)
+    cumulated = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulated, 0.5 * cumulated[-1])])
+
+
+def _paper_points(launches: _Launches, total: int) -> tuple[int, int, float | None]:
     """Give P1, P2 and the paper's prediction from the sums of shorter and longer launches."""
-    shorter, longer = zip(*((w[0], w[-1]) for w in windows), strict=True)
-    p1, p2 = sum(n for n, _ in shorter), sum(n for n, _ in longer)
-    if p2 <= p1:
-        half = max(1, len(windows) * 2 // 5)
-        return sum(n for n, _ in shorter[:half]), sum(n for n, _ in shorter[half:]), None
-    t1, t2 = sum(t for _, t in shorter), sum(t for _, t in longer)
-    # Each sum holds one intercept per window; the slope does not see them.
-    return p1, p2, two_point(t1, t2, p1, p2, total)
+    short, long = launches.is_short, launches.is_long
+    if not launches.has_two_sizes:
+        half = max(1, len(short) * 2 // 5)
+        return int(launches.counts[:half].sum()), int(launches.counts.sum()), None
+    # Means per launch, so that both points hold one intercept.
+    p1, p2 = launches.counts[short].mean(), launches.counts[long].mean()
+    t1, t2 = launches.times[short].mean(), launches.times[long].mean()
+    prediction = two_point(float(t1), float(t2), float(p1), float(p2), total)
+    return (
+        int(launches.counts[short].sum()),
+        int(launches.counts[long].sum()),
+        prediction if prediction > 0 else None,
+    )
 
 
-def make_interval(fit: LinearFit, *, windows: int, coverage: float) -> Interval:
-    """Turn a fit into an interval: the windows' spread and the noise of whole runs together."""
+def make_interval(fit: LinearFit, *, coverage: float) -> Interval:
+    """Turn a fit into an interval: the samples' spread and the noise of whole runs together.
+
+    Parameters
+    ----------
+    fit : LinearFit
+        The fit.
+    coverage : float
+        Share of true times that shall lie inside.
+
+    Returns
+    -------
+    Interval
+        Symmetric on the logarithmic scale: times are positive.
+    """
     relative = math.hypot(fit.standard_error_s / fit.seconds, _NOISE_FLOOR)
-    factor = math.exp(_quantile(coverage, max(windows - 1, 1)) * relative)
+    factor = math.exp(min(_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
     return Interval(
         seconds=fit.seconds,
         low=fit.seconds / factor,
@@ -199,9 +304,8 @@ def make_interval(fit: LinearFit, *, windows: int, coverage: float) -> Interval:
 
 def _quantile(coverage: float, degrees: int) -> float:
     """Two-sided quantile of Student's t (Cornish-Fisher expansion of the normal quantile)."""
-    from statistics import NormalDist
-
     z = NormalDist().inv_cdf((1 + coverage) / 2)
+    degrees = max(degrees, 2)
     g1 = (z**3 + z) / 4
     g2 = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + g1 / degrees + g2 / degrees**2

@@ -55,8 +55,7 @@ def estimate_launch(
     report("sampling")
     run = sample(launch, settings.plan)
     fit = fit_linear(run)
-    windows = len({one.window for one in run.launches})
-    interval = make_interval(fit, windows=windows, coverage=settings.coverage)
+    interval = make_interval(fit, coverage=settings.coverage)
     overhead_s = time.perf_counter() - begin - run.sampling_s
     estimate = Estimate(
         device=launch.device.name,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import IO, Any
 
-from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 
 _STDERR_LINES = 5
 
@@ -76,6 +76,9 @@ def run_isolated(
                 return content
             if kind == "error":
                 raise content
+            if kind == "bug":
+                msg = f"{subject}: kernelcast failed at {child.stage!r}; please report:\n{content}"
+                raise KernelcastError(msg)
             child.stage = content
             report(content)
         msg = (
@@ -97,7 +100,7 @@ def _start_child(task: str, arguments: Any) -> Iterator[_Child]:  # noqa: ANN401
         pickle.dump((task, arguments), order)
         order.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-m", "kernelcast.predictor.worker_main", str(write_end)],
+            [sys.executable, "-P", "-m", "kernelcast.predictor.worker_main", str(write_end)],
             stdin=order,
             stdout=subprocess.DEVNULL,
             stderr=errors,

@@ -1,6 +1,6 @@
 """What an estimate is asked for with."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.sampler import SamplingPlan
@@ -45,3 +45,40 @@ class EstimateSettings:
         if self.measured_runs < 1:
             msg = f"measured runs {self.measured_runs}: give at least 1"
             raise InputError(msg)
+
+
+def make_settings(
+    *, budget: float, coverage: float, measured_runs: int | None, seed: int
+) -> EstimateSettings:
+    """Make settings from plain numbers; one seed for buffers and for the windows' places.
+
+    Parameters
+    ----------
+    budget : float
+        Share of the predicted time that sampling may cost.
+    coverage : float
+        Share of true times that the interval shall hold.
+    measured_runs : int or None
+        How many whole runs are timed for comparison; None means none.
+    seed : int
+        Of everything random, at least 0.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7).plan.seed
+    7
+    """
+    if seed < 0:
+        msg = f"seed {seed}: give a whole number of at least 0"
+        raise InputError(msg)
+    settings = EstimateSettings(
+        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, seed=seed
+    )
+    if measured_runs is None:
+        return settings
+    return replace(settings, measure=True, measured_runs=measured_runs)

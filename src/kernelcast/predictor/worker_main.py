@@ -5,9 +5,12 @@ The task comes as a pickle on standard input, messages go back through the pipe 
 is the only argument: both ends are this package, on this machine, one parent, one child.
 """
 
+import ctypes
 import os
 import pickle
+import signal
 import sys
+import traceback
 from multiprocessing.connection import Connection
 
 from kernelcast.predictor.tasks import run_task
@@ -16,16 +19,26 @@ from kernelcast.records.errors import KernelcastError
 
 def main() -> None:
     """Do the task and end."""
+    _die_with_parent()
     name, arguments = pickle.load(sys.stdin.buffer)
     channel = Connection(int(sys.argv[1]), readable=False)
     try:
         result = run_task(name, arguments, lambda stage: channel.send(("progress", stage)))
     except KernelcastError as error:
         channel.send(("error", error))
+    except Exception:  # noqa: BLE001 - a bug of ours must be told apart from a driver's crash
+        channel.send(("bug", traceback.format_exc()))
     else:
         channel.send(("result", result))
     # Some drivers hang or crash in their exit handlers; everything that matters has been sent.
     os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill us when the parent dies: an endless kernel must not outlive it."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG of sys/prctl.h
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -139,8 +139,12 @@ class SaturationPoint:
 
     @property
     def unit(self) -> int:
-        """Work-groups that the sampling points are multiples of: a full, full-rate device."""
-        return max(self.concurrency, self.saturated_from)
+        """Work-groups that sampled launches are multiples of.
+
+        Twice what is active at once, the paper's least sampling point, or more where a launch
+        needs more to run at full rate.
+        """
+        return max(2 * self.concurrency, min(self.saturated_from, 4 * self.concurrency))
 
     @property
     def disagreement(self) -> str | None:

@@ -10,7 +10,7 @@ from kernelcast.records.ndrange import NDRange
 
 
 class Tier(StrEnum):
-    """How an estimate was obtained, best first (DESIGN 2)."""
+    """How an estimate was obtained, best first."""
 
     HISTORY = "history"
     HYBRID = "hybrid"
@@ -69,7 +69,7 @@ class Measurement:
 
     @property
     def noise(self) -> float:
-        """Half the 10-90 % spread over the median: what repeated runs differ by (DESIGN 9)."""
+        """Half the 10-90 % spread over the median: what repeated runs differ by."""
         spread = _quantile(self.durations_s, 0.9) - _quantile(self.durations_s, 0.1)
         return spread / 2 / self.seconds
 
@@ -155,6 +155,40 @@ class Estimate:
     def error(self) -> float | None:
         """Signed relative error against the measurement, where there is one."""
         return None if self.measurement is None else self.measurement.error_of(self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceAnswer:
+    """What one device said to one problem: an estimate, or why there is none.
+
+    Parameters
+    ----------
+    device_id, device : str
+        Stable id and name of the device.
+    problem, kernel : str
+        Name of the problem and of its kernel.
+    estimate : Estimate or None
+        The answer.
+    error : KernelcastError or None
+        Why the device has no answer.
+
+    Raises
+    ------
+    KernelcastError
+        If both or neither of `estimate` and `error` are given.
+    """
+
+    device_id: str
+    device: str
+    problem: str
+    kernel: str
+    estimate: Estimate | None = None
+    error: KernelcastError | None = None
+
+    def __post_init__(self) -> None:
+        if (self.estimate is None) == (self.error is None):
+            msg = f"{self.problem} on {self.device_id}: give either an estimate or an error"
+            raise KernelcastError(msg)
 
 
 def _quantile(values: tuple[float, ...], q: float) -> float:

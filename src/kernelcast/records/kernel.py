@@ -30,7 +30,7 @@ class Kernel:
     Examples
     --------
     >>> Kernel(name="k", source="kernel void k() {}").digest[:8]
-    'e4fed2c7'
+    'a3f7f507'
     """
 
     name: str

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.ndrange import GroupBox, NDRange
 
+PILOT_WINDOW = -1
+"""Window index of launches that only serve to find the right sizes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLaunch:
@@ -15,7 +18,7 @@ class TimedLaunch:
     box : GroupBox
         The work-groups that ran.
     window : int
-        Index of the window (a run of consecutive work-groups) the box belongs to.
+        Index of the window (a place in the index space) the box belongs to, or `PILOT_WINDOW`.
     duration_s : float
         Time on the device, in seconds.
 
@@ -52,6 +55,8 @@ class SampleRun:
         In the order they ran; no work-group is in two of them.
     launch_overhead_s : float
         Time of a launch that does nothing, in seconds.
+    is_even : bool
+        Whether work-groups of different places were found to take about the same time.
     """
 
     kernel_digest: str
@@ -59,6 +64,7 @@ class SampleRun:
     ndrange: NDRange
     launches: tuple[TimedLaunch, ...]
     launch_overhead_s: float
+    is_even: bool
 
     @property
     def sampling_s(self) -> float:

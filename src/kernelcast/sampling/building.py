@@ -125,6 +125,12 @@ def _read_parameter(kernel: cl.Kernel, index: int) -> Parameter:
                          is_known=False)  # fmt: skip
 
 
+def read_build_options(program: cl.Program, device: cl.Device) -> list[str]:
+    """Give the options a program was built with, one per element."""
+    options: str = program.get_build_info(device, cl.program_build_info.OPTIONS)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
+    return options.split()
+
+
 def read_build_log(program: cl.Program, device: cl.Device) -> str:
     """Give what the compiler wrote, without surrounding blank space."""
     log: str = program.get_build_info(device, cl.program_build_info.LOG)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped

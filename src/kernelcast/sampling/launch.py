@@ -1,5 +1,6 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
 _NANOSECOND = 1e-9
+# Build options that choose OpenCL C 2.0 or later.
+_MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
 
 class OpenCLLaunch:
@@ -218,12 +221,19 @@ def check_launch(
             f"{required[: len(local)]} (reqd_work_group_size)"
         )
         raise DeviceLimitError(msg)
-    _check_remainder(device, ndrange)
+    _check_remainder(device, kernel, ndrange)
 
 
-def _check_remainder(device: DeviceDescription, ndrange: NDRange) -> None:
-    if ndrange.is_uniform or device.has_non_uniform_work_groups:
+def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange) -> None:
+    """Refuse a smaller last work-group where device or language version has none."""
+    is_allowed = any(_MODERN_LANGUAGE.fullmatch(option) for option in kernel.build_options)
+    if ndrange.is_uniform or (device.has_non_uniform_work_groups and is_allowed):
         return
+    why = (
+        "the device has no non-uniform work-groups"
+        if not device.has_non_uniform_work_groups
+        else "OpenCL C before 2.0 has no non-uniform work-groups (build with -cl-std=CL2.0)"
+    )
     for axis, (size, local) in enumerate(
         zip(ndrange.global_size, ndrange.known_local_size, strict=True)
     ):
@@ -231,7 +241,6 @@ def _check_remainder(device: DeviceDescription, ndrange: NDRange) -> None:
             padded = -(-size // local) * local
             msg = (
                 f"{device.id}: axis {axis}: local size {local} does not divide global size "
-                f"{size}, and the device has no non-uniform work-groups; pad the global size to "
-                f"{padded} and guard the kernel"
+                f"{size}, and {why}; pad the global size to {padded} and guard the kernel"
             )
             raise DeviceLimitError(msg)

@@ -4,36 +4,56 @@ The paper samples at 2 and 3 times the saturation point (sampling-svr, section 5
 is 4 and 6 work-groups, a microsecond of pure noise, so the sampling points are scaled up until
 they last long enough, and spread over the index space, because work need not be even:
 
-1. *Pilot*: launches that double in size at scattered places until one lasts long enough.
-   They tell the approximate rate, from which the budget in seconds follows.
-2. *Windows*: one per stratum of the index space, each a shorter and a longer launch of
-   consecutive work-groups side by side. What both pay once (launch, cold caches, waking threads)
-   cancels in their difference. Uneven work gets more windows, even work longer ones.
-3. *Doubts*: where the two launches of a window disagree more than those of the other windows,
-   something else ran meanwhile; a third launch beside them decides.
+1. *Pilot*: launches that grow at scattered places until one lasts long enough. They tell the
+   approximate rate, from which the budget in seconds follows.
+2. *Scouts*: short launches, one per stratum of the index space, each with a shorter one beside
+   it. They tell even work from uneven, and what a launch pays once (start, cold caches, waking
+   threads) beside its work-groups.
+3. *Even work* gets a few long launches, in which that share is small; *uneven work* gets as many
+   places as the budget reaches for with launches just long enough.
+4. *Doubts*: a launch that is much slower than the others of even work is repeated on its
+   neighbours: a disturbance does not repeat, a heavy region does.
 
 No work-group runs twice: its data would be in the cache the second time.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.windows import find_free_box
-
-PILOT_WINDOW = -1
-"""Window index of the pilot's launches, which belong to no stratum."""
+from kernelcast.sampling.windows import find_free_box, position_of
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_FEWEST_WINDOWS = 3
-_FEWEST_SINGLES = 2
 _MOST_PILOT_STEPS = 40
+_MOST_SCOUTS = 6
+_FEWEST_SCOUTS = 3
+_SCOUTS_SHARE = 0.4
+# A launch of unknown work is at most this share of the work-groups that the budget allows.
+_SHARE_OF_A_SCOUT = 1 / 16
+_MINI_SHARE = 4
+# Launches of uneven work last this many times what a launch pays once, within limits.
+_TIMES_THE_INTERCEPT = 8.0
+_UNEVEN_LAUNCH_S = (60e-6, 400e-6)
+_MOST_WINDOWS = 96
+_FEW_SINGLES = 4
+# Uneven work, and work of few work-groups, may cost so many times the budget: a handful of places
+# would tell nothing.
+_STRETCHED_BUDGET = 1.75
+_MOST_DOUBTS = 3
+_STICKS_OUT = 1.4
+EVEN_SPREAD = 0.15
+"""Robust relative spread of rates below which work counts as even."""
+_FEW_RATES = 5
+_EVEN_RANGE = 0.25
+# Inverse of the plastic number: the golden ratio's relative for two dimensions.
+_PLASTIC = 0.7548776662466927
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +63,15 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost.
-    ratio : int
-        Work-groups of a window's longer launch in units of its shorter one. The paper's two
-        points are as 2 to 3; a wider ratio amplifies noise less (DESIGN 3).
+        Share of the predicted time that sampling may cost; up to 1.75 times that where work is
+        uneven or there are few work-groups.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.
-    max_windows : int
-        Most windows; a larger budget makes them longer.
+    long_launches : int
+        Long launches for even work, at least 2.
+    ratio : int
+        Least size of a long launch in units of a short one. The paper's two points are as 2 to
+        3; a wider ratio amplifies noise less.
     seed : int
         Seed of the windows' places and order.
 
@@ -61,38 +82,18 @@ class SamplingPlan:
     """
 
     budget: float = 0.02
-    ratio: int = 4
     min_launch_s: float = 100e-6
-    max_windows: int = 12
+    long_launches: int = 4
+    ratio: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:
             msg = f"budget {self.budget}: give a share of the predicted time, above 0, at most 1"
             raise InputError(msg)
-        if self.ratio < 2 or self.max_windows < _FEWEST_WINDOWS:
-            msg = (
-                f"ratio {self.ratio}, max_windows {self.max_windows}: give at least 2 and "
-                f"{_FEWEST_WINDOWS}"
-            )
+        if self.ratio < 2 or self.long_launches < 2:
+            msg = f"ratio {self.ratio}, long launches {self.long_launches}: give at least 2 of each"
             raise InputError(msg)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowPlan:
-    """What is left to run after the pilot.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Work-groups of each launch of a window: a shorter and a longer one, or a single one where
-        the budget does not reach for pairs.
-    windows : int
-        How many windows.
-    """
-
-    sizes: tuple[int, ...]
-    windows: int
 
 
 @dataclass(slots=True)
@@ -101,8 +102,11 @@ class _Sampling:
 
     launch: PreparedLaunch
     plan: SamplingPlan
+    rng: np.random.Generator
     taken: list[GroupBox] = field(default_factory=list)
     timed: list[TimedLaunch] = field(default_factory=list)
+    next_window: int = 0
+    is_even: bool = True
 
     @property
     def total(self) -> int:
@@ -110,8 +114,11 @@ class _Sampling:
 
     @property
     def unit(self) -> int:
-        """Work-groups of the smallest launch that fills the device, if there are so many."""
-        return min(self.launch.saturation.unit, max(1, self.total // 8))
+        """Work-groups of the smallest launch: a full device at full rate, if that is affordable."""
+        saturation = self.launch.saturation
+        affordable = max(2 * saturation.concurrency, int(self.plan.budget * self.total))
+        unit = min(saturation.unit, affordable, max(1, self.total // 8))
+        return max(unit // saturation.concurrency * saturation.concurrency, 1)
 
     @property
     def floor_s(self) -> float:
@@ -122,8 +129,20 @@ class _Sampling:
     def spent_s(self) -> float:
         return sum(one.duration_s for one in self.timed)
 
+    @property
+    def most(self) -> int:
+        """Work-groups of the largest launch while the work is still unknown."""
+        affordable = int(self.plan.budget * self.total * _SHARE_OF_A_SCOUT)
+        return max(self.unit, affordable // self.unit * self.unit)
+
+    def available_s(self, rate_s: float) -> float:
+        """Device time left to spend if a work-group takes `rate_s`."""
+        budget = self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
+        return max(budget * rate_s * self.total - self.spent_s, 0.0)
+
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
-        """Take a free box near a place, or None if the index space is used up."""
+        """Take a free box near a place, or None if there is none."""
+        # Never at the origin: PoCL compiles launches with and without offset separately.
         box = find_free_box(
             min(max(position, 1), self.total - 1),
             work_groups,
@@ -135,14 +154,32 @@ class _Sampling:
             self.taken.append(box)
         return box
 
-    def run(self, boxes: Sequence[tuple[int, GroupBox]]) -> list[float]:
+    def run(self, boxes: Sequence[tuple[int, GroupBox]]) -> None:
         """Time boxes, given with their window, one after the other."""
         durations = self.launch.time_boxes([box for _, box in boxes])
         self.timed += [
             TimedLaunch(box=box, window=window, duration_s=duration)
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
-        return durations
+
+    def run_windows(self, sizes: Sequence[int], windows: int) -> list[TimedLaunch]:
+        """Time one launch of each size in each of so many strata; give these launches."""
+        positions = spread_positions(
+            windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
+        )
+        boxes = []
+        for position in positions:
+            for size in sorted(sizes, reverse=True):
+                box = self.reserve(position, size)
+                if box is not None:
+                    boxes.append((self.next_window, box))
+            self.next_window += 1
+        # In random order: a disturbance of some milliseconds hits one launch each of several
+        # windows, where the other one tells, rather than one part of the index space.
+        order = self.rng.permutation(len(boxes))
+        before = len(self.timed)
+        self.run([boxes[index] for index in order])
+        return self.timed[before:]
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
@@ -164,115 +201,199 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     DeviceError
         If the device fails.
     """
-    sampling = _Sampling(launch, plan)
-    # Never at the origin: PoCL compiles launches with and without offset separately, and every
-    # window but one has an offset.
+    sampling = _Sampling(launch, plan, np.random.default_rng(plan.seed))
     warm = sampling.reserve(sampling.total // 2, 1)
     if warm is not None:
         launch.warm_up(warm)
     launch.settle()
-    rate_s = _run_pilot(sampling)
-    _run_windows(sampling, rate_s)
+    short, rate_s = _run_pilot(sampling)
+    affordable = sampling.available_s(rate_s) / (short * rate_s)
+    if affordable * _SCOUTS_SHARE < _FEWEST_SCOUTS:
+        _run_few(sampling, short, affordable)
+    else:
+        scouts = min(_MOST_SCOUTS, int(affordable * _SCOUTS_SHARE))
+        _run_scouts_and_more(sampling, short, scouts)
     return SampleRun(
         kernel_digest=launch.kernel_digest,
         device_id=launch.device.id,
         ndrange=launch.ndrange,
         launches=tuple(sampling.timed),
         launch_overhead_s=launch.launch_overhead_s,
+        is_even=sampling.is_even,
     )
 
 
-def _run_pilot(sampling: _Sampling) -> float:
-    """Grow launches until one lasts long enough; give seconds per work-group, about."""
+def _run_pilot(sampling: _Sampling) -> tuple[int, float]:
+    """Grow launches until one lasts long enough.
+
+    Returns the work-groups of such a launch and the seconds per work-group, about.
+    """
     work_groups = sampling.unit
-    most = max(1, sampling.total // 8)
     for step in range(1, _MOST_PILOT_STEPS + 1):
-        position = int(sampling.total * ((0.5 + (step + sampling.plan.seed * 0.37) * _GOLDEN) % 1))
-        box = sampling.reserve(position, min(work_groups, most))
+        place = (0.5 + (step + sampling.plan.seed * 0.37) * _GOLDEN) % 1
+        box = sampling.reserve(int(sampling.total * place), work_groups)
         if box is None:
             break
-        duration_s = sampling.run([(PILOT_WINDOW, box)])[0]
-        if duration_s >= sampling.floor_s or work_groups >= most:
+        sampling.run([(PILOT_WINDOW, box)])
+        net_s = sampling.timed[-1].duration_s - sampling.launch.launch_overhead_s
+        if sampling.timed[-1].duration_s >= sampling.floor_s or work_groups >= sampling.most:
             break
         # Several doublings at once while far from the goal: most kernels start at microseconds.
-        net_s = max(duration_s - sampling.launch.launch_overhead_s, 1e-7)
-        doublings = min(5, max(1, round(math.log2(sampling.floor_s / net_s))))
-        work_groups = work_groups * 2**doublings
+        doublings = min(5, max(1, round(math.log2(sampling.floor_s / max(net_s, 1e-7)))))
+        work_groups = min(work_groups * 2**doublings, sampling.most)
     last = sampling.timed[-1]
-    net_s = max(last.duration_s - sampling.launch.launch_overhead_s, 1e-9)
-    return net_s / last.box.work_group_count
+    net_s = max(last.duration_s - sampling.launch.launch_overhead_s, 0.1 * last.duration_s)
+    rate_s = net_s / last.box.work_group_count
+    enough = sampling.unit * math.ceil(sampling.floor_s / (sampling.unit * rate_s))
+    return min(max(enough, sampling.unit), sampling.most), rate_s
 
 
-def _run_windows(sampling: _Sampling, rate_s: float) -> None:
-    windows = choose_windows(
-        rate_s=rate_s,
-        available_s=max(sampling.plan.budget * rate_s * sampling.total - sampling.spent_s, 0.0),
-        floor_s=sampling.floor_s,
-        unit=sampling.unit,
-        plan=sampling.plan,
-    )
+def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
+    """Make the most of a budget of a handful of launches; go beyond it rather than guess."""
+    pilot = len(sampling.timed) - 1
+    singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
+    sampling.is_even = is_even(_rates_of([sampling.timed[pilot], *singles]))
+    if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
+        # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
+        sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
+        sampling.next_window += 1
+    single_s = float(np.mean([one.duration_s for one in singles]))
+    left_s = _STRETCHED_BUDGET * sampling.plan.budget * single_s / short * sampling.total
+    more = int((left_s - sampling.spent_s) / single_s)
+    if sampling.is_even and more >= 2:
+        sampling.run_windows([short * more], 1)
+    elif more > 0:
+        sampling.run_windows([short], more)
+
+
+def _run_scouts_and_more(sampling: _Sampling, short: int, scouts: int) -> None:
+    mini = short // _MINI_SHARE // sampling.unit * sampling.unit
+    timed = sampling.run_windows([mini, short] if mini else [short], scouts)
+    rates = _rates_of([one for one in timed if one.box.work_group_count > 2 * mini])
+    sampling.is_even = is_even(rates)
+    if sampling.is_even:
+        _run_long(sampling, short, float(np.median(rates)))
+        _settle_doubts(sampling)
+    else:
+        _run_many(sampling, timed)
+
+
+def _run_long(sampling: _Sampling, short: int, rate_s: float) -> None:
+    """Spend what is left on a few launches, as long as possible."""
+    available = sampling.available_s(rate_s) / rate_s
+    launches = sampling.plan.long_launches
+    while launches > 1 and available / launches < sampling.plan.ratio * short:
+        launches -= 1
+    long = sampling.unit * max(1, round(available / launches / sampling.unit))
+    sampling.run_windows([long], launches)
+
+
+def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
+    """Spend what is left on as many places as possible."""
+    rate_s = sum(one.duration_s for one in scouts) / sum(one.box.work_group_count for one in scouts)
+    intercept_s = float(np.median(find_intercepts(scouts))) if len(scouts) > 1 else 0.0
+    shortest_s, longest_s = _UNEVEN_LAUNCH_S
+    launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
+    launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
+    size = sampling.unit * max(1, round(launch_s / (rate_s * sampling.unit)))
+    affordable = int(sampling.available_s(rate_s) / (rate_s * size))
+    if affordable > _MOST_WINDOWS:
+        size = sampling.unit * max(1, size * affordable // _MOST_WINDOWS // sampling.unit)
+    sampling.run_windows([size], max(1, min(affordable, _MOST_WINDOWS)))
+
+
+def _settle_doubts(sampling: _Sampling) -> None:
+    """Repeat launches that stick out on their neighbours."""
+    launches = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+    rates = _rates_of(launches)
+    counts = sampling.launch.ndrange.group_counts
     boxes = []
-    positions = spread_positions(windows.windows, sampling.total, seed=sampling.plan.seed)
-    for window, position in enumerate(positions):
-        for size in sorted(windows.sizes, reverse=True):
-            box = sampling.reserve(position, size)
-            if box is not None:
-                boxes.append((window, box))
-    # In random order: a disturbance of some milliseconds hits one launch each of several windows,
-    # where the other one tells, rather than one part of the index space.
-    np.random.default_rng(sampling.plan.seed).shuffle(boxes)
+    for index in np.argsort(rates)[::-1][:_MOST_DOUBTS]:
+        if rates[index] < _STICKS_OUT * np.median(rates):
+            break
+        doubtful = launches[index]
+        box = sampling.reserve(position_of(doubtful.box, counts), doubtful.box.work_group_count)
+        if box is not None:
+            boxes.append((doubtful.window, box))
     sampling.run(boxes)
 
 
-def choose_windows(
-    *, rate_s: float, available_s: float, floor_s: float, unit: int, plan: SamplingPlan
-) -> WindowPlan:
-    """Choose the launches of a window and the number of windows.
+def _rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
+    return np.array([one.duration_s / one.box.work_group_count for one in launches])
 
-    Parameters
-    ----------
-    rate_s : float
-        Approximate seconds per work-group.
-    available_s : float
-        Device time left to spend, in seconds.
-    floor_s : float
-        Shortest launch worth timing, in seconds.
-    unit : int
-        Work-groups that fill the device.
-    plan : SamplingPlan
-        Ratio and limits.
+
+def find_intercepts(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
+    """Draw a line through the launches of each window that has two sizes; give its intercepts.
 
     Returns
     -------
-    WindowPlan
-
-    Examples
-    --------
-    >>> choose_windows(rate_s=1e-5, available_s=4e-3, floor_s=1e-4, unit=2, plan=SamplingPlan())
-    WindowPlan(sizes=(10, 40), windows=8)
+    ndarray of shape (n_windows_with_two_sizes,), or one zero, in seconds
     """
-    short = unit * max(1, math.ceil(floor_s / (unit * rate_s)))
-    pair_s = (1 + plan.ratio) * short * rate_s
-    if available_s >= _FEWEST_WINDOWS * pair_s:
-        windows = min(plan.max_windows, int(available_s / pair_s))
-        scale = max(1, int(available_s / (pair_s * windows)))
-        return WindowPlan(sizes=(short * scale, short * plan.ratio * scale), windows=windows)
-    affordable = int(available_s / (short * rate_s))
-    return WindowPlan(sizes=(short,), windows=max(_FEWEST_SINGLES, affordable))
+    by_window: dict[int, list[TimedLaunch]] = {}
+    for one in launches:
+        by_window.setdefault(one.window, []).append(one)
+    found = []
+    for inside in by_window.values():
+        first = min(inside, key=lambda one: one.box.work_group_count)
+        last = max(inside, key=lambda one: one.box.work_group_count)
+        n1, n2 = first.box.work_group_count, last.box.work_group_count
+        if n2 > n1:
+            found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
+    return np.array(found or [0.0])
 
 
-def spread_positions(windows: int, total: int, *, seed: int) -> list[int]:
-    """Give one place per stratum of the index space, in dispatch order.
+def is_even(rates: npt.NDArray[np.float64]) -> bool:
+    """Tell whether work-groups of different places take about the same time.
 
-    Places inside the strata follow the golden ratio, so that they do not fall into step with the
-    rows of a two-dimensional space; their mean is the strata's middle, so that work which grows
-    linearly with the work-group's number is summed without error.
+    Parameters
+    ----------
+    rates : ndarray of shape (n_windows,), in seconds per work-group
 
     Examples
     --------
-    >>> spread_positions(4, 1000, seed=0)
+    >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
+    (True, False)
+    """
+    middle = np.median(rates)
+    if len(rates) < _FEW_RATES:
+        return bool(np.ptp(rates) < _EVEN_RANGE * middle)
+    return bool(1.4826 * np.median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
+
+
+def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
+    """Give one place per stratum of the index space, as numbers in dispatch order.
+
+    The last dimension with more than one work-group is cut into strata; in the others places
+    follow the additive recurrence with the fewest near-coincidences (the golden ratio's, or its
+    two-dimensional relative's), so that any part of the index space holds its share of them.
+    Inside the strata places scatter too, with the strata's middle as their mean, so that work
+    which grows linearly with the work-group's number is summed without error.
+
+    Parameters
+    ----------
+    windows : int
+        How many places.
+    group_counts : sequence of int
+        Work-groups per dimension.
+    shift : int
+        Moves the scattered places.
+
+    Examples
+    --------
+    >>> spread_positions(4, (1000,), shift=0)
     [139, 313, 686, 860]
     """
-    places = (0.5 + (np.arange(windows) + seed) * _GOLDEN) % 1.0
+    counts = [int(count) for count in group_counts]
+    last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
+    steps = np.arange(windows) + shift
+    places = (0.5 + steps * _GOLDEN) % 1.0
     places = np.clip(0.5 + (places - places.mean()) * 0.8, 0.02, 0.98)
-    return [int((window + place) / windows * total) for window, place in enumerate(places)]
+    coordinates = [np.zeros(windows, dtype=int) for _ in counts]
+    coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
+    for axis in range(last):
+        alpha = _GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
+        coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
+    number, stride = np.zeros(windows, dtype=int), 1
+    for coordinate, count in zip(coordinates, counts, strict=True):
+        number, stride = number + coordinate * stride, stride * count
+    return [int(one) for one in number]

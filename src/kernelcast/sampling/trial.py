@@ -1,4 +1,4 @@
-"""Tries a device: does it build and run a kernel, and does its timer tell the truth?"""
+"""Tries a device: whether it builds and runs a kernel, and whether its timer tells the truth."""
 
 import time
 

@@ -87,6 +87,21 @@ def find_free_box(
     return None
 
 
+def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:
+    """Give the number of a box's first work-group in dispatch order.
+
+    Examples
+    --------
+    >>> position_of(GroupBox(start=(30, 1), shape=(3, 1)), (100, 50))
+    130
+    """
+    number, stride = 0, 1
+    for start, count in zip(box.start, group_counts, strict=True):
+        number += start * stride
+        stride *= count
+    return number
+
+
 def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Extents of a run: part of a row, whole rows, or whole planes."""
     shape = [1] * len(counts)

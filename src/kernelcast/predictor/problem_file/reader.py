@@ -1,4 +1,4 @@
-"""Reads a problem file into a `Problem` (format: DESIGN 9 and docs/problem-files.md)."""
+"""Reads a problem file into a `Problem` (format: docs/reference/problem-files.md)."""
 
 from collections.abc import Mapping
 from pathlib import Path

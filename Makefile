@@ -1,0 +1,70 @@
+# kernelcast: `make demo` shows it at work, `make test` proves it.
+# Needs python3 (3.11 or newer) and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.kernelcast-installed
+
+# Extra words for the commands below, for example: make test PYTEST_ARGS="-k windows"
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint bench clean distclean
+
+help: ## show this list
+	@echo "kernelcast predicts how long an OpenCL kernel takes on each device. Targets:"
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+venv: $(STAMP) ## make .venv with kernelcast, the embedded CPU device and the tools
+
+demo: $(STAMP) ## list the devices; predict and measure every example on each of them
+	$(BIN)/kernelcast devices
+	$(BIN)/python examples/run_demo.py $(DEMO_ARGS)
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP) ## ruff, mypy and the import contracts
+	@status=0; \
+	for check in "ruff check ." "ruff format --check ." mypy lint-imports; do \
+		echo "$(BIN)/$$check"; $(BIN)/$$check || status=1; \
+	done; exit $$status
+
+bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
+	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)
+
+clean: ## remove caches and build output
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## the same, and .venv
+	rm -rf $(VENV)
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev,cpu]'
+	@touch $@
+
+# Debian and its relatives keep ensurepip in a package of its own (python3-venv). Without it, a
+# pip or virtualenv of the system can still fill an environment.
+$(BIN)/python:
+	@command -v "$(PYTHON)" > /dev/null || { \
+		echo "make: there is no '$(PYTHON)'; install Python 3.11 or newer," \
+			"or name one: make venv PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1), kernelcast needs 3.11 or" \
+			"newer; name one: make venv PYTHON=python3.12" >&2; exit 1; }
+	@if "$(PYTHON)" -c 'import ensurepip, venv' 2> /dev/null; then \
+		"$(PYTHON)" -m venv "$(VENV)"; \
+	elif "$(PYTHON)" -c 'import pip, venv' 2> /dev/null; then \
+		"$(PYTHON)" -m venv --without-pip "$(VENV)" && \
+		"$(PYTHON)" -m pip --disable-pip-version-check --python "$@" install --quiet pip; \
+	elif "$(PYTHON)" -c 'import virtualenv' 2> /dev/null; then \
+		"$(PYTHON)" -m virtualenv --quiet "$(VENV)"; \
+	else \
+		echo "make: '$(PYTHON)' cannot make virtual environments; install what it lacks," \
+			"on Debian and Ubuntu: apt-get install python3-venv" >&2; false; \
+	fi || { rm -rf "$(VENV)"; exit 1; }

@@ -1,0 +1,81 @@
+"""The program's frame: its commands, how errors end it, what it needs of the terminal."""
+
+import io
+import signal
+import sys
+import traceback
+from types import FrameType
+
+import click
+
+from kernelcast.cli.devices import devices
+from kernelcast.cli.estimate import estimate
+from kernelcast.cli.options import wants_traceback
+from kernelcast.cli.status import ExitStatus, status_of
+from kernelcast.cli.terminal import complain
+from kernelcast.records.errors import KernelcastError
+
+_TEXT_WIDTH = 100
+
+
+class _Commands(click.Group):
+    """Ends every error as one clear line on standard error and an exit status."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(ExitStatus.INTERRUPTED)
+        except KernelcastError as error:
+            if wants_traceback(ctx):
+                traceback.print_exc()
+            complain(str(error))
+            ctx.exit(status_of(error))
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:  # whatever it is: no traceback unless asked for
+            if wants_traceback(ctx):
+                raise
+            if isinstance(error, OSError):  # a full disk under standard output, for instance
+                complain(str(error))
+                ctx.exit(ExitStatus.FAILED)
+            complain(f"internal error, please report it: {error!r} (--debug shows where)")
+            ctx.exit(ExitStatus.FAILED)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
+)
+@click.version_option(package_name="kernelcast", prog_name="kernelcast")
+def app() -> None:
+    """Predict how long an OpenCL kernel takes on each device, before it has run there.
+
+    A few work-groups are run and timed; the time of the whole launch follows from them, with an
+    interval.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+
+
+app.add_command(devices)
+app.add_command(estimate)
+
+
+def main() -> None:
+    """Run the program on the command line's arguments."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a character of a device's name shows a question mark.
+            stream.reconfigure(errors="replace")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has reasons to ignore it
+            signal.signal(number, _end)
+    app()
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """End in order, so that a child process with an endless kernel ends as well."""
+    sys.exit(128 + number)

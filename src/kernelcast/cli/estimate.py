@@ -1,0 +1,137 @@
+"""``kernelcast estimate``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli.collecting import collect
+from kernelcast.cli.options import debug_option, json_option, parse_parameters
+from kernelcast.cli.plot import save_plot
+from kernelcast.cli.presenting import present
+from kernelcast.cli.request import EstimateRequest
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import progress, show_json
+from kernelcast.predictor.recordings import save_recordings
+from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.records.errors import NoDeviceError
+
+_DEFAULTS = EstimateSettings()
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Predict how long kernels take on each device.",
+)
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=_FILE)
+@click.option(
+    "--device",
+    "device_ids",
+    metavar="ID",
+    multiple=True,
+    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+    "repeated.  [default: all devices]",
+)
+@click.option(
+    "--measure", is_flag=True, help="Also time whole runs of the kernel and show the error."
+)
+@click.option(
+    "--runs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=_DEFAULTS.measured_runs,
+    help="Whole runs timed by --measure, after one that is not counted.",
+)
+@click.option(
+    "--budget",
+    metavar="SHARE",
+    type=float,
+    default=_DEFAULTS.plan.budget,
+    help="Device time that sampling may take, as a share of the predicted time: above 0, at "
+    "most 1.",
+)
+@click.option(
+    "--coverage",
+    metavar="SHARE",
+    type=float,
+    default=DEFAULT_COVERAGE,
+    help="Share of true times that the interval shall hold: between 0 and 1.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=_DEFAULTS.seed,
+    help="Seed of random buffer contents and of the sampled places.",
+)
+@click.option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parse_parameters,
+    help="Replace a value of the problem files' `parameters`, for example N=2**20; may be "
+    "repeated.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=float,
+    default=DEFAULT_TIMEOUT_S,
+    help="Time limit in seconds for each problem on each device, build and measurement included; "
+    "the process that runs the kernel is stopped then.",
+)
+@json_option
+@click.option(
+    "--record",
+    "record_file",
+    metavar="FILE",
+    type=_FILE,
+    help="Write the raw samples to FILE (JSON), for --replay.",
+)
+@click.option(
+    "--replay",
+    "replay_file",
+    metavar="FILE",
+    type=_FILE,
+    help="Answer from the samples in FILE instead of from devices; give the --budget and --seed "
+    "they were recorded with. Without P.yaml, all that is in FILE.",
+)
+@click.option(
+    "--plot",
+    "plot_file",
+    metavar="FILE.png",
+    type=_FILE,
+    help="Draw predicted times with their intervals, beside measured ones, to FILE (png, pdf, "
+    "svg); needs kernelcast[plot].",
+)
+@debug_option
+@click.pass_context
+def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - EstimateRequest has the types
+    """Predict how long the kernels of problem files take on each device.
+
+    A few work-groups are run on copies of the buffers and timed; the whole launch's time follows
+    from them, with an interval. Devices answer one after the other, each in a process of its
+    own. Errors and progress go to standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    request = EstimateRequest(**options)
+    problems = request.problems()
+    try:
+        with progress(is_wanted=not request.as_json) as report:
+            collected = collect(request, problems, report)
+    except NoDeviceError:
+        if request.as_json:
+            show_json([])
+        raise
+    present(collected, request)
+    if request.record_file is not None and collected.recordings:
+        save_recordings(request.record_file, collected.recordings)
+    if request.plot_file is not None and collected.recordings:
+        save_plot(request.plot_file, collected.answers)
+    if collected.status is not ExitStatus.ANSWERED:
+        ctx.exit(collected.status)

@@ -1,0 +1,84 @@
+"""The table that ``kernelcast estimate`` prints."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from kernelcast.cli.text import format_range, format_seconds, format_share
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.estimates import DeviceAnswer, Estimate
+
+# Columns side by side; on a narrow terminal those of a group stand above each other.
+_GROUPS = (
+    ("problem", "device"), ("predicted", "interval"), ("tier", "P_sat"),
+    ("work-groups\nsampled", "sampling\ncost"),
+)  # fmt: skip
+_MEASURED_GROUPS = (("measured", "noise"), ("error",))
+_TEXTS = frozenset({"problem", "device", "tier", "P_sat"})
+
+
+def make_table(
+    answers: Sequence[DeviceAnswer], *, coverage: float, is_measured: bool, is_narrow: bool = False
+) -> Table:
+    """Lay answers out, one per row; a device that failed says so, its error goes elsewhere."""
+    groups = _GROUPS + (_MEASURED_GROUPS if is_measured else ())
+    if not is_narrow:
+        groups = tuple((name,) for group in groups for name in group)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_lines=is_narrow)
+    for group in groups:
+        title = "\n".join(group).replace("interval", f"{coverage * 100:g} % interval")
+        table.add_column(title, justify="left" if group[0] in _TEXTS else "right", overflow="fold")
+    for answer in answers:
+        cells = _describe(answer)
+        table.add_row(*("\n".join(cells.get(name, "") for name in group) for group in groups))
+    return table
+
+
+def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
+    """Write every answer's warnings, each with its problem and device."""
+    return [
+        f"{answer.problem} on {answer.device_id}: {warning}"
+        for answer in answers
+        if answer.estimate is not None
+        for warning in answer.estimate.warnings
+    ]
+
+
+def _describe(answer: DeviceAnswer) -> dict[str, str]:
+    """Give the cells of a row by the name of their column."""
+    cells = {"problem": answer.problem, "device": answer.device_id}
+    estimate = answer.estimate
+    if estimate is None:
+        return cells | {"predicted": "failed"}
+    sampled, total = sum(estimate.sample_work_groups), estimate.ndrange.work_group_count
+    cells |= {
+        "predicted": format_seconds(estimate.seconds),
+        "interval": format_range(estimate.low, estimate.high),
+        "tier": str(estimate.tier),
+        "P_sat": _describe_saturation(estimate.saturation),
+        "work-groups\nsampled": f"{sampled:,} of {total:,}",
+        "sampling\ncost": format_share(estimate.sampling_seconds / estimate.seconds),
+    }
+    return cells | _describe_measurement(estimate)
+
+
+def _describe_measurement(estimate: Estimate) -> dict[str, str]:
+    measurement = estimate.measurement
+    if measurement is None:
+        return {}
+    return {
+        "measured": format_seconds(measurement.seconds),
+        "noise": format_share(measurement.noise),
+        "error": format_share(measurement.error_of(estimate.seconds), signed=True),
+    }
+
+
+def _describe_saturation(saturation: SaturationPoint) -> str:
+    """Show the value in use, and the other where rules and measurement disagree."""
+    used = saturation.p_sat
+    text = f"{used.value} {used.source}"
+    if saturation.disagreement is None:
+        return text
+    others = {"computed": saturation.computed, "measured": saturation.measured}
+    return ", ".join([text, *(f"{n} {how}" for how, n in others.items() if how != used.source)])

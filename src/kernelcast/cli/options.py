@@ -1,0 +1,60 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_DEBUG = "kernelcast.debug"
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
+    )(command)
+
+
+def debug_option(command: Command) -> Command:
+    """Add ``--debug``."""
+    return click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_remember_debug,
+        help="Show Python's traceback of an error.",
+    )(command)
+
+
+def wants_traceback(ctx: click.Context) -> bool:
+    """Tell whether ``--debug`` was given to any command."""
+    return bool(ctx.meta.get(_DEBUG))
+
+
+def parse_parameters(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Number]:
+    """Read ``NAME=VALUE`` texts; values may be arithmetic, such as ``2**14``."""
+    parameters = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            parameters[name.strip()] = evaluate(value)
+        except ArithmeticProblem as problem:
+            msg = f"{text!r}: expected NAME=NUMBER ({problem})"
+            raise click.BadParameter(msg) from problem
+        if not (name.strip() and equals):
+            msg = f"{text!r}: expected NAME=NUMBER"
+            raise click.BadParameter(msg)
+    return parameters
+
+
+def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[_DEBUG] = value

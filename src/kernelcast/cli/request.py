@@ -1,0 +1,79 @@
+"""What ``kernelcast estimate`` was asked, checked before anything runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from kernelcast.cli.plot import check_plot
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.predictor.settings import EstimateSettings, make_settings
+from kernelcast.records.errors import InputError
+from kernelcast.records.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRequest:
+    """The command line of ``kernelcast estimate``; fields are its options.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range or a file cannot be written.
+    click.UsageError
+        If neither a problem nor a recording is given.
+    """
+
+    problem_files: tuple[Path, ...]
+    device_ids: tuple[str, ...]
+    measure: bool
+    runs: int
+    budget: float
+    coverage: float
+    seed: int
+    parameters: Mapping[str, int | float]
+    timeout_s: float
+    as_json: bool
+    record_file: Path | None
+    replay_file: Path | None
+    plot_file: Path | None
+
+    def __post_init__(self) -> None:
+        if not self.problem_files and self.replay_file is None:
+            msg = "give at least one problem file, for example `kernelcast estimate P.yaml`"
+            raise click.UsageError(msg)
+        for path in (self.record_file, self.plot_file):
+            if path is not None:
+                _check_folder(path)
+        if self.plot_file is not None:
+            check_plot(self.plot_file)
+
+    def settings(self) -> EstimateSettings:
+        """Give what every estimate is made with."""
+        return make_settings(
+            budget=self.budget,
+            coverage=self.coverage,
+            measured_runs=self.runs if self.measure else None,
+            seed=self.seed,
+        )
+
+    def problems(self) -> list[Problem]:
+        """Read every problem file.
+
+        Raises
+        ------
+        ProblemFileError
+            If one cannot be used.
+        """
+        return [read_problem(path, parameters=self.parameters) for path in self.problem_files]
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse before minutes of work are lost."""
+    if not path.parent.is_dir():
+        msg = f"{path}: there is no folder {path.parent}; make it first"
+        raise InputError(msg)
+    if path.is_dir():
+        msg = f"{path}: is a folder; name a file"
+        raise InputError(msg)

@@ -1,0 +1,65 @@
+"""Where the commands write: tables and JSON to standard output, all else to standard error."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+_LEAST_WIDTH = 80
+_UNLIMITED_WIDTH = 10_000
+
+
+def show(content: RenderableType, *, narrow: RenderableType | None = None) -> None:
+    """Write a table to standard output; a pipe or file gets it in full width.
+
+    Parameters
+    ----------
+    content : renderable
+        The table.
+    narrow : renderable, optional
+        What to show instead on a terminal too narrow for it.
+    """
+    # Device names hold brackets and the like: nothing in them is markup.
+    console = Console(markup=False, highlight=False, emoji=False)
+    unlimited = console.options.update(width=_UNLIMITED_WIDTH)
+    wanted_width = console.measure(content, options=unlimited).maximum
+    if not console.is_terminal:
+        console.width = max(_LEAST_WIDTH, wanted_width)
+    fits = wanted_width <= console.width
+    console.print(content if fits or narrow is None else narrow)
+
+
+def show_line(text: str) -> None:
+    """Write one line of text to standard output."""
+    click.echo(text)
+
+
+def show_json(content: object) -> None:
+    """Write JSON to standard output; numbers that JSON lacks are refused."""
+    click.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def complain(message: str) -> None:
+    """Write an error to standard error."""
+    click.echo(f"kernelcast: {message}", err=True)
+
+
+@contextmanager
+def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
+    """Show the stage at work on standard error while the block runs, on a terminal only.
+
+    Yields
+    ------
+    callable
+        Takes the stage's name.
+    """
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    if not (is_wanted and console.is_terminal):
+        yield lambda _: None
+        return
+    # "line" is the spinner that every terminal can show.
+    with console.status(Text("starting"), spinner="line") as status:
+        yield lambda stage: status.update(Text(stage))

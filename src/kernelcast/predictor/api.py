@@ -1,0 +1,141 @@
+"""What Python programs call: predictions for their own pyopencl objects and for problem files."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.predictor.estimates import estimate_problem as iterate_answers
+from kernelcast.predictor.estimation import estimate_launch
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.sampler import SamplingPlan
+from kernelcast.sampling.user_launch import (
+    UserKernel,
+    UserQueue,
+    prepare_user_launch,
+    read_kernel,
+    session_of,
+)
+
+
+def estimate(  # noqa: PLR0913 - a launch has that many parts
+    kernel: UserKernel,
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None,
+    args: Sequence[Any],
+    *,
+    queue: UserQueue,
+    global_offset: Sequence[int] | None = None,
+    budget: float = 0.02,
+    coverage: float = DEFAULT_COVERAGE,
+    measure: bool = False,
+    seed: int = 0,
+    source: str | None = None,
+    build_options: Sequence[str] | None = None,
+) -> Estimate:
+    """Predict how long a launch of your own kernel will take, by running a small part of it.
+
+    Parameters
+    ----------
+    kernel : pyopencl.Kernel
+        The kernel; its source and build options are taken from its program.
+    global_size, local_size : sequence of int
+        As for `pyopencl.enqueue_nd_range_kernel`; a `local_size` of None lets the device choose.
+    args : sequence
+        The kernel's arguments in order: buffers, NumPy scalars, `pyopencl.LocalMemory`.
+    queue : pyopencl.CommandQueue
+        A queue on the device; finish what it runs first, or it will be timed too.
+    global_offset : sequence of int, optional
+        First global id per dimension.
+    budget : float
+        Share of the predicted time that sampling may cost.
+    coverage : float
+        Share of true times that the interval shall hold.
+    measure : bool
+        Whether to time whole runs as well; they too leave the buffers as they are.
+    seed : int
+        Seed of the places that are sampled.
+    source, build_options : str, sequence of str, optional
+        Used instead of the program's own.
+
+    Returns
+    -------
+    Estimate
+        All buffers hold afterwards what they held before, also after an error or Ctrl-C: the
+        sampled work-groups write to copies.
+
+    Raises
+    ------
+    InputError
+        If kernel, sizes and arguments do not fit together.
+    DeviceError
+        If the device cannot hold or run the launch.
+
+    Notes
+    -----
+    May be called from several threads; one measurement at a time runs on a device.
+    """
+    started_s = time.perf_counter()
+    session = session_of(queue)
+    described = read_kernel(kernel, session.device, source=source, options=build_options)
+    ndrange = NDRange(
+        global_size=tuple(global_size),
+        local_size=None if local_size is None else tuple(local_size),
+        global_offset=tuple(global_offset or ()),
+    )
+    settings = EstimateSettings(
+        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, measure=measure
+    )
+    inferred = infer_accesses(described, len(args))
+    with (
+        session.lock,
+        prepare_user_launch(session, described, ndrange, args, inferred=inferred) as launch,
+    ):
+        return estimate_launch(launch, described.name, settings, started_s=started_s)
+
+
+def estimate_problem(
+    path: str | Path,
+    *,
+    devices: Sequence[str] | None = None,
+    parameters: Mapping[str, int | float] | None = None,
+    settings: EstimateSettings | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> list[DeviceAnswer]:
+    """Predict a problem file on the devices of this machine, each in a process of its own.
+
+    Parameters
+    ----------
+    path : str or Path
+        The problem file.
+    devices : sequence of str, optional
+        Ids, or their beginnings; all devices when left out.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`.
+    settings : EstimateSettings, optional
+        Budget, coverage, measurement.
+    timeout_s : float
+        A device that has not answered after so many seconds is given up.
+
+    Returns
+    -------
+    list of DeviceAnswer
+        One per device: an estimate, or the error that kept it from answering.
+
+    Raises
+    ------
+    InputError
+        If the problem cannot be used on any device.
+    """
+    return list(
+        iterate_answers(
+            read_problem(path, parameters=parameters),
+            device_ids=devices,
+            settings=settings or EstimateSettings(),
+            timeout_s=timeout_s,
+        )
+    )

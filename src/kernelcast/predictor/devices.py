@@ -1,0 +1,63 @@
+"""Lists and tries the devices of this machine, from outside their drivers' reach."""
+
+from collections.abc import Callable
+
+from kernelcast.predictor.isolation import run_isolated
+from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
+from kernelcast.records.errors import KernelcastError
+
+LIST_TIMEOUT_S = 60.0
+CHECK_TIMEOUT_S = 60.0
+
+
+def list_descriptions() -> list[DeviceDescription]:
+    """Describe every device that the drivers show, in the order of their ids.
+
+    The drivers are asked in a child process: one that crashes there is not loaded here.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is none; says how to install one.
+    DeviceError
+        If a driver crashes or hangs while it is asked.
+    """
+    return list(
+        run_isolated("list_devices", None, timeout_s=LIST_TIMEOUT_S, subject="list of devices")
+    )
+
+
+def examine_devices(*, report: Callable[[str], None] = lambda _: None) -> list[DeviceReport]:
+    """Try every device, each in a child process of its own.
+
+    Parameters
+    ----------
+    report : callable, optional
+        Is told of each device and stage.
+
+    Returns
+    -------
+    list of DeviceReport
+        A device that fails, crashes or hangs says so in `broken_reason`; the others go on.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no device.
+    """
+    report("looking for devices")
+    return [_examine(description, report) for description in list_descriptions()]
+
+
+def _examine(description: DeviceDescription, report: Callable[[str], None]) -> DeviceReport:
+    try:
+        timer: TimerCheck = run_isolated(
+            "check_device",
+            description.id,
+            timeout_s=CHECK_TIMEOUT_S,
+            subject=description.id,
+            report=lambda stage: report(f"{description.id}: {stage}"),
+        )
+    except KernelcastError as error:
+        return DeviceReport(description=description, broken_reason=str(error))
+    return DeviceReport(description=description, timer=timer)

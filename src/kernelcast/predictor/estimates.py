@@ -1,0 +1,138 @@
+"""Estimates of whole problems on several devices, each device in a process of its own."""
+
+from collections.abc import Iterator, Sequence
+
+from kernelcast.predictor.devices import list_descriptions
+from kernelcast.predictor.estimation import ReportProgress
+from kernelcast.predictor.isolation import run_isolated
+from kernelcast.predictor.recordings import RecordedAnswer
+from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.tasks import EstimateOutcome, EstimateTask
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.discovery import match_device_id
+
+# Longer waits do not fit the operating system's timers.
+_LONGEST_TIMEOUT_S = 1e6
+
+
+def estimate_problem(
+    problem: Problem,
+    *,
+    device_ids: Sequence[str] | None = None,
+    settings: EstimateSettings,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    report: ReportProgress = lambda _: None,
+) -> Iterator[DeviceAnswer]:
+    """Predict one problem on the devices of those ids, or on all.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    device_ids : sequence of str, optional
+        Ids, or beginnings of ids; all devices when left out or empty.
+    settings : EstimateSettings
+        Budget, coverage, measurement.
+    timeout_s : float
+        Time limit of each device, in seconds.
+    report : callable, optional
+        Is told of each device and stage.
+
+    Yields
+    ------
+    DeviceAnswer
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    InputError
+        If every device refuses the problem itself, as when the source does not compile anywhere.
+        What only some devices refuse is those devices' error.
+    NoDeviceError
+        If there is no device.
+    """
+    devices = choose_devices(device_ids or ())
+    for one in estimate_on_devices(
+        problem, devices, settings=settings, timeout_s=timeout_s, report=report
+    ):
+        yield one.answer
+
+
+def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
+    """Describe the devices of those ids, each once, or all where none is named.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    NoDeviceError
+        If there is no device at all.
+    """
+    by_id = {description.id: description for description in list_descriptions()}
+    chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
+    return [by_id[key] for key in (chosen or by_id)]
+
+
+def estimate_on_devices(
+    problem: Problem,
+    devices: Sequence[DeviceDescription],
+    *,
+    settings: EstimateSettings,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    report: ReportProgress = lambda _: None,
+) -> Iterator[RecordedAnswer]:
+    """Predict one problem on devices one after the other: two at once would time each other.
+
+    Parameters and errors are those of `estimate_problem`. An answer is given as soon as it is
+    there, so that an interrupt keeps what is done; only a device that refuses the problem waits
+    for the first that takes it.
+    """
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
+        raise InputError(msg)
+    waiting: list[RecordedAnswer] = []
+    is_taken = False
+    for device in devices:
+        one = _ask(problem, device, settings, timeout_s, report)
+        waiting.append(one)
+        is_taken = is_taken or not isinstance(one.answer.error, InputError)
+        if is_taken:
+            yield from waiting
+            waiting.clear()
+    for one in waiting:
+        if one.answer.error is not None:
+            raise one.answer.error
+
+
+def _ask(
+    problem: Problem,
+    device: DeviceDescription,
+    settings: EstimateSettings,
+    timeout_s: float,
+    report: ReportProgress,
+) -> RecordedAnswer:
+    outcome: EstimateOutcome | None = None
+    cause: KernelcastError | None = None
+    try:
+        outcome = run_isolated(
+            "estimate_problem",
+            EstimateTask(problem=problem, device_id=device.id, settings=settings),
+            timeout_s=timeout_s,
+            subject=device.id,
+            report=lambda stage: report(f"{device.id}: {stage}"),
+        )
+    except KernelcastError as error:
+        cause = error
+    answer = DeviceAnswer(
+        device_id=device.id,
+        device=device.name,
+        problem=problem.name,
+        kernel=problem.kernel.name,
+        estimate=outcome.estimate if outcome else None,
+        error=cause,
+    )
+    return RecordedAnswer(answer=answer, recording=outcome.recording if outcome else None)

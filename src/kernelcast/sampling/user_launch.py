@@ -1,0 +1,137 @@
+"""Launches made of the caller's own pyopencl objects."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TypeAlias, cast
+
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import InputError, SignatureError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.building import get_kernel, read_build_options, read_parameters
+from kernelcast.sampling.discovery import describe_device
+from kernelcast.sampling.launch import OpenCLLaunch, check_launch
+from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_count, infer_access
+from kernelcast.sampling.trial import try_device
+
+UserKernel: TypeAlias = cl.Kernel
+UserQueue: TypeAlias = cl.CommandQueue
+
+_SESSIONS_KEPT = 8
+_sessions: OrderedDict[tuple[int, int], DeviceSession] = OrderedDict()
+_sessions_lock = threading.Lock()
+
+
+def session_of(queue: cl.CommandQueue) -> DeviceSession:
+    """Give the session of a queue's context and device; the last few are kept.
+
+    Measurements run on a queue of our own in the same context.
+    """
+    context, device = queue.context, queue.device
+    key = (context.int_ptr, device.int_ptr)
+    with _sessions_lock:
+        session = _sessions.get(key)
+        if session is None:
+            description = describe_device(device)
+            timer = try_device(description, device)
+            session = DeviceSession(description, context, device, uses_event_timer=timer.agrees)
+            _sessions[key] = session
+            while len(_sessions) > _SESSIONS_KEPT:
+                _sessions.popitem(last=False)
+        _sessions.move_to_end(key)
+    return session
+
+
+def read_kernel(
+    kernel: cl.Kernel, device: cl.Device, *, source: str | None, options: Sequence[str] | None
+) -> Kernel:
+    """Take source and build options from a kernel's program.
+
+    Parameters
+    ----------
+    kernel : pyopencl.Kernel
+        The kernel.
+    device : pyopencl.Device
+        The device it was built for.
+    source : str or None
+        OpenCL C, where the program has none (it was made from a binary).
+    options : sequence of str or None
+        Build options, where the program's own are not wanted.
+
+    Raises
+    ------
+    InputError
+        If the program has no source and none is given.
+    """
+    program = cast("cl.Program", kernel.get_info(cl.kernel_info.PROGRAM))
+    text = source or str(program.get_info(cl.program_info.SOURCE)).strip("\0 \n")
+    if not text:
+        # A program from pyopencl's binary cache has none; the kernel's wrapper remembers it.
+        text = getattr(kernel, "_source", None) or ""
+    if not text:
+        msg = (
+            f"kernel {kernel.function_name}: its program holds no source, as programs made from "
+            "binaries do; give it as source=..."
+        )
+        raise InputError(msg)
+    if options is None:
+        options = read_build_options(program, device)
+    return Kernel(name=kernel.function_name, source=text, build_options=tuple(options))
+
+
+def prepare_user_launch(
+    session: DeviceSession,
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[KernelArgument],
+    *,
+    inferred: Sequence[Access | None],
+) -> OpenCLLaunch:
+    """Prepare a launch of the caller's buffers and scalars.
+
+    Returns
+    -------
+    OpenCLLaunch
+        A context manager; releases the scratch copies at its end.
+
+    Raises
+    ------
+    SignatureError
+        If the arguments do not fit the kernel, or are of a kind that cannot be kept unchanged.
+    DeviceError
+        If the launch does not fit the device.
+    """
+    compiled = get_kernel(session.whole_program(kernel), kernel)
+    parameters = read_parameters(compiled)
+    check_count(kernel.name, parameters, len(arguments))
+    accesses: list[Access | None] = []
+    for parameter, argument, known in zip(parameters, arguments, inferred, strict=True):
+        _check_kind(str(parameter), argument)
+        is_buffer = isinstance(argument, cl.Buffer)
+        accesses.append(infer_access(parameter, known) if is_buffer else None)
+    chosen = choose_local_size(session, compiled, ndrange)
+    check_launch(session, compiled, kernel, chosen)
+    return OpenCLLaunch(session, kernel, chosen, arguments, accesses)
+
+
+def _check_kind(parameter: str, argument: KernelArgument) -> None:
+    """Refuse what could be written without our noticing."""
+    if isinstance(argument, cl.SVMPointer):
+        msg = (
+            f"argument {parameter}: shared virtual memory given; its content cannot be kept "
+            "unchanged while sampling. Give a pyopencl.Buffer"
+        )
+        raise SignatureError(msg)
+    if isinstance(argument, cl.MemoryObjectHolder) and not isinstance(argument, cl.Buffer):
+        flags = argument.get_info(cl.mem_info.FLAGS)
+        if not int(flags) & int(cl.mem_flags.READ_ONLY):  # type: ignore[call-overload]
+            msg = (
+                f"argument {parameter}: an image that the kernel may write; give one created "
+                "with mem_flags.READ_ONLY, or a pyopencl.Buffer"
+            )
+            raise SignatureError(msg)

@@ -1,0 +1,69 @@
+"""Ready-made records for tests that do not care about most of their fields."""
+
+from collections.abc import Sequence
+
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import SampleRun, TimedLaunch
+
+
+def make_description(*, compute_units: int = 2) -> DeviceDescription:
+    """Describe a device that does not exist."""
+    return DeviceDescription(
+        id="fake-device-0000",
+        name="Fake device",
+        platform="Fake",
+        vendor="kernelcast",
+        driver="1",
+        opencl_version="OpenCL 3.0 fake",
+        kind=DeviceKind.CPU,
+        compute_units=compute_units,
+        local_memory_bytes=2**15,
+        global_memory_bytes=2**30,
+        max_allocation_bytes=2**28,
+        max_work_group_size=1024,
+        max_work_item_sizes=(1024, 1024, 1024),
+        extensions=("cl_khr_fp64",),
+        has_non_uniform_work_groups=True,
+        has_fp64=True,
+    )
+
+
+def make_sample_run(
+    samples: Sequence[tuple[int, int, float]],
+    *,
+    work_groups: int,
+    launch_overhead_s: float = 1e-6,
+    is_even: bool = True,
+) -> SampleRun:
+    """Make the run of a one-dimensional launch from what its launches took.
+
+    Parameters
+    ----------
+    samples : sequence of (int, int, float)
+        Window, work-groups and duration in seconds of each launch; the launches lie side by side.
+    work_groups : int
+        Of the whole launch.
+    launch_overhead_s : float
+        Time of an empty launch, in seconds.
+    is_even : bool
+        Whether the work counts as even.
+
+    Examples
+    --------
+    >>> make_sample_run([(0, 2, 0.1), (1, 3, 0.2)], work_groups=100).sampled_work_groups
+    5
+    """
+    launches, start = [], 0
+    for window, count, duration_s in samples:
+        box = GroupBox(start=(start,), shape=(count,))
+        launches.append(TimedLaunch(box=box, window=window, duration_s=duration_s))
+        start += count
+    return SampleRun(
+        kernel_digest="0" * 64,
+        device_id=make_description().id,
+        ndrange=NDRange(global_size=(8 * work_groups,), local_size=(8,)),
+        launches=tuple(launches),
+        launch_overhead_s=launch_overhead_s,
+        is_even=is_even,
+    )

@@ -1,0 +1,152 @@
+"""A device that exists only as a formula, so that sampling can be judged against the truth."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.builders import make_description
+
+Coordinates: TypeAlias = tuple[npt.NDArray[np.int64], ...]
+"""Work-group numbers per dimension, each of the shape of a box."""
+Cost: TypeAlias = Callable[[Coordinates], npt.ArrayLike]
+"""Device time in seconds that each work-group of these coordinates adds to a launch."""
+
+_CONCURRENCY = 2
+
+
+class RepeatedWorkGroupError(AssertionError):
+    """Is raised when a work-group is asked for a second time: its data would be in the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """What keeps a device from taking the same time twice.
+
+    Parameters
+    ----------
+    noise : float
+        Relative standard deviation of each launch's time, log-normal.
+    spike_share : float
+        Share of launches that are hit by a spike.
+    spike_factor : float
+        How many times as long a launch takes that is hit.
+    seed : int
+        Seed of both.
+    """
+
+    noise: float = 0.0
+    spike_share: float = 0.0
+    spike_factor: float = 3.0
+    seed: int = 0
+
+
+class SyntheticLaunch:
+    """A `PreparedLaunch` whose times follow from a cost per work-group.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The whole index space, local size chosen.
+    cost : callable
+        Seconds that work-groups of given coordinates add to a launch.
+    launch_overhead_s : float
+        What every launch costs beside its work-groups, in seconds.
+    disturbance : Disturbance
+        Noise and spikes; none when left out.
+    order : DispatchOrder
+        Order in which the device is said to start work-groups.
+
+    Notes
+    -----
+    A launch takes ``launch_overhead_s + sum(cost)``; whole runs do the same without refusing a
+    second one, as they start from fresh buffers.
+
+    Examples
+    --------
+    >>> ndrange = NDRange(global_size=(64,), local_size=(8,))
+    >>> launch = SyntheticLaunch(ndrange, lambda at: 1e-3 * at[0], launch_overhead_s=0.5)
+    >>> launch.time_boxes([GroupBox(start=(2,), shape=(2,))])
+    [0.505]
+    """
+
+    def __init__(
+        self,
+        ndrange: NDRange,
+        cost: Cost,
+        *,
+        launch_overhead_s: float = 2e-6,
+        disturbance: Disturbance | None = None,
+        order: DispatchOrder = DispatchOrder.ROWS,
+    ) -> None:
+        self.ndrange = ndrange
+        self.launch_overhead_s = launch_overhead_s
+        self.order = order
+        self.kernel_digest = "0" * 64
+        self.device: DeviceDescription = make_description(compute_units=_CONCURRENCY)
+        self.saturation = SaturationPoint(
+            p_sat=Trait(value=1, source=TraitSource.MEASURED),
+            concurrency=_CONCURRENCY,
+            saturated_from=_CONCURRENCY,
+            measured=1,
+        )
+        self.asked: list[GroupBox] = []
+        self._cost = cost
+        self._disturbance = disturbance or Disturbance()
+        self._rng = np.random.default_rng(self._disturbance.seed)
+
+    @property
+    def true_s(self) -> float:
+        """Undisturbed time of the whole launch, in seconds."""
+        counts = self.ndrange.group_counts
+        return self._undisturbed_s(GroupBox(start=(0,) * len(counts), shape=counts))
+
+    def warm_up(self, box: GroupBox) -> None:
+        """Take the box: what warmed up is warm."""
+        self._take([box])
+
+    def settle(self) -> None:
+        """Do nothing: a formula runs at its usual rate."""
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Compute the time of each box.
+
+        Raises
+        ------
+        NDRangeError
+            If a box leaves the index space.
+        RepeatedWorkGroupError
+            If a work-group was asked for before.
+        """
+        self._take(boxes)
+        return [self._disturb(self._undisturbed_s(box)) for box in boxes]
+
+    def time_whole(self) -> float:
+        """Compute the time of the whole launch."""
+        return self._disturb(self.true_s)
+
+    def _take(self, boxes: Sequence[GroupBox]) -> None:
+        for box in boxes:
+            self.ndrange.work_items_of(box)
+        for index, box in enumerate(boxes):
+            for other in (*self.asked, *boxes[:index]):
+                if box.overlaps(other):
+                    msg = f"{box} shares work-groups with {other}, which ran before"
+                    raise RepeatedWorkGroupError(msg)
+        self.asked += boxes
+
+    def _undisturbed_s(self, box: GroupBox) -> float:
+        inside = np.indices(box.shape, dtype=np.int64)
+        at = tuple(axis + first for axis, first in zip(inside, box.start, strict=True))
+        costs = np.broadcast_to(np.asarray(self._cost(at), dtype=float), box.shape)
+        return self.launch_overhead_s + float(costs.sum())
+
+    def _disturb(self, duration_s: float) -> float:
+        spiked = self._rng.random() < self._disturbance.spike_share
+        factor = float(np.exp(self._rng.normal(0.0, self._disturbance.noise)))
+        return duration_s * factor * (self._disturbance.spike_factor if spiked else 1.0)

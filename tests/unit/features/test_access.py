@@ -1,0 +1,145 @@
+import pytest
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.records.arguments import Access
+from kernelcast.records.kernel import Kernel
+
+READ = Access.READ
+S = "struct S { int v[4]; int w; };"
+P = "struct P { int n; global int *p; };"
+
+
+def infer(
+    parameters: str, body: str, *, before: str = "", options: tuple[str, ...] = ()
+) -> tuple[Access | None, ...]:
+    """Infer the accesses of a kernel with these parameters and this body."""
+    source = f"{before}\nkernel void k({parameters})\n{{ int i = get_global_id(0); {body} }}\n"
+    kernel = Kernel(name="k", source=source, build_options=options)
+    return infer_accesses(kernel, parameters.count(",") + 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body"),
+    [
+        ("global float *a", "float x = a[i];"),
+        ("const global float *a", "float x = a[i];"),
+        ("global const float *restrict a", "float x = a[i] + a[i + 1];"),
+        ("constant float *a", "float x = a[i];"),
+        ("global float4 *a", "float x = a[i].x;"),
+        ("global float4 *a", "float2 x = a[i].lo;"),
+        ("global float *a", "float4 x = vload4(i, a);"),
+        ("global float *a", "float x = 0; x += a[i];"),
+        ("global int *a", "if (a[i] > 0 && (a[i + 1]) < 3) return;"),
+        ("global int *a", "for (int j = a[i]; j < a[i + 1]; ++j) {}"),
+        ("global float *a", "float x = sqrt(a[i]);"),
+        ("global int *a", "int x = a[a[i]];"),
+    ],
+)
+def test_recognises_plain_loads(parameters: str, body: str) -> None:
+    """Finds that a buffer is only read where every use loads an element."""
+    assert infer(parameters, body) == (READ,)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body", "before"),
+    [
+        # stores
+        ("global float *a", "a[i] = 1.0f;", ""),
+        ("global float *a", "*a = 1.0f;", ""),
+        ("global float *a", "*(a + i) = 1.0f;", ""),
+        ("global float *a", "i[a] = 1.0f;", ""),
+        ("global float *a", "((a))[i] = 1.0f;", ""),
+        ("global float *a", "(a[i]) = 1.0f;", ""),
+        ("global float *a", "(0, a)[i] = 1.0f;", ""),
+        ("global int *a", "int x = (a[i] = 5);", ""),
+        ("global float *a", "a[i] = a[i] + 1.0f;", ""),
+        ("global float a[]", "a[i] = 1.0f;", ""),
+        ("global float *a", "STORE(a, i);", "#define STORE(p, i) p[i] = 1.0f"),
+        ("P a", "a[i] = 1.0f;", "typedef global float *P;"),
+        # stores to a part of an element
+        ("global float4 *a", "a[i].x = 1.0f;", ""),
+        ("global float4 *a", "a[i].s01 = (float2)(1.0f);", ""),
+        ("global float4 *a", "a[i].xy.x = 1.0f;", ""),
+        ("global float4 *a", "(a[i]).hi += 1.0f;", ""),
+        ("global float4 *a", "a[i].even.x++;", ""),
+        ("global int4 *a", "a[i][1] = 1;", ""),
+        ("global struct S *a", "a[i].w = 1;", S),
+        ("global struct S *a", "a->w = 1;", S),
+        ("global struct S *a", "a[i].v[0] = 1;", S),
+        ("global struct S *a", "*a[i].v = 1;", S),
+        ("global float (*a)[4]", "a[i][1] = 1.0f;", ""),
+        ("global float (*a)[4]", "*a[i] = 1.0f;", ""),
+        # compound assignment, increment
+        ("global float *a", "a[i] += 1.0f;", ""),
+        ("global int *a", "a[i] <<= 1;", ""),
+        ("global int *a", "a[i]++;", ""),
+        ("global int *a", "--a[i];", ""),
+        # atomics, and builtins that store
+        ("global int *a", "atomic_inc(&a[i]);", ""),
+        ("global int *a", "atomic_add(a + i, 1);", ""),
+        ("global int2 *a", "atomic_inc((global int *)&a[i]);", ""),
+        ("global float *a", "vstore4((float4)(1.0f), i, a);", ""),
+        ("global float *a", "float x = modf(1.5f, a);", ""),
+        # aliases
+        ("global float *a", "global float *p = a; p[i] = 1.0f;", ""),
+        ("global float *a", "global float *p; p = a + 4; p[i] = 1.0f;", ""),
+        ("global float *a", "global float *p = &a[i]; *p = 1.0f;", ""),
+        ("global float *a", "((global int *)a)[i] = 1;", ""),
+        ("const global float *a", "((global float *)a)[i] = 1.0f;", ""),
+        ("global float4 *a", "((global float *)&a[i])[0] = 1.0f;", ""),
+        ("global int *a", "ulong u = (ulong)a; *(global int *)u = 1;", ""),
+        ("global int *a", "struct P s = {1, a}; s.p[i] = 1;", P),
+        ("global struct S *a", "global int *p = a[i].v; p[0] = 1;", S),
+        ("global float (*a)[4]", "global float *p = a[i]; p[0] = 1.0f;", ""),
+        # helpers
+        ("global int *a", "helper(a);", "void helper(global int *p) { *p = 1; }"),
+        ("global int *a", "helper(&a[i]);", "void helper(global int *p) { *p = 1; }"),
+        ("global struct S *a", "helper(a[i].v);", S + "void helper(global int *p) { *p = 1; }"),
+    ],
+)
+def test_never_calls_a_written_buffer_read(parameters: str, body: str, before: str) -> None:
+    """Leaves the answer open wherever the kernel may write, so that a copy protects the buffer."""
+    assert infer(parameters, body, before=before) == (None,)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body", "expected"),
+    [
+        ("global float *a, global float *b", "b[i] = a[i];", (READ, None)),
+        ("global float *a, global int *b", "a[b[i]] = 1.0f;", (None, READ)),
+        ("global int *a, global int *b", "*(b + a[i]) = 1;", (READ, None)),
+        ("global float *a, global float *b", "(i ? a : b)[i] = 1.0f;", (None, None)),
+        ("global float *a, local float *b", "b[i] = a[i];", (READ, None)),
+        ("global float *a, int n", "a[i] = n;", (None, None)),
+        ("global float *a, int n", "n += (int)a[i];", (READ, None)),
+    ],
+)
+def test_tells_the_arguments_apart(
+    parameters: str, body: str, expected: tuple[Access | None, ...]
+) -> None:
+    """Answers for each argument on its own, and for scalars with nothing."""
+    assert infer(parameters, body) == expected
+
+
+def test_follows_the_preprocessor() -> None:
+    """Judges the source as the build options make it."""
+    body = "\n#ifdef WRITES\na[i] = 1;\n#endif\nint x = a[i];"
+    assert infer("global int *a", body) == (READ,)
+    assert infer("global int *a", body, options=("-DWRITES",)) == (None,)
+    assert infer("global int *a", body, options=("-w", "-D", "WRITES=1")) == (None,)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kernel void k(global int *a) { a[i] = ; }",
+        "kernel void other(global int *a) { int x = a[0]; }",
+        "kernel void k(global int *a);",
+        "kernel void k(global int *a, int n) { int x = a[n]; }",
+        '#include "missing.h"\nkernel void k(global int *a) { int x = a[0]; }',
+        "\x00\x01 no source at all {{{",
+    ],
+)
+def test_says_nothing_of_what_it_does_not_understand(source: str) -> None:
+    """Leaves every answer open for a source that does not parse or has no such kernel."""
+    assert infer_accesses(Kernel(name="k", source=source), 1) == (None,)

@@ -1,0 +1,155 @@
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kernelcast.models.linear import fit_linear, make_interval, two_point
+from kernelcast.records.errors import InputError
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun
+from kernelcast.testing.builders import make_sample_run
+
+WORK_GROUPS = 100_000
+RATES = st.floats(1e-8, 1e-3)
+DURATIONS = st.floats(1e-6, 1.0)
+SAMPLES = st.tuples(st.integers(0, 5), st.integers(1, 100), DURATIONS)
+
+
+def line_run(
+    cost_s: float, rate_s: float, *, is_even: bool = True, factors: tuple[float, ...] = ()
+) -> SampleRun:
+    """Make a run of four short and four long launches on the line t = c + r * n, disturbed."""
+    sizes = [(window, count) for window in range(4) for count in (60, 240)]
+    scale = (*factors, *(1.0 for _ in range(len(sizes) - len(factors))))
+    return make_sample_run(
+        [
+            (window, count, (cost_s + rate_s * count) * factor)
+            for (window, count), factor in zip(sizes, scale, strict=True)
+        ],
+        work_groups=WORK_GROUPS,
+        launch_overhead_s=cost_s / 2,
+        is_even=is_even,
+    )
+
+
+@given(
+    t1_s=DURATIONS, t2_s=DURATIONS, p1=st.integers(1, 500), gap=st.integers(1, 500),
+    n=st.integers(1, 10**7),
+)  # fmt: skip
+def test_two_points_give_the_papers_line(
+    t1_s: float, t2_s: float, p1: int, gap: int, n: int
+) -> None:
+    """Goes through both sampling points and on in a straight line, as the paper's formula does."""
+    p2 = p1 + gap
+    assert two_point(t1_s, t2_s, p1, p2, p1) == pytest.approx(t1_s)
+    assert two_point(t1_s, t2_s, p1, p2, p2) == pytest.approx(t2_s)
+    slope = (t2_s - t1_s) / (p2 - p1)
+    assert two_point(t1_s, t2_s, p1, p2, n) == pytest.approx(
+        t1_s + slope * (n - p1), rel=1e-9, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+@given(rate_s=RATES, share=st.floats(0.0, 0.5))
+def test_exact_on_a_line(rate_s: float, share: float, is_even: bool) -> None:
+    """Predicts t(N) exactly where launches lie on a line, whatever its intercept."""
+    cost_s = share * 60 * rate_s
+    fit = fit_linear(line_run(cost_s, rate_s, is_even=is_even))
+    assert fit.seconds == pytest.approx(cost_s + rate_s * WORK_GROUPS, rel=1e-6)
+    assert fit.two_point_s == pytest.approx(cost_s + rate_s * WORK_GROUPS, rel=1e-6)
+    assert fit.rate_s == pytest.approx(rate_s, rel=1e-6)
+
+
+def test_two_points_come_from_short_and_long_launches() -> None:
+    """Names the work-groups of all shorter and of all longer launches as P1 and P2."""
+    fit = fit_linear(line_run(1e-5, 1e-6))
+    assert (fit.p1, fit.p2) == (4 * 60, 4 * 240)
+
+
+def test_uneven_work_averages_over_the_strata() -> None:
+    """Gives each window the same weight where work is uneven: each stands for a stratum."""
+    run = make_sample_run(
+        [(w, count, count * rate_s) for w, rate_s in enumerate((1e-6, 3e-6, 5e-6, 7e-6))
+         for count in (10, 30)],
+        work_groups=1000, launch_overhead_s=1e-9, is_even=False,
+    )  # fmt: skip
+    assert fit_linear(run).seconds == pytest.approx(1000 * 4e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("hit", range(8))
+def test_a_spike_hardly_moves_even_work(hit: int) -> None:
+    """Stays within 3 % where one launch of even work took five times as long."""
+    factors = (1.0,) * hit + (5.0,)
+    fit = fit_linear(line_run(1e-5, 1e-6, factors=factors))
+    assert fit.seconds == pytest.approx(1e-5 + 1e-6 * WORK_GROUPS, rel=0.03)
+
+
+@given(factors=st.lists(st.floats(0.97, 1.03), min_size=8, max_size=8))
+def test_small_noise_stays_small(factors: list[float]) -> None:
+    """Stays within 6 % where every launch is off by at most 3 %."""
+    fit = fit_linear(line_run(1e-5, 1e-6, factors=tuple(factors)))
+    assert fit.seconds == pytest.approx(1e-5 + 1e-6 * WORK_GROUPS, rel=0.06)
+
+
+def test_pilot_launches_do_not_count() -> None:
+    """Leaves the pilot's launches out where there are others."""
+    samples = [(window, count, 1e-6 * count) for window in range(3) for count in (50, 200)]
+    plain = fit_linear(make_sample_run(samples, work_groups=1000))
+    piloted = fit_linear(make_sample_run([(PILOT_WINDOW, 1, 9.0), *samples], work_groups=1000))
+    assert piloted.seconds == plain.seconds
+
+
+def test_a_single_launch_is_enough() -> None:
+    """Answers from one launch, with a wider interval than from many."""
+    one = fit_linear(make_sample_run([(PILOT_WINDOW, 10, 1e-3)], work_groups=1000))
+    assert one.seconds == pytest.approx(0.1, rel=0.02)
+    many = fit_linear(line_run(0.0, 1e-4))
+    widths = [
+        interval.high / interval.low
+        for interval in (make_interval(one, coverage=0.9), make_interval(many, coverage=0.9))
+    ]
+    assert widths[0] > widths[1]
+
+
+def test_refuses_a_run_without_launches() -> None:
+    """Refuses a sample run without launches."""
+    with pytest.raises(InputError, match="no launches"):
+        fit_linear(make_sample_run([], work_groups=1000))
+
+
+@given(
+    samples=st.lists(SAMPLES, min_size=1, max_size=12),
+    is_even=st.booleans(),
+    overhead_s=st.floats(1e-7, 1e-2),
+    coverages=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)),
+)  # fmt: skip
+def test_intervals_are_sane_for_any_samples(
+    samples: list[tuple[int, int, float]],
+    is_even: bool,
+    overhead_s: float,
+    coverages: tuple[float, float],
+) -> None:
+    """Gives positive, ordered, finite intervals, and never a narrower one for wider coverage."""
+    run = make_sample_run(samples, work_groups=5000, launch_overhead_s=overhead_s, is_even=is_even)
+    fit = fit_linear(run)
+    narrow, wide = (make_interval(fit, coverage=coverage) for coverage in sorted(coverages))
+    assert wide.low <= narrow.low <= narrow.seconds <= narrow.high <= wide.high
+    assert narrow.seconds == wide.seconds == fit.seconds
+    assert fit.two_point_s is None or fit.two_point_s > 0
+
+
+@given(factor=st.floats(1e-3, 1e3), factors=st.lists(st.floats(0.8, 1.2), min_size=8, max_size=8))
+def test_the_unit_of_time_does_not_matter(factor: float, factors: list[float]) -> None:
+    """Predicts k times as long where every launch and the overhead take k times as long."""
+    assume(not math.isclose(factor, 1.0))
+    fit = fit_linear(line_run(1e-5, 1e-6, factors=tuple(factors)))
+    scaled = fit_linear(line_run(1e-5 * factor, 1e-6 * factor, factors=tuple(factors)))
+    assert scaled.seconds == pytest.approx(factor * fit.seconds, rel=1e-6)
+
+
+@pytest.mark.parametrize(("coverage", "normal"), [(0.5, 0.6745), (0.9, 1.6449), (0.95, 1.96)])
+def test_intervals_hold_at_least_the_noise_floor(coverage: float, normal: float) -> None:
+    """Is never narrower than what whole runs differ by, 3 % at one standard deviation."""
+    interval = make_interval(fit_linear(line_run(1e-5, 1e-6)), coverage=coverage)
+    assert math.log(interval.high / interval.seconds) >= normal * 0.0299
+    assert interval.coverage == coverage

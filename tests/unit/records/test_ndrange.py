@@ -1,0 +1,115 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import NDRangeError
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.testing import strategies
+
+
+def work_groups_of(box: GroupBox) -> set[tuple[int, ...]]:
+    """Every work-group of a box."""
+    found: set[tuple[int, ...]] = {()}
+    for first, extent in zip(box.start, box.shape, strict=True):
+        found = {(*one, first + step) for one in found for step in range(extent)}
+    return found
+
+
+@given(ndrange=strategies.ndranges(uniform=True))
+def test_groups_times_size_is_the_index_space(ndrange: NDRange) -> None:
+    """Holds work-groups times work-group size work-items where every work-group is full."""
+    assert ndrange.is_uniform
+    assert ndrange.work_group_count * ndrange.work_group_size == ndrange.work_item_count
+
+
+@given(ndrange=strategies.ndranges(uniform=False))
+def test_remainder_counts_as_a_work_group(ndrange: NDRange) -> None:
+    """Counts a cut work-group as one, so that full ones would hold more than the space does."""
+    assert not ndrange.is_uniform
+    assert ndrange.work_group_count * ndrange.work_group_size > ndrange.work_item_count
+    assert all(
+        (count - 1) * local < size <= count * local
+        for count, local, size in zip(
+            ndrange.group_counts, ndrange.known_local_size, ndrange.global_size, strict=True
+        )
+    )
+
+
+@given(data=st.data(), ndrange=strategies.ndranges())
+def test_splitting_the_space_loses_nothing(data: st.DataObject, ndrange: NDRange) -> None:
+    """Gives the parts of a split index space all of its work-items, each once."""
+    axis = data.draw(st.integers(0, ndrange.dimensions - 1))
+    count = ndrange.group_counts[axis]
+    cut = data.draw(st.integers(0, count))
+    zero = (0,) * ndrange.dimensions
+    parts = [
+        GroupBox(
+            start=(*zero[:axis], first, *zero[axis + 1 :]),
+            shape=(*ndrange.group_counts[:axis], extent, *ndrange.group_counts[axis + 1 :]),
+        )
+        for first, extent in ((0, cut), (cut, count - cut))
+        if extent
+    ]
+    launches = [ndrange.work_items_of(part) for part in parts]
+    assert sum(math.prod(size) for _, size in launches) == ndrange.work_item_count
+    assert launches[0][0] == ndrange.global_offset
+    if len(launches) == 2:
+        (first_offset, first_size), (second_offset, _) = launches
+        assert first_offset[axis] + first_size[axis] == second_offset[axis]
+
+
+@given(data=st.data(), ndrange=strategies.ndranges())
+def test_boxes_stay_inside(data: st.DataObject, ndrange: NDRange) -> None:
+    """Launches a box inside the index space, at a multiple of the local size from its offset."""
+    offset, size = ndrange.work_items_of(data.draw(strategies.boxes(ndrange)))
+    for axis in range(ndrange.dimensions):
+        begin = offset[axis] - ndrange.global_offset[axis]
+        assert begin % ndrange.known_local_size[axis] == 0
+        assert 0 <= begin < begin + size[axis] <= ndrange.global_size[axis]
+
+
+@given(data=st.data(), ndrange=strategies.ndranges())
+def test_overlap_is_a_shared_work_group(data: st.DataObject, ndrange: NDRange) -> None:
+    """Calls two boxes overlapping if and only if a work-group lies in both."""
+    one, other = data.draw(strategies.boxes(ndrange)), data.draw(strategies.boxes(ndrange))
+    assert one.work_group_count == len(work_groups_of(one))
+    assert one.overlaps(other) == bool(work_groups_of(one) & work_groups_of(other))
+    assert one.overlaps(other) == other.overlaps(one)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"global_size": ()}, r"has 0 dimensions; give one to three"),
+        ({"global_size": (1, 1, 1, 1)}, r"has 4 dimensions; give one to three"),
+        ({"global_size": (8, 0)}, r"axis 1: global size is 0; give a number of at least 1"),
+        ({"global_size": (8,), "local_size": (-2,)}, r"axis 0: local size is -2"),
+        ({"global_size": (8,), "global_offset": (-1,)}, r"axis 0: global offset is -1"),
+        ({"global_size": (8,), "local_size": (4, 4)}, r"has 2 dimensions, the global size has 1"),
+        ({"global_size": (4, 8), "local_size": (4, 9)}, r"axis 1: local size 9 exceeds .* 8"),
+    ],
+)  # fmt: skip
+def test_refuses_what_is_no_index_space(
+    arguments: dict[str, tuple[int, ...]], message: str
+) -> None:
+    """Refuses sizes that make no index space, naming the axis and what to give."""
+    with pytest.raises(NDRangeError, match=message):
+        NDRange(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("start", "shape"), [((0, 2), (1, 1)), ((-1, 0), (1, 1)), ((0, 0), (0, 1)), ((3, 0), (2, 1))]
+)
+def test_refuses_boxes_outside(start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Refuses a box that leaves the index space or is empty, saying which work-groups there are."""
+    ndrange = NDRange(global_size=(32, 5), local_size=(8, 3))
+    with pytest.raises(NDRangeError, match=r"axis [01]: work-groups .* the index space has 0 to"):
+        ndrange.work_items_of(GroupBox(start=start, shape=shape))
+
+
+def test_needs_a_local_size_to_count_groups() -> None:
+    """Refuses to count work-groups while the local size is the device's choice."""
+    with pytest.raises(NDRangeError, match="not chosen yet"):
+        _ = NDRange(global_size=(8,)).group_counts

@@ -1,0 +1,134 @@
+import inspect
+import math
+import pickle
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records import errors
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import InputError, KernelcastError, KernelRunError
+from kernelcast.records.estimates import Interval, Measurement
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.problem import Problem
+from kernelcast.records.samples import TimedLaunch
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing import strategies
+from kernelcast.testing.builders import make_sample_run
+
+ERRORS = [
+    error
+    for _, error in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(error, KernelcastError)
+]
+DURATIONS = st.floats(1e-6, 100.0)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_is_in_the_tree(error: type[KernelcastError]) -> None:
+    """Draws every error in the tree at the top of the module, under its true parent."""
+    lines = (errors.__doc__ or "").splitlines()
+    names = [re.search(r"\w+Error", line) for line in lines]
+    index = next(i for i, name in enumerate(names) if name and name[0] == error.__name__)
+    depth = lines[index].index(error.__name__)
+    above = [
+        found[0]
+        for line, found in zip(lines[:index], names[:index], strict=True)
+        if found and line.index(found[0]) < depth
+    ]
+    parent = above[-1] if above else "Exception"
+    assert [base.__name__ for base in error.__bases__] == [parent]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_errors_cross_processes(error: type[KernelcastError]) -> None:
+    """Keeps type and message of every error through a pickle, as between processes."""
+    copy = pickle.loads(pickle.dumps(error("axis 0: too large")))
+    assert type(copy) is error
+    assert str(copy) == "axis 0: too large"
+
+
+@given(problem=strategies.problems())
+def test_problems_cross_processes(problem: Problem) -> None:
+    """Keeps a problem equal through a pickle, as between processes."""
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy == problem
+    assert copy.kernel.digest == problem.kernel.digest
+    assert copy.buffer_bytes == problem.buffer_bytes
+
+
+@given(one=strategies.kernels(), other=strategies.kernels())
+def test_digests_tell_kernels_apart(one: Kernel, other: Kernel) -> None:
+    """Gives equal digests to kernels equal in name, source and options, and only to those."""
+    same = (one.name, one.source, one.build_options) == (
+        other.name, other.source, other.build_options
+    )  # fmt: skip
+    assert (one.digest == other.digest) == same
+    assert replace(one, source_name="other.cl").digest == one.digest
+
+
+@pytest.mark.parametrize("arguments", [{"name": ""}, {"source": ""}, {"source": " \n"}])
+def test_kernels_need_name_and_source(arguments: dict[str, str]) -> None:
+    """Refuses a kernel without name or source, saying which is empty."""
+    with pytest.raises(InputError, match="is empty; give"):
+        Kernel(**{"name": "k", "source": "kernel void k() {}"} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("low", "seconds", "high"),
+    [
+        (0.0, 1, 2), (-1, 1, 2), (2, 1, 3), (1, 3, 2),
+        (1, 2, math.inf), (math.nan, 1, 2), (1, math.nan, 2),
+    ],
+)  # fmt: skip
+def test_intervals_are_ordered(low: float, seconds: float, high: float) -> None:
+    """Refuses an interval that is not finite, positive and in order."""
+    with pytest.raises(KernelcastError, match="not finite and ordered"):
+        Interval(seconds=seconds, low=low, high=high, coverage=0.9)
+
+
+@given(durations=st.lists(DURATIONS, min_size=1, max_size=12), predicted_s=DURATIONS)
+def test_measurements_use_numpys_quantiles(durations: list[float], predicted_s: float) -> None:
+    """Gives median, noise and signed error as NumPy computes them."""
+    measurement = Measurement(durations_s=tuple(durations))
+    low, middle, high = np.quantile(durations, [0.1, 0.5, 0.9])
+    assert measurement.seconds == pytest.approx(middle)
+    assert measurement.noise == pytest.approx((high - low) / 2 / middle, abs=1e-12)
+    assert measurement.error_of(predicted_s) == pytest.approx((predicted_s - middle) / middle)
+
+
+@pytest.mark.parametrize("duration_s", [0.0, -1e-9, math.nan])
+def test_launches_take_time(duration_s: float) -> None:
+    """Refuses a timed launch that took no time: its timer failed."""
+    with pytest.raises(KernelRunError, match="timer is not usable"):
+        TimedLaunch(box=GroupBox(start=(0,), shape=(4,)), window=0, duration_s=duration_s)
+
+
+def test_sample_runs_add_up() -> None:
+    """Sums durations and work-groups over all launches of a sample run."""
+    run = make_sample_run([(0, 2, 0.25), (1, 3, 0.5)], work_groups=100)
+    assert (run.sampling_s, run.sampled_work_groups) == (0.75, 5)
+
+
+@given(computed=st.none() | st.integers(1, 4), measured=st.none() | st.integers(1, 4))
+def test_disagreement_names_both_values(computed: int | None, measured: int | None) -> None:
+    """Speaks of a disagreement only where rules and measurement differ, and names both."""
+    point = SaturationPoint(
+        p_sat=Trait(value=computed or measured or 1, source=TraitSource.COMPUTED),
+        concurrency=4,
+        saturated_from=1,
+        computed=computed,
+        measured=measured,
+    )
+    said = point.disagreement
+    if computed is None or measured is None or computed == measured:
+        assert said is None
+    else:
+        assert said is not None
+        assert f"{computed} by occupancy rules" in said
+        assert f"{measured} measured" in said

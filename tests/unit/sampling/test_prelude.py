@@ -1,0 +1,113 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
+from kernelcast.testing import strategies
+
+CORRECTED = (
+    "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
+    "get_global_linear_id",
+)  # fmt: skip
+RIGHT_ANYWAY = (
+    "get_global_id", "get_local_id", "get_local_size", "get_local_linear_id", "get_work_dim",
+    "get_enqueued_local_size",
+)  # fmt: skip
+SOURCES = st.text(st.sampled_from('abc_ ;{}()"#\n/*\\'), max_size=60)
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+@pytest.mark.parametrize(
+    "use", ["a = {}(0);", "a = {} (0);", "f(1,{}(0));", "#define G {}", "/**/{}//"]
+)
+def test_sees_every_corrected_function(name: str, use: str) -> None:
+    """Asks for the prelude wherever a function that tells of the launch is named."""
+    assert needs_prelude("kernel void k() { " + use.format(name) + " }")
+
+
+@pytest.mark.parametrize("name", RIGHT_ANYWAY)
+def test_leaves_kernels_alone_that_cannot_notice(name: str) -> None:
+    """Leaves a kernel as it is that uses only functions which are right in any launch."""
+    assert not needs_prelude(f"kernel void k() {{ size_t a = {name}(0); }}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "// get_group_id(0)\nkernel void k() {}",
+        "/* uses get_num_groups(0)\n * and get_global_size(0) */ kernel void k() {}",
+        "int my_get_group_id(int x); int get_group_id_of(int x);",
+    ],
+)
+def test_comments_and_longer_names_do_not_count(source: str) -> None:
+    """Leaves a kernel as it is that names such a function in comments or longer names only."""
+    assert not needs_prelude(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '#include "ids.h"\nkernel void k() {}',
+        "  #  include <ids.h>\nkernel void k() {}",
+        'kernel void k() { printf("see https://x"); int a = get_group_id(0); }',
+        'kernel void k() { printf("/*"); int a = get_group_id(0); printf("*/"); }',
+        "#define ID(what) get_##what##_id(0)\nkernel void k() { int a = ID(group); }",
+        "kernel void k() { int a = get_\\\ngroup_id(0); }",
+    ],
+    ids=["include", "spaced include", "comment sign in a text", "comment signs in texts",
+         "pasted name", "continued line"],
+)  # fmt: skip
+def test_hidden_uses_count(source: str) -> None:
+    """Asks for the prelude where the preprocessor may bring in such a function."""
+    assert needs_prelude(source)
+
+
+@given(ndrange=strategies.ndranges(), source=SOURCES)
+def test_the_source_follows_unchanged(ndrange: NDRange, source: str) -> None:
+    """Ends with the source as it was, on the line after the one that counts its lines from 1."""
+    text = add_prelude(source, ndrange, source_name="k.cl")
+    assert text.endswith('\n#line 1 "k.cl"\n' + source)
+
+
+@given(ndrange=strategies.ndranges())
+def test_constants_tell_of_the_whole_launch(ndrange: NDRange) -> None:
+    """Defines offset, local size, group counts and size per dimension, ones and zeros beyond."""
+    text = add_prelude("", ndrange, source_name="k.cl")
+    found = dict(re.findall(r"^#define (KC_[A-Z]+_\d) (\d+)ul$", text, re.MULTILINE))
+    missing = 3 - ndrange.dimensions
+    expected = {
+        "OFFSET": (*ndrange.global_offset, *[0] * missing),
+        "LOCAL": (*ndrange.known_local_size, *[1] * missing),
+        "GROUPS": (*ndrange.group_counts, *[1] * missing),
+        "SIZE": (*ndrange.global_size, *[1] * missing),
+    }
+    assert found == {
+        f"KC_{name}_{axis}": str(number)
+        for name, numbers in expected.items()
+        for axis, number in enumerate(numbers)
+    }
+
+
+@given(ndrange=strategies.ndranges())
+def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
+    """Redefines each function that tells of the launch, once, and no other."""
+    text = add_prelude("", ndrange, source_name="k.cl")
+    defined = re.findall(r"^#define (get_\w+)\(", text, re.MULTILINE)
+    assert sorted(defined) == sorted(CORRECTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("a.cl", "a.cl"), ('say "hi".cl', "say 'hi'.cl"), ("dir\\a.cl", "dir/a.cl")],
+)
+def test_names_are_safe_in_a_directive(name: str, printed: str) -> None:
+    """Writes a file name so that it cannot end the directive's text."""
+    assert mark_line(name) == f'#line 1 "{printed}"\n'
+
+
+def test_names_never_break_the_line() -> None:
+    """Keeps a name with a line break on one line."""
+    assert mark_line("a\nb.cl").count("\n") == 1

@@ -1,0 +1,160 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.device import DispatchOrder
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.sampler import SamplingPlan, sample
+from kernelcast.testing import strategies
+from kernelcast.testing.fakes import (
+    Coordinates,
+    Cost,
+    Disturbance,
+    RepeatedWorkGroupError,
+    SyntheticLaunch,
+)
+
+LINE = NDRange(global_size=(64 * 200_000,), local_size=(64,))
+SQUARE = NDRange(global_size=(8 * 600, 8 * 400), local_size=(8, 8))
+CUBE = NDRange(global_size=(4 * 80, 4 * 60, 4 * 50), local_size=(4, 4, 4))
+# A kernel of 1 s: sampling at 2 % may spend 20 ms.
+WHOLE_S = 1.0
+SHAPES = {"1-D": LINE, "2-D": SQUARE, "3-D": CUBE}
+
+
+def _blob(at: Coordinates) -> np.ndarray:
+    x, y = (axis / count for axis, count in zip(at, SQUARE.group_counts, strict=True))
+    return 0.1 + np.exp(-((x - 0.6) ** 2 + (y - 0.35) ** 2) / 0.02)
+
+
+def scaled(ndrange: NDRange, shape: Callable[[Coordinates], np.ndarray | float]) -> Cost:
+    """Scale a cost so that the whole launch takes `WHOLE_S` and little more."""
+    whole = np.indices(ndrange.group_counts)
+    total = float(np.broadcast_to(shape(tuple(whole)), ndrange.group_counts).sum())
+    return lambda at: np.asarray(shape(at)) * (WHOLE_S / total)
+
+
+EVEN = {name: scaled(ndrange, lambda at: 1.0) for name, ndrange in SHAPES.items()}
+LINEAR = {name: scaled(ndrange, lambda at: at[-1] + 1.0) for name, ndrange in SHAPES.items()}
+QUADRATIC = {
+    name: scaled(ndrange, lambda at: (at[-1] + 1.0) ** 2) for name, ndrange in SHAPES.items()
+}
+
+
+def error_of(launch: SyntheticLaunch, seed: int = 0) -> float:
+    """Relative error of the linear model on a sampled launch."""
+    fit = fit_linear(sample(launch, SamplingPlan(seed=seed)))
+    return fit.seconds / launch.true_s - 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", DispatchOrder)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("costs", "tolerance"), [(EVEN, 0.005), (LINEAR, 0.03), (QUADRATIC, 0.06)],
+    ids=["even", "linear", "quadratic"],
+)  # fmt: skip
+def test_smooth_work_is_predicted(
+    costs: dict[str, Cost], tolerance: float, shape: str, order: DispatchOrder, seed: int
+) -> None:
+    """Predicts even work within 0.5 %, linear within 3 %, quadratic within 6 % without noise."""
+    launch = SyntheticLaunch(SHAPES[shape], costs[shape], order=order)
+    assert abs(error_of(launch, seed)) <= tolerance
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("order", DispatchOrder)
+def test_a_blob_is_predicted(order: DispatchOrder, seed: int) -> None:
+    """Predicts work that sits in one spot of a 2-D index space within 25 % without noise."""
+    launch = SyntheticLaunch(SQUARE, scaled(SQUARE, _blob), order=order)
+    assert abs(error_of(launch, seed)) <= 0.25
+
+
+def test_a_blob_is_predicted_on_the_whole() -> None:
+    """Predicts work in one spot within 12 % on average over seeds."""
+    launches = [SyntheticLaunch(SQUARE, scaled(SQUARE, _blob)) for _ in range(12)]
+    errors = [error_of(launch, seed) for seed, launch in enumerate(launches)]
+    assert np.mean(np.abs(errors)) <= 0.12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_and_spikes_stay_outside(seed: int) -> None:
+    """Predicts even work within 5 % where launches scatter by 3 % and one in ten takes thrice."""
+    disturbance = Disturbance(noise=0.03, spike_share=0.1, spike_factor=3.0, seed=seed)
+    launch = SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance)
+    assert abs(error_of(launch, seed)) <= 0.05
+
+
+@pytest.mark.parametrize("budget", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("costs", "factor"), [(EVEN, 1.1), (LINEAR, 2.0), (QUADRATIC, 2.0)],
+    ids=["even", "linear", "quadratic"],
+)  # fmt: skip
+def test_large_kernels_stay_within_the_budget(
+    costs: dict[str, Cost], factor: float, shape: str, budget: float
+) -> None:
+    """Spends its budget on even work of a second, and at most twice its budget on uneven work."""
+    launch = SyntheticLaunch(SHAPES[shape], costs[shape])
+    run = sample(launch, SamplingPlan(budget=budget))
+    assert 0 < run.sampling_s <= factor * budget * launch.true_s
+
+
+@pytest.mark.parametrize("overhead_s", [1e-7, 2e-6, 5e-5, 1e-3])
+def test_launch_overhead_is_not_charged_to_work_groups(overhead_s: float) -> None:
+    """Predicts even work within 3 % whatever a launch costs beside its work-groups."""
+    launch = SyntheticLaunch(LINE, EVEN["1-D"], launch_overhead_s=overhead_s)
+    assert abs(error_of(launch)) <= 0.03
+
+
+@settings(max_examples=150)
+@given(
+    ndrange=strategies.ndranges(max_groups=40),
+    work_group_s=st.floats(1e-8, 1e-2),
+    order=st.sampled_from(DispatchOrder),
+    seed=st.integers(0, 100),
+    noise=st.sampled_from([0.0, 0.05, 1.0]),
+)
+def test_no_work_group_runs_twice(
+    ndrange: NDRange, work_group_s: float, order: DispatchOrder, seed: int, noise: float
+) -> None:
+    """Samples any index space without asking for a work-group twice or one outside, and ends."""
+    launch = SyntheticLaunch(
+        ndrange, lambda at: work_group_s, order=order,
+        disturbance=Disturbance(noise=noise, spike_share=0.1 if noise else 0.0, seed=seed),
+    )  # fmt: skip
+    run = sample(launch, SamplingPlan(seed=seed))
+    assert run.launches
+    assert run.sampled_work_groups <= ndrange.work_group_count
+    assert run.ndrange == ndrange
+    assert fit_linear(run).seconds > 0
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 7, 15, 16, 17])
+def test_few_work_groups_are_enough(groups: int) -> None:
+    """Answers within 30 % for launches of very few work-groups of equal work."""
+    ndrange = NDRange(global_size=(64 * groups,), local_size=(64,))
+    launch = SyntheticLaunch(ndrange, lambda at: 1e-3)
+    assert abs(error_of(launch)) <= 0.3
+
+
+def test_the_same_seed_asks_for_the_same_work_groups() -> None:
+    """Asks for the same boxes in the same order with the same seed, and for others with another."""
+    asked = []
+    for seed in (5, 5, 6):
+        launch = SyntheticLaunch(SQUARE, EVEN["2-D"])
+        sample(launch, SamplingPlan(seed=seed))
+        asked.append(launch.asked)
+    assert asked[0] == asked[1] != asked[2]
+
+
+def test_the_fake_refuses_a_work_group_twice() -> None:
+    """Makes the judge of these tests refuse a work-group that ran before."""
+    launch = SyntheticLaunch(SQUARE, EVEN["2-D"])
+    run = sample(launch, SamplingPlan())
+    with pytest.raises(RepeatedWorkGroupError):
+        launch.time_boxes([run.launches[0].box])

@@ -1,0 +1,99 @@
+import pytest
+
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    ElementType,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import SignatureError
+from kernelcast.sampling.building import Parameter
+from kernelcast.sampling.signature import check_arguments, infer_access
+
+FLOATS = Parameter(index=0, name="a", type_name="float*", address_space="global", is_const=False)
+VECTORS = Parameter(index=0, name="v", type_name="float4*", address_space="constant", is_const=True)
+STRUCTS = Parameter(
+    index=0, name="s", type_name="struct S*", address_space="global", is_const=False
+)
+COUNT = Parameter(index=0, name="n", type_name="uint", address_space="private", is_const=False)
+LOCAL = Parameter(index=0, name="t", type_name="float*", address_space="local", is_const=False)
+
+
+def buffer(element: str) -> BufferArgument:
+    """Describe a buffer."""
+    return BufferArgument(element=ElementType.parse(element), count=4)
+
+
+def scalar(element: str) -> ScalarArgument:
+    """Describe a scalar or vector of zeros."""
+    parsed = ElementType.parse(element)
+    return ScalarArgument(element=parsed, values=(0,) * parsed.lanes)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "argument"),
+    [
+        (FLOATS, buffer("float32")), (FLOATS, buffer("float32x4")), (VECTORS, buffer("float32")),
+        (VECTORS, buffer("float4")), (STRUCTS, buffer("uint8")), (COUNT, scalar("uint32")),
+        (LOCAL, LocalArgument(bytes=64)),
+    ],
+)  # fmt: skip
+def test_accepts_what_fits(parameter: Parameter, argument: Argument) -> None:
+    """Accepts arguments of the parameter's kind and type; structs may be filled as bytes."""
+    check_arguments("k", [parameter], [argument])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "argument", "message"),
+    [
+        (FLOATS, buffer("int32"), r"\(global float\* a\): a buffer of int32 given; .* float32"),
+        (FLOATS, scalar("float32"), "a scalar given; give a buffer"),
+        (FLOATS, LocalArgument(bytes=64), "local memory given; give a buffer"),
+        (COUNT, scalar("int32"), r"0 \(uint n\): a int32 given; give a uint32"),
+        (COUNT, scalar("uint32x2"), "a uint32x2 given; give a uint32"),
+        (COUNT, buffer("uint32"), r"a buffer given; give a scalar \(uint32\)"),
+        (LOCAL, buffer("float32"), "a buffer given; give a size of local memory"),
+        (LOCAL, scalar("float32"), "a scalar given; give a size of local memory"),
+    ],
+)
+def test_refuses_what_does_not_fit(parameter: Parameter, argument: Argument, message: str) -> None:
+    """Refuses an argument of another kind or type, showing parameter, given and wanted."""
+    with pytest.raises(SignatureError, match=message):
+        check_arguments("k", [parameter], [argument])
+
+
+def test_collects_every_complaint() -> None:
+    """Complains of all arguments that do not fit at once."""
+    with pytest.raises(SignatureError) as caught:
+        check_arguments("k", [FLOATS, COUNT], [buffer("int8"), scalar("float32")])
+    assert "float* a" in str(caught.value)
+    assert "uint n" in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [0, 1, 3])
+def test_refuses_another_count(given: int) -> None:
+    """Refuses another number of arguments, showing both numbers and the signature."""
+    with pytest.raises(SignatureError, match=rf"{given} arguments given, 2 expected: .*float\* a"):
+        check_arguments("k", [FLOATS, COUNT], [buffer("float32")] * given)
+
+
+def test_unknown_parameters_are_not_checked() -> None:
+    """Accepts anything where the driver gives no argument information."""
+    unknown = Parameter(
+        index=0, name="?", type_name="?", address_space="?", is_const=False, is_known=False
+    )
+    check_arguments("k", [unknown], [scalar("int8")])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "declared", "expected"),
+    [
+        (FLOATS, None, Access.READ_WRITE), (VECTORS, None, Access.READ),
+        (FLOATS, Access.READ, Access.READ), (FLOATS, Access.WRITE, Access.WRITE),
+    ],
+)  # fmt: skip
+def test_const_means_read(parameter: Parameter, declared: Access | None, expected: Access) -> None:
+    """Takes the declared access, else that of the type: const is only read."""
+    assert infer_access(parameter, declared) is expected

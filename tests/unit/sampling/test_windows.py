@@ -1,0 +1,83 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.device import DispatchOrder
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.windows import box_near, find_free_box, position_of
+
+COUNTS = st.lists(st.integers(1, 300), min_size=1, max_size=3).map(tuple)
+ORDERS = st.sampled_from(DispatchOrder)
+
+
+def is_inside(box: GroupBox, counts: tuple[int, ...]) -> bool:
+    """Tell whether a box lies in a grid of work-groups and is not empty."""
+    return all(
+        first >= 0 and extent >= 1 and first + extent <= count
+        for first, extent, count in zip(box.start, box.shape, counts, strict=True)
+    )
+
+
+@given(data=st.data(), counts=COUNTS, order=ORDERS)
+def test_boxes_lie_inside(
+    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
+) -> None:
+    """Gives a box inside the index space for any place and any size."""
+    position = data.draw(st.integers(0, math.prod(counts) - 1))
+    work_groups = data.draw(st.integers(1, 2 * math.prod(counts)))
+    assert is_inside(box_near(position, work_groups, counts, order), counts)
+
+
+@given(data=st.data(), counts=COUNTS, order=ORDERS)
+def test_boxes_are_about_as_large_as_asked_for(
+    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
+) -> None:
+    """Gives between half and twice the work-groups asked for, where there are so many."""
+    work_groups = data.draw(st.integers(1, math.prod(counts)))
+    box = box_near(0, work_groups, counts, order)
+    assert work_groups / 2 <= box.work_group_count <= 2 * work_groups
+
+
+@given(data=st.data(), counts=COUNTS)
+def test_runs_begin_where_they_are_asked_to(data: st.DataObject, counts: tuple[int, ...]) -> None:
+    """Begins a single work-group's box at the place asked for, whose number it gives back."""
+    position = data.draw(st.integers(0, math.prod(counts) - 1))
+    box = box_near(position, 1, counts, DispatchOrder.ROWS)
+    assert box.work_group_count == 1
+    assert position_of(box, counts) == position
+
+
+@given(data=st.data(), counts=COUNTS, order=ORDERS)
+def test_free_boxes_never_overlap(
+    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
+) -> None:
+    """Gives boxes inside the index space that share no work-group, however often it is asked."""
+    total = math.prod(counts)
+    taken: list[GroupBox] = []
+    for _ in range(data.draw(st.integers(1, 12))):
+        position = data.draw(st.integers(0, total - 1))
+        work_groups = data.draw(st.integers(1, max(1, total // 6)))
+        box = find_free_box(position, work_groups, counts, taken, order)
+        if box is None:
+            continue
+        assert is_inside(box, counts)
+        assert not any(box.overlaps(other) for other in taken)
+        taken.append(box)
+    assert taken
+
+
+@pytest.mark.parametrize("order", DispatchOrder)
+def test_no_room_gives_no_box(order: DispatchOrder) -> None:
+    """Gives None where every work-group is taken."""
+    everything = GroupBox(start=(0, 0), shape=(20, 10))
+    assert find_free_box(37, 3, (20, 10), [everything], order) is None
+
+
+def test_a_neighbour_is_preferred() -> None:
+    """Gives the place beside the one asked for where that one is taken."""
+    taken = [GroupBox(start=(500,), shape=(10,))]
+    box = find_free_box(500, 10, (1000,), taken)
+    assert box is not None
+    assert abs(box.start[0] - 500) <= 20

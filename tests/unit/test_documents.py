@@ -1,0 +1,192 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelcast.cli import app
+from kernelcast.predictor.formats import estimate_to_json
+from kernelcast.predictor.problem_file import arguments, reader
+from kernelcast.records.arguments import Access, ElementType, Init
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.traits import Trait, TraitSource
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*.md")])
+RECORDS = sorted((DOCS / "adr").glob("[0-9]*.md"))
+ADR_HEADINGS = ["Status", "Context", "Decision", "Alternatives", "Consequences"]
+PROBLEM_KEYS = {*reader.KEYS, *arguments._ALL_KEYS}
+
+_CODE = re.compile(r"```.*?```", re.DOTALL)
+_COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")
+_LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
+_QUOTED = re.compile(r"`([^`\n]+)`|<!-- output: (.+?) -->")
+_TARGET = re.compile(r"^make (?P<target>[a-z]+)\b")
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _headings(text: str, level: int) -> list[str]:
+    return re.findall(rf"^{'#' * level} (.+)$", _CODE.sub("", text), re.MULTILINE)
+
+
+def _shown_commands(text: str) -> list[str]:
+    """Give the lines of code blocks, quoted words, and commands whose output is shown."""
+    lines = [line for block in _CODE.findall(text) for line in block.splitlines()]
+    return [*lines, *(a or b for a, b in _QUOTED.findall(_CODE.sub("", text)))]
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _errors(base: type[KernelcastError] = KernelcastError) -> Iterator[type[KernelcastError]]:
+    if base.__module__ == KernelcastError.__module__:  # tests may make their own
+        yield base
+    for one in base.__subclasses__():
+        yield from _errors(one)
+
+
+def _options(command: str) -> set[str]:
+    options = {option for one in app.commands[command].params for option in one.opts}
+    return {option for option in options if option.startswith("--")}
+
+
+def _answer_keys() -> set[str]:
+    """Give the keys of an answer with a measurement and of a refusal."""
+    p_sat = Trait(value=1, source=TraitSource.MEASURED)
+    estimate = Estimate(
+        device="a device",
+        device_id="device",
+        kernel="kernel",
+        ndrange=NDRange(global_size=(64,), local_size=(8,)),
+        compute_units=1,
+        saturation=SaturationPoint(p_sat=p_sat, concurrency=1, saturated_from=1),
+        sample_work_groups=(2, 3),
+        interval=Interval(seconds=2.0, low=1.0, high=3.0, coverage=0.9),
+        tier=Tier.LINEAR,
+        estimates_s={"linear": 2.0},
+        sampling_seconds=0.1,
+        overhead_seconds=0.1,
+        measurement=Measurement(durations_s=(2.0,)),
+    )
+    about = {"device": "a device", "device_id": "device", "problem": "p", "kernel": "kernel"}
+    answer = DeviceAnswer(**about, estimate=estimate)
+    refusal = DeviceAnswer(**about, error=KernelcastError("no"))
+    return {*estimate_to_json(answer), *estimate_to_json(refusal)}
+
+
+def test_every_problem_key_has_a_heading_and_every_heading_is_a_key() -> None:
+    """Explains each key of problem files, and none that does not exist."""
+    headings = _headings(_read(DOCS / "reference/problem-files.md"), 3)
+    assert sorted(heading.strip("`") for heading in headings) == sorted(PROBLEM_KEYS)
+
+
+@pytest.mark.parametrize("word", [*(one.value for one in Access), *(one.value for one in Init)])
+def test_every_choice_of_a_problem_file_is_named(word: str) -> None:
+    """Names each value that `init` and `access` can have."""
+    shown = ".npy" if word == Init.FILE else word
+    assert f"`{shown}`" in _read(DOCS / "reference/problem-files.md")
+
+
+def test_every_type_named_in_the_reference_is_one() -> None:
+    """Names element types that can be read, and all base types."""
+    section = _read(DOCS / "reference/problem-files.md").split("\n## Types\n")[1]
+    named = re.findall(r"`(\w+)`", section)
+    bases = {ElementType.parse(name).base for name in named}
+    assert {f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)} <= bases
+    assert {"float16", "float32", "float64"} <= bases
+
+
+def test_every_error_is_described_and_drawn_once() -> None:
+    """Has a row and a place in the tree for each error class, and for nothing else."""
+    text = _read(DOCS / "reference/errors.md")
+    names = sorted(one.__name__ for one in _errors())
+    assert sorted(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == names
+    assert sorted(re.findall(r"\b\w+Error\b", text.split("```")[1])) == names
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=_name)
+def test_decision_has_the_five_headings(path: Path) -> None:
+    """Keeps the headings of the template, in its order, with something below each."""
+    text = _read(path)
+    assert _headings(text, 2) == ADR_HEADINGS
+    assert all(part.strip() for part in re.split(r"^## .+$", text, flags=re.MULTILINE))
+
+
+def test_decisions_are_numbered_and_listed() -> None:
+    """Numbers records without gaps, in file and title, and lists each."""
+    listed = _read(DOCS / "adr/README.md")
+    for number, path in enumerate(RECORDS, start=1):
+        assert path.name.startswith(f"{number:04}-")
+        assert _headings(_read(path), 1)[0].startswith(f"{number:04}: ")
+        assert f"({path.name})" in listed
+
+
+def test_template_has_the_five_headings() -> None:
+    """Starts a new record with the headings that it must have."""
+    assert _headings(_read(DOCS / "adr/template.md"), 2) == ADR_HEADINGS
+
+
+def test_every_option_is_documented() -> None:
+    """Lists each option of each command in the command line's reference."""
+    text = _read(DOCS / "reference/command-line.md")
+    for name in app.commands:
+        section = text.split(f"## `kernelcast {name}`")[1].split("\n## ")[0]
+        assert set(_OPTION.findall(section)) == _options(name)
+
+
+def test_every_key_of_an_answer_is_documented() -> None:
+    """Has a row for each key that `--json` prints, and for no other."""
+    table = _read(DOCS / "reference/command-line.md").split("### Objects of `--json`")[1]
+    rows = re.findall(r"^\| (`.+?) \|", table.split("\n## ")[0], re.MULTILINE)
+    documented = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+    assert documented == _answer_keys()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_documented_commands_exist(path: Path) -> None:
+    """Shows commands with options that the program has."""
+    for match in map(_COMMAND.match, _shown_commands(_read(path))):
+        if match is not None:
+            assert match["name"] in app.commands, match[0]
+            known = _options(match["name"]) | {"--help"}
+            assert set(_OPTION.findall(match["words"])) <= known, match[0]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_documented_make_targets_exist(path: Path) -> None:
+    """Shows targets that the Makefile has."""
+    shown = map(_TARGET.match, _shown_commands(_read(path)))
+    named = {match["target"] for match in shown if match is not None}
+    targets = set(re.findall(r"^([a-z]+):", _read(ROOT / "Makefile"), re.MULTILINE))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_links_lead_somewhere(path: Path) -> None:
+    """Links to files that are there."""
+    for match in _LINK.finditer(_CODE.sub("", _read(path))):
+        target = match["target"].split("#")[0]
+        if target and "://" not in target:
+            assert (path.parent / target).exists(), match["target"]
+
+
+def test_every_example_is_in_the_table() -> None:
+    """Lists each example with its problem file."""
+    listed = _read(ROOT / "examples/README.md")
+    for problem in ROOT.glob("examples/*/*.yaml"):
+        assert f"({problem.parent.name}/{problem.name})" in listed
+
+
+def test_commands_are_a_group() -> None:
+    """Offers its commands by name, which the tests above rely on."""
+    assert isinstance(app, click.Group)
