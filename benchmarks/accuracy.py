@@ -27,6 +27,7 @@ from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.runtimes import pin_threads
 from kernelcast.sampling.sampler import SamplingPlan
 from kernelcast.sampling.session import open_session
 
@@ -87,6 +88,7 @@ def _measure(path: Path, device_id: str, trials: int) -> dict[str, Any]:
 
 def _run_child(path: Path, device_id: str, trials: int) -> None:
     problem = read_problem(path)
+    pin_threads()  # as every estimate in a process of its own does
     try:
         session = open_session(*choose_device(device_id, find_devices()))
         accesses = infer_accesses(problem.kernel, len(problem.arguments))

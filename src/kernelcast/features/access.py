@@ -1,6 +1,7 @@
 """Which buffers a kernel only reads: those need no copy while it is sampled."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from clang import cindex
 
@@ -13,6 +14,7 @@ _TRANSPARENT = (_Kind.PAREN_EXPR, _Kind.UNEXPOSED_EXPR)
 _LOADS = tuple(f"vload{suffix}" for suffix in ("2", "3", "4", "8", "16", "_half", "a_half"))
 
 
+@lru_cache(maxsize=256)
 def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, ...]:
     """Find the pointer parameters through which a kernel provably only loads.
 

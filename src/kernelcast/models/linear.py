@@ -12,7 +12,7 @@ slope, launches that disagree give the rate.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ _LARGEST_INTERCEPT = 0.9
 # Sizes count as two sampling points if they differ by this factor.
 _TWO_SIZES = 1.5
 # Launches of even work this much above the middle were disturbed: their neighbours were not.
-_DISTURBED = 1.3
+_DISTURBED = 1.5
 # Repeated whole runs differ by a few percent on every machine we know.
 _NOISE_FLOOR = 0.03
 # A median's standard error over a mean's, for normal noise.
@@ -178,7 +178,7 @@ def _collect(timed: Sequence[TimedLaunch]) -> _Launches:
 
 def _fit_intercept(launches: _Launches, run: SampleRun) -> tuple[float, float]:
     """Give the intercept of a launch and its standard error, both in seconds."""
-    short_s = float(np.median(launches.times[launches.is_short]))
+    short_s = float(median(launches.times[launches.is_short]))
     overhead_s = min(run.launch_overhead_s, _LARGEST_INTERCEPT * short_s)
     if not launches.has_two_sizes:
         return overhead_s, 0.0
@@ -196,7 +196,7 @@ def _intercept_by_medians(launches: _Launches) -> tuple[float, float]:
     """Draw the line through the medians of the shorter and of the longer launches."""
     short = launches.is_short
     long = launches.is_long
-    n1, n2 = np.median(launches.counts[short]), np.median(launches.counts[long])
+    n1, n2 = median(launches.counts[short]), median(launches.counts[long])
     rate1, error1 = _middle(launches.times[short] / launches.counts[short])
     rate2, error2 = _middle(launches.times[long] / launches.counts[long])
     reach = n1 * n2 / (n2 - n1)
@@ -218,8 +218,8 @@ def _intercept_by_windows(launches: _Launches) -> tuple[float, float]:
 
 def _middle(values: FloatArray) -> tuple[float, float]:
     """Give the median and its standard error."""
-    middle = float(np.median(values))
-    deviation = _MAD_TO_DEVIATION * float(np.median(np.abs(values - middle)))
+    middle = float(median(values))
+    deviation = _MAD_TO_DEVIATION * float(median(np.abs(values - middle)))
     if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
         deviation = max(float(np.ptp(values)), 0.1 * abs(middle))
     return middle, _MEDIAN_FACTOR * deviation / math.sqrt(len(values))

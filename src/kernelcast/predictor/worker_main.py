@@ -15,11 +15,13 @@ from multiprocessing.connection import Connection
 
 from kernelcast.predictor.tasks import run_task
 from kernelcast.records.errors import KernelcastError
+from kernelcast.sampling.runtimes import pin_threads
 
 
 def main() -> None:
     """Do the task and end."""
     _die_with_parent()
+    pin_threads()
     name, arguments = pickle.load(sys.stdin.buffer)
     channel = Connection(int(sys.argv[1]), readable=False)
     try:

@@ -2,19 +2,20 @@
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.sampling.probes import Probe
 
 _GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
-_REPEATS = 5
-_TARGET_S = 300e-6
+_REPEATS = 7
+_TARGET_S = 150e-6
 _SETTLE_GROUPS = 32
 _FULL_RATE = 1.2
 """A launch runs at full rate if its time per work-group is within this of the best."""
 _SETTLED = 1.25
-_SETTLED_IN_A_ROW = 3
+_SETTLED_IN_A_ROW = 2
 _LONGEST_SETTLING_S = 0.03
 
 
@@ -27,7 +28,7 @@ class DeviceBehaviour:
     order : DispatchOrder
         Order in which work-groups start.
     launch_overhead_s : float
-        Time of a launch that does nothing, in seconds.
+        What a launch of many work-groups costs beside them, in seconds.
     saturated_from : int
         Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
         work-groups to threads by the handful need more than one per thread.
@@ -47,16 +48,52 @@ class DeviceBehaviour:
 def measure_behaviour(probe: Probe) -> DeviceBehaviour:
     """Run the probes: some tens of milliseconds on a CPU, once per session."""
     order = probe.find_order()
-    overhead_s = probe.time_nothing()
-    steps = _choose_steps(probe, overhead_s)
+    steps = _choose_steps(probe, probe.time_nothing())
     settled_s = _find_settled(probe, steps)
+    times = {
+        groups: min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS))
+        for groups in _GROUP_COUNTS
+    }
+    overhead_s, saturated_from = read_steps(times)
     return DeviceBehaviour(
         order=order,
         launch_overhead_s=overhead_s,
-        saturated_from=_find_saturation(probe, steps, overhead_s),
+        saturated_from=saturated_from,
         settle_steps=steps,
         settled_s=settled_s,
     )
+
+
+def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
+    """Read the overhead of a launch and the least saturating launch off the steps of t(n).
+
+    Parameters
+    ----------
+    times_s : mapping of int to float
+        Work-groups of equal work to the time of their launch, in seconds.
+
+    Returns
+    -------
+    overhead_s : float
+        Intercept of the line through the two largest launches, at least 0, in seconds.
+    saturated_from : int
+        Fewest work-groups whose launch runs at full rate.
+
+    Examples
+    --------
+    >>> overhead_s, groups = read_steps({1: 2.1, 2: 2.1, 4: 4.1, 8: 8.1, 16: 16.1})
+    >>> round(overhead_s, 6), groups
+    (0.1, 2)
+    """
+    *_, n1, n2 = sorted(times_s)
+    rate_s = (times_s[n2] - times_s[n1]) / (n2 - n1)
+    if rate_s <= 0:  # noise hid the step: no claim is made
+        return 0.0, n1
+    overhead_s = max(times_s[n2] - rate_s * n2, 0.0)
+    saturated = [
+        n for n, time_s in times_s.items() if time_s - overhead_s <= _FULL_RATE * rate_s * n
+    ]
+    return overhead_s, min(saturated, default=n1)
 
 
 def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
@@ -92,17 +129,3 @@ def _choose_steps(probe: Probe, overhead_s: float) -> int:
             break
         steps *= 2
     return steps
-
-
-def _find_saturation(probe: Probe, steps: int, overhead_s: float) -> int:
-    """Find the fewest work-groups whose launch runs at full rate."""
-    per_group_s = {
-        groups: max(
-            min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS)) - overhead_s,
-            0.0,
-        )
-        / groups
-        for groups in _GROUP_COUNTS
-    }
-    best_s = min(value for value in per_group_s.values() if value > 0)
-    return min(groups for groups, value in per_group_s.items() if value <= _FULL_RATE * best_s)

@@ -74,6 +74,37 @@ def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) 
     return build_program(context, device, text, (*kernel.build_options, ARGUMENT_INFO_OPTION))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltKernel:
+    """A kernel built for a device, with its signature.
+
+    Parameters
+    ----------
+    program : pyopencl.Program
+        Kept because some drivers drop a program whose last user handle is gone.
+    kernel : pyopencl.Kernel
+        The kernel; its arguments are set by one launch at a time.
+    parameters : tuple of Parameter
+        The signature; empty where nobody asked for argument information.
+    """
+
+    program: cl.Program
+    kernel: cl.Kernel
+    parameters: tuple[Parameter, ...]
+
+
+def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
+    """Take a kernel and its signature out of a program.
+
+    Raises
+    ------
+    KernelNotFoundError
+        If the program has no kernel of that name; names those it has.
+    """
+    compiled = get_kernel(program, kernel)
+    return BuiltKernel(program=program, kernel=compiled, parameters=read_parameters(compiled))
+
+
 def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
     """Take the kernel out of its program.
 

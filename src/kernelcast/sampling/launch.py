@@ -11,7 +11,6 @@ from kernelcast.records.device import DeviceDescription, DispatchOrder, Saturati
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
@@ -57,14 +56,14 @@ class OpenCLLaunch:
         self._session = session
         self._kernel = kernel
         self._ndrange = ndrange
-        self._whole = get_kernel(session.whole_program(kernel), kernel)
+        self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
-            self._window = get_kernel(session.window_program(kernel, ndrange), kernel)
+            self._window = session.window_kernel(kernel, ndrange).kernel
             self._scratch = ScratchArguments(
                 session.queue, arguments, accesses, session.description
             )
-            for target in (self._whole, self._window):
+            for target in {id(one): one for one in (self._whole, self._window)}.values():
                 for index, argument in enumerate(self._scratch.arguments):
                     target.set_arg(index, argument)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
@@ -132,11 +131,14 @@ class OpenCLLaunch:
         launches = [self._ndrange.work_items_of(box) for box in boxes]
         with explained_errors(self._kernel, self.device):
             if not self._session.uses_event_timer:
-                return [self._time_by_host(self._window, *launch) for launch in launches]
+                durations = [self._time_by_host(self._window, *launch) for launch in launches]
+                self._session.note_busy()
+                return durations
             # All at once: between launches that are waited for, the runtime's threads fall
             # asleep and each launch would pay for waking them.
             events = [self._enqueue(self._window, *launch) for launch in launches]
             self._session.queue.finish()
+            self._session.note_busy()
         return [_event_seconds(event) for event in events]
 
     def time_whole(self) -> float:

@@ -14,7 +14,6 @@ from kernelcast.records.arguments import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.building import get_kernel, read_parameters
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
@@ -55,9 +54,8 @@ def prepared_problem(
     DeviceError
         If the device cannot hold or run the launch.
     """
-    program = session.whole_program(problem.kernel)
-    compiled = get_kernel(program, problem.kernel)
-    parameters = read_parameters(compiled)
+    built = session.whole_kernel(problem.kernel)
+    compiled, parameters = built.kernel, built.parameters
     check_arguments(problem.kernel.name, parameters, problem.arguments)
     _check_memory(session.description, problem)
     ndrange = choose_local_size(session, compiled, problem.ndrange)

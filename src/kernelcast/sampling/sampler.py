@@ -20,10 +20,12 @@ No work-group runs twice: its data would be in the cache the second time.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.device import DispatchOrder
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
@@ -47,8 +49,8 @@ _FEW_SINGLES = 4
 # would tell nothing.
 _STRETCHED_BUDGET = 1.75
 _MOST_DOUBTS = 3
-_STICKS_OUT = 1.4
-EVEN_SPREAD = 0.15
+_STICKS_OUT = 1.5
+EVEN_SPREAD = 0.25
 """Robust relative spread of rates below which work counts as even."""
 _FEW_RATES = 5
 _EVEN_RANGE = 0.25
@@ -141,7 +143,9 @@ class _Sampling:
         return max(budget * rate_s * self.total - self.spent_s, 0.0)
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
-        """Take a free box near a place, or None if there is none."""
+        """Take a free box around a place, or None if there is none."""
+        if self.launch.order is DispatchOrder.ROWS:
+            position -= work_groups // 2
         # Never at the origin: PoCL compiles launches with and without offset separately.
         box = find_free_box(
             min(max(position, 1), self.total - 1),
@@ -269,10 +273,11 @@ def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
 def _run_scouts_and_more(sampling: _Sampling, short: int, scouts: int) -> None:
     mini = short // _MINI_SHARE // sampling.unit * sampling.unit
     timed = sampling.run_windows([mini, short] if mini else [short], scouts)
-    rates = _rates_of([one for one in timed if one.box.work_group_count > 2 * mini])
-    sampling.is_even = is_even(rates)
+    shorts = [one for one in timed if one.box.work_group_count > 2 * mini]
+    rates = _rates_of(shorts)
+    sampling.is_even = is_even(rates) and not _has_heavy_place(sampling, shorts)
     if sampling.is_even:
-        _run_long(sampling, short, float(np.median(rates)))
+        _run_long(sampling, short, float(median(rates)))
         _settle_doubts(sampling)
     else:
         _run_many(sampling, timed)
@@ -291,7 +296,7 @@ def _run_long(sampling: _Sampling, short: int, rate_s: float) -> None:
 def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
     """Spend what is left on as many places as possible."""
     rate_s = sum(one.duration_s for one in scouts) / sum(one.box.work_group_count for one in scouts)
-    intercept_s = float(np.median(find_intercepts(scouts))) if len(scouts) > 1 else 0.0
+    intercept_s = float(median(find_intercepts(scouts))) if len(scouts) > 1 else 0.0
     shortest_s, longest_s = _UNEVEN_LAUNCH_S
     launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
     launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
@@ -302,17 +307,38 @@ def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
     sampling.run_windows([size], max(1, min(affordable, _MOST_WINDOWS)))
 
 
+def _has_heavy_place(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> bool:
+    """Tell whether some place is slow again when its neighbours run.
+
+    A picture whose work lies in a tenth of its area looks even to six scouts of which one is
+    slow; a disturbed scout looks the same.
+    """
+    rates = _rates_of(scouts)
+    before = len(sampling.timed)
+    _repeat_beside(sampling, scouts)
+    repeated = _rates_of(sampling.timed[before:])
+    return bool(np.any(repeated > _STICKS_OUT * median(rates)))
+
+
 def _settle_doubts(sampling: _Sampling) -> None:
-    """Repeat launches that stick out on their neighbours."""
-    launches = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+    """Repeat long launches that stick out, so that the fit can tell what was disturbed."""
+    largest = max(one.box.work_group_count for one in sampling.timed)
+    _repeat_beside(
+        sampling, [one for one in sampling.timed if one.box.work_group_count > largest // 2]
+    )
+
+
+def _repeat_beside(sampling: _Sampling, launches: Sequence[TimedLaunch]) -> None:
+    """Run neighbours of those launches that stick out."""
     rates = _rates_of(launches)
     counts = sampling.launch.ndrange.group_counts
     boxes = []
     for index in np.argsort(rates)[::-1][:_MOST_DOUBTS]:
-        if rates[index] < _STICKS_OUT * np.median(rates):
+        if rates[index] < _STICKS_OUT * median(rates):
             break
         doubtful = launches[index]
-        box = sampling.reserve(position_of(doubtful.box, counts), doubtful.box.work_group_count)
+        middle = position_of(doubtful.box, counts) + doubtful.box.work_group_count // 2
+        box = sampling.reserve(middle, doubtful.box.work_group_count)
         if box is not None:
             boxes.append((doubtful.window, box))
     sampling.run(boxes)
@@ -354,10 +380,10 @@ def is_even(rates: npt.NDArray[np.float64]) -> bool:
     >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
     (True, False)
     """
-    middle = np.median(rates)
+    middle = median(rates)
     if len(rates) < _FEW_RATES:
         return bool(np.ptp(rates) < _EVEN_RANGE * middle)
-    return bool(1.4826 * np.median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
+    return bool(1.4826 * median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:

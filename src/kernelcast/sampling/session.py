@@ -1,6 +1,8 @@
 """One device with its context, queue and built programs, used by one measurement at a time."""
 
+import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
@@ -9,13 +11,20 @@ from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import DeviceBehaviour, measure_behaviour, settle
-from kernelcast.sampling.building import build_kernel_source, build_program
+from kernelcast.sampling.building import (
+    BuiltKernel,
+    build_kernel_source,
+    build_program,
+    take_kernel,
+)
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.trial import try_device
 
-_PROGRAMS_KEPT = 64
+_KERNELS_KEPT = 64
+# A device that was busy so recently has not fallen asleep, in seconds.
+_STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
 
 
@@ -57,7 +66,8 @@ class DeviceSession:
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.warmed: set[tuple[str, tuple[int, ...]]] = set()
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._programs: OrderedDict[tuple[str, str], cl.Program] = OrderedDict()
+        self._kernels: OrderedDict[tuple[str, str], BuiltKernel] = OrderedDict()
+        self._last_busy_s = -math.inf
 
     @cached_property
     def probe(self) -> Probe:
@@ -71,38 +81,45 @@ class DeviceSession:
         return measure_behaviour(self.probe)
 
     def settle(self) -> None:
-        """Keep the device busy until it runs at its usual rate."""
-        settle(self.probe, self.behaviour)
+        """Keep the device busy until it runs at its usual rate, unless it just was."""
+        if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
+            settle(self.probe, self.behaviour)
 
-    def whole_program(self, kernel: Kernel) -> cl.Program:
-        """Build, or find built, the kernel's source as it is."""
+    def note_busy(self) -> None:
+        """Note that a launch has just ended."""
+        self._last_busy_s = time.perf_counter()
+
+    def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
+        """Build, or find built, the kernel as it is."""
         return self._remember(
             (kernel.digest, _WHOLE),
-            lambda: build_kernel_source(self.context, self.device, kernel),
+            lambda: take_kernel(build_kernel_source(self.context, self.device, kernel), kernel),
         )
 
-    def window_program(self, kernel: Kernel, ndrange: NDRange) -> cl.Program:
-        """Build, or find built, the program that runs boxes of `ndrange`.
+    def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
+        """Build, or find built, the kernel that runs boxes of `ndrange`.
 
-        It is the unchanged program where the kernel cannot notice that the launch is smaller.
+        It is the unchanged one where the kernel cannot notice that the launch is smaller.
         """
         if not needs_prelude(kernel.source):
-            return self.whole_program(kernel)
+            return self.whole_kernel(kernel)
         source = add_prelude(kernel.source, ndrange, source_name=kernel.source_name)
         return self._remember(
             (kernel.digest, repr(ndrange)),
-            lambda: build_program(self.context, self.device, source, kernel.build_options),
+            lambda: take_kernel(
+                build_program(self.context, self.device, source, kernel.build_options), kernel
+            ),
         )
 
-    def _remember(self, key: tuple[str, str], build: Callable[[], cl.Program]) -> cl.Program:
-        program = self._programs.get(key)
-        if program is None:
-            program = build()
-            self._programs[key] = program
-            while len(self._programs) > _PROGRAMS_KEPT:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
-        return program
+    def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
+        built = self._kernels.get(key)
+        if built is None:
+            built = build()
+            self._kernels[key] = built
+            while len(self._kernels) > _KERNELS_KEPT:
+                self._kernels.popitem(last=False)
+        self._kernels.move_to_end(key)
+        return built
 
 
 def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:

@@ -9,7 +9,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.building import get_kernel, read_build_options, read_parameters
+from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch
 from kernelcast.sampling.local_size import choose_local_size
@@ -66,9 +66,16 @@ def read_kernel(
     Raises
     ------
     InputError
-        If the program has no source and none is given.
+        If the program has no source and none is given, or was released already.
     """
-    program = cast("cl.Program", kernel.get_info(cl.kernel_info.PROGRAM))
+    try:
+        program = cast("cl.Program", kernel.get_info(cl.kernel_info.PROGRAM))
+    except cl.Error as error:
+        msg = (
+            f"kernel {kernel.function_name}: its program has been released; keep the "
+            "pyopencl.Program alive as long as its kernels are used"
+        )
+        raise InputError(msg) from error
     text = source or str(program.get_info(cl.program_info.SOURCE)).strip("\0 \n")
     if not text:
         # A program from pyopencl's binary cache has none; the kernel's wrapper remembers it.
@@ -106,8 +113,8 @@ def prepare_user_launch(
     DeviceError
         If the launch does not fit the device.
     """
-    compiled = get_kernel(session.whole_program(kernel), kernel)
-    parameters = read_parameters(compiled)
+    built = session.whole_kernel(kernel)
+    compiled, parameters = built.kernel, built.parameters
     check_count(kernel.name, parameters, len(arguments))
     accesses: list[Access | None] = []
     for parameter, argument, known in zip(parameters, arguments, inferred, strict=True):

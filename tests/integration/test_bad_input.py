@@ -1,0 +1,189 @@
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.predictor.tasks import estimate_in_session
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import (
+    CompileError,
+    DeviceLimitError,
+    KernelNotFoundError,
+    SignatureError,
+    UnknownDeviceError,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.session import DeviceSession
+
+pytestmark = pytest.mark.device
+
+SOURCE = """\
+kernel void scale(global float *a, constant float4 *b, float factor, local float *tile)
+{
+    tile[get_local_id(0)] = a[get_global_id(0)] + b[0].x;
+    a[get_global_id(0)] = tile[get_local_id(0)] * factor;
+}
+kernel void other(global int *a) { a[0] = 1; }
+"""
+FLOAT = ElementType("float32")
+A = BufferArgument(element=FLOAT, count=1024)
+B = BufferArgument(element=ElementType("float32", 4), count=4)
+FACTOR = ScalarArgument(element=FLOAT, values=(2.0,))
+TILE = LocalArgument(bytes=128)
+GOOD = Problem(
+    name="scale",
+    kernel=Kernel(name="scale", source=SOURCE, source_name="scale.cl"),
+    ndrange=NDRange(global_size=(1024,), local_size=(32,)),
+    arguments=(A, B, FACTOR, TILE),
+)
+
+
+def prepare(session: DeviceSession, problem: Problem) -> tuple[int, ...]:
+    """Prepare a problem and run it once; give the local size in use."""
+    with prepared_problem(session, problem, seed=0) as launch:
+        assert launch.time_whole() > 0
+        return launch.ndrange.known_local_size
+
+
+def test_the_good_problem_runs(session: DeviceSession) -> None:
+    """Runs the problem that the others of this file are changed from."""
+    assert prepare(session, GOOD) == (32,)
+
+
+@pytest.mark.parametrize("global_size", [(1024,), (32, 32), (1021,), (8, 4, 32)])
+def test_the_device_chooses_a_local_size(
+    session: DeviceSession, global_size: tuple[int, ...]
+) -> None:
+    """Runs with a local size of the device's choice where none is given, and reports it."""
+    kernel = Kernel(name="other", source=SOURCE)
+    problem = replace(
+        GOOD,
+        kernel=kernel,
+        ndrange=NDRange(global_size=global_size),
+        arguments=(BufferArgument(element=ElementType("int32"), count=4),),
+    )
+    local = prepare(session, problem)
+    assert len(local) == len(global_size)
+    assert all(1 <= size <= whole for size, whole in zip(local, global_size, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((A, B, FACTOR), r"kernel scale: 3 arguments given, 4 expected: .*float\* a"),
+        ((A, B, FACTOR, TILE, TILE), "5 arguments given, 4 expected"),
+        ((), "0 arguments given, 4 expected"),
+        ((replace(A, element=ElementType("int32")), B, FACTOR, TILE), "a buffer of int32 given"),
+        ((FACTOR, B, FACTOR, TILE), "a scalar given; give a buffer"),
+        ((A, B, A, TILE), "a buffer given; give a scalar"),
+        (
+            (A, B, ScalarArgument(element=ElementType("int32"), values=(2,)), TILE),
+            "a int32 given; give a float32",
+        ),
+        ((A, B, FACTOR, A), "a buffer given; give a size of local memory"),
+        ((A, TILE, FACTOR, TILE), "local memory given; give a buffer"),
+    ],
+)  # fmt: skip
+def test_arguments_must_fit_the_signature(
+    session: DeviceSession, arguments: tuple[Argument, ...], message: str
+) -> None:
+    """Refuses arguments of another number, kind or type than the compiled kernel's."""
+    with pytest.raises(SignatureError, match=message):
+        prepare(session, replace(GOOD, arguments=arguments))
+
+
+def test_names_the_kernels_there_are(session: DeviceSession) -> None:
+    """Refuses a kernel name that the source has not, naming those it has."""
+    kernel = replace(GOOD.kernel, name="scael")
+    with pytest.raises(
+        KernelNotFoundError, match=r"'scael' is not in scale\.cl; its kernels are: other, scale"
+    ):
+        prepare(session, replace(GOOD, kernel=kernel))
+
+
+@pytest.mark.parametrize("uses_prelude", [False, True])
+def test_shows_the_compilers_message(session: DeviceSession, uses_prelude: bool) -> None:
+    """Shows the compiler's message with the source's name and its own line numbers."""
+    use = "a[get_group_id(0)] = 1;" if uses_prelude else ""
+    source = f"kernel void scale(global float *a)\n{{\n    {use}\n    undeclared = 1;\n}}\n"
+    kernel = Kernel(name="scale", source=source, source_name="scale.cl")
+    with pytest.raises(CompileError, match="refused the source") as caught:
+        prepare(session, replace(GOOD, kernel=kernel, arguments=(A,)))
+    assert "undeclared" in str(caught.value)
+    assert "scale.cl:4" in str(caught.value)
+
+
+def test_local_sizes_have_limits(session: DeviceSession) -> None:
+    """Refuses a local size beyond the device's limit, naming both."""
+    most = session.description.max_work_group_size
+    size = 2 * max(most, *session.description.max_work_item_sizes)
+    problem = replace(
+        GOOD,
+        ndrange=NDRange(global_size=(2 * size,), local_size=(size,)),
+        arguments=(replace(A, count=2 * size), B, FACTOR, LocalArgument(bytes=4 * size)),
+    )
+    with pytest.raises(DeviceLimitError) as caught:
+        prepare(session, problem)
+    assert str(size) in str(caught.value) or "local-memory arguments" in str(caught.value)
+
+
+def test_required_local_sizes_are_kept(session: DeviceSession) -> None:
+    """Refuses a local size other than the one the kernel requires, and uses that by itself."""
+    source = "__attribute__((reqd_work_group_size(16, 1, 1)))\n" + SOURCE
+    problem = replace(GOOD, kernel=replace(GOOD.kernel, source=source))
+    with pytest.raises(DeviceLimitError, match=r"requires \(16,\) \(reqd_work_group_size\)"):
+        prepare(session, problem)
+    chosen = replace(problem, ndrange=NDRange(global_size=(1024,)))
+    assert prepare(session, chosen) == (16,)
+
+
+def test_buffers_have_limits(session: DeviceSession) -> None:
+    """Refuses a buffer larger than the device's largest before it is made, naming both sizes."""
+    most = session.description.max_allocation_bytes
+    huge = replace(A, count=most // 4 + 1024)
+    with pytest.raises(DeviceLimitError, match="argument 0 is a buffer of ") as caught:
+        prepare(session, replace(GOOD, arguments=(huge, B, FACTOR, TILE)))
+    assert f"{most:,}" in str(caught.value)
+    assert f"{huge.bytes:,}" in str(caught.value)
+
+
+def test_all_buffers_together_have_limits(session: DeviceSession) -> None:
+    """Refuses buffers that fit one by one but not together, before they are made."""
+    each = session.description.max_allocation_bytes // 4 * 4
+    count = session.description.global_memory_bytes // each + 1
+    names = ", ".join(f"global float *a{index}" for index in range(count))
+    kernel = Kernel(name="many", source=f"kernel void many({names}) {{ a0[0] = 1; }}")
+    arguments = (replace(A, count=each // 4),) * count
+    with pytest.raises(DeviceLimitError, match="the buffers take"):
+        prepare(session, replace(GOOD, kernel=kernel, arguments=arguments))
+
+
+def test_local_memory_has_limits(session: DeviceSession) -> None:
+    """Refuses local-memory arguments beyond a compute unit's memory, naming both sizes."""
+    most = session.description.local_memory_bytes
+    problem = replace(GOOD, arguments=(A, B, FACTOR, LocalArgument(bytes=most + 4)))
+    with pytest.raises(DeviceLimitError, match=f"take {most + 4:,} bytes, .* has {most:,}"):
+        prepare(session, problem)
+
+
+def test_unknown_devices_are_named(device_id: str) -> None:
+    """Refuses an unknown device id, listing the devices there are."""
+    with pytest.raises(UnknownDeviceError, match=device_id):
+        choose_device("no-such-device", find_devices())
+
+
+def test_a_refusal_leaves_the_session_usable(session: DeviceSession) -> None:
+    """Goes on to estimate a good problem after a bad one was refused on the same session."""
+    with pytest.raises(SignatureError):
+        estimate_in_session(session, replace(GOOD, arguments=()), EstimateSettings())
+    assert estimate_in_session(session, GOOD, EstimateSettings()).estimate.seconds > 0

@@ -1,0 +1,272 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.sampler import SamplingPlan, sample
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.testing.conformance import PreparedLaunchConformance
+
+pytestmark = pytest.mark.device
+
+ITEMS = 32 * 256
+NDRANGE = NDRange(global_size=(ITEMS,), local_size=(32,))
+UPDATE = Kernel(
+    name="update",
+    source="""
+kernel void update(global int *a, global const int *b, global int *c)
+{
+    size_t i = get_global_id(0);
+    a[i] += b[i] + (int)get_group_id(0);
+    c[i] = a[i];
+}
+""",
+)
+BOXES = [GroupBox(start=(start,), shape=(20,)) for start in range(1, 200, 40)]
+Bytes = npt.NDArray[np.int32]
+
+
+def make_content(seed: int) -> Bytes:
+    """Draw the content of a buffer."""
+    return np.random.default_rng(seed).integers(-1000, 1000, ITEMS, dtype=np.int32)
+
+
+def put(session: DeviceSession, content: Bytes) -> cl.Buffer:
+    """Make a user's buffer."""
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    return cl.Buffer(session.context, flags, hostbuf=content)
+
+
+def read(session: DeviceSession, buffer: cl.Buffer, count: int = ITEMS) -> Bytes:
+    """Read a buffer of the device."""
+    out = np.empty(count, dtype=np.int32)
+    cl.enqueue_copy(session.queue, out, buffer)
+    return out
+
+
+class UserBuffers:
+    """Three user's buffers that remember what they held."""
+
+    def __init__(self, session: DeviceSession) -> None:
+        self._session = session
+        self.before = [make_content(seed) for seed in range(3)]
+        self.buffers = [put(session, content) for content in self.before]
+
+    @property
+    def are_untouched(self) -> bool:
+        """Whether every buffer is bit for bit what it was."""
+        return all(
+            np.array_equal(read(self._session, buffer), content)
+            for buffer, content in zip(self.buffers, self.before, strict=True)
+        )
+
+    def launch(self, kernel: Kernel = UPDATE) -> OpenCLLaunch:
+        """Prepare a launch on the buffers."""
+        accesses = [Access.READ_WRITE, Access.READ, Access.WRITE]
+        return OpenCLLaunch(self._session, kernel, NDRANGE, self.buffers, accesses)
+
+
+@pytest.fixture
+def users(session: DeviceSession) -> UserBuffers:
+    """Give fresh user's buffers."""
+    return UserBuffers(session)
+
+
+class TestOpenCLLaunch(PreparedLaunchConformance):
+    """The backend of real devices."""
+
+    @pytest.fixture
+    def launch(self, users: UserBuffers) -> OpenCLLaunch:
+        """Prepare a fresh launch."""
+        return users.launch()
+
+    @pytest.fixture
+    def sample_boxes(self) -> Sequence[GroupBox]:
+        """Give boxes that the launch answers for."""
+        return [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
+
+
+def test_sampling_leaves_buffers_alone(users: UserBuffers) -> None:
+    """Leaves every buffer bit for bit as it was after sampling and after whole runs."""
+    with users.launch() as launch:
+        sample(launch, SamplingPlan())
+        launch.time_whole()
+        assert users.are_untouched
+    assert users.are_untouched
+
+
+def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserBuffers) -> None:
+    """Starts each whole run from the buffers' true content, so that all compute the same."""
+    expected = users.before[0] + users.before[1] + np.arange(ITEMS, dtype=np.int32) // 32
+    with users.launch() as launch:
+        for _ in range(2):
+            launch.time_boxes([GroupBox(start=(5,), shape=(9,))])
+            launch.time_whole()
+            assert np.array_equal(read(session, launch._scratch.arguments[0]), expected)
+            assert np.array_equal(read(session, launch._scratch.arguments[2]), expected)
+
+
+@pytest.mark.parametrize("interrupt", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("method", ["_enqueue", "time_boxes"])
+def test_interrupted_sampling_leaves_buffers_alone(
+    users: UserBuffers,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    interrupt: type[BaseException],
+) -> None:
+    """Leaves every buffer bit for bit as it was where sampling is interrupted half-way."""
+    calls = 0
+    original: Callable[..., object] = getattr(OpenCLLaunch, method)
+
+    def _interrupt(self: OpenCLLaunch, *arguments: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls > 2:
+            raise interrupt
+        return original(self, *arguments)
+
+    def _sample() -> None:
+        with users.launch() as launch:
+            for box in BOXES:
+                launch.time_boxes([box])
+
+    monkeypatch.setattr(OpenCLLaunch, method, _interrupt)
+    with pytest.raises((interrupt, KernelcastError)):
+        _sample()
+    assert calls > 2
+    assert users.are_untouched
+
+
+def test_a_kernel_that_fails_leaves_buffers_alone(
+    users: UserBuffers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns a driver's failure half-way into an error of ours, buffers untouched."""
+    calls = 0
+    original = cl.enqueue_nd_range_kernel
+
+    def _fail(queue: cl.CommandQueue, kernel: cl.Kernel, *arguments: object) -> cl.Event:
+        nonlocal calls
+        calls += kernel.function_name == UPDATE.name
+        if calls > 2:
+            kernel.set_arg(0, np.int8(0))  # the driver itself refuses this
+        return original(queue, kernel, *arguments)
+
+    def _sample() -> None:
+        with users.launch() as launch:
+            for box in BOXES:
+                launch.time_boxes([box])
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", _fail)
+    with pytest.raises(KernelcastError, match=r"kernel update could not be run"):
+        _sample()
+    assert users.are_untouched
+
+
+def test_read_only_buffers_are_not_copied(users: UserBuffers) -> None:
+    """Copies the buffers that may be written and no other."""
+    with users.launch() as launch:
+        assert launch.copied_bytes == 2 * 4 * ITEMS
+        assert launch._scratch.arguments[1] is users.buffers[1]
+
+
+ALIASED = Kernel(
+    name="alias",
+    source="""
+kernel void alias(global volatile int *a, global const volatile int *b, global int *seen, int by)
+{
+    size_t i = get_global_id(0);
+    a[i + by] = (int)i + 1;
+    seen[i] = b[i];
+}
+""",
+)
+
+
+def check_alias(
+    session: DeviceSession, one: cl.Buffer, other: cl.Buffer, by: int, access: Access
+) -> None:
+    """Run the aliasing kernel on two views of the same memory and compare what it saw."""
+    count = ITEMS // 4
+    ndrange = NDRange(global_size=(count,), local_size=(32,))
+    seen = put(session, np.zeros(count, dtype=np.int32))
+    arguments = [one, other, seen, np.int32(by)]
+    accesses = [Access.READ_WRITE, access, Access.WRITE, None]
+    with OpenCLLaunch(session, ALIASED, ndrange, arguments, accesses) as launch:
+        launch.time_boxes([GroupBox(start=(7,), shape=(5,))])
+        sampled = read(session, launch._scratch.arguments[2], count)
+        launch.time_whole()
+        whole = read(session, launch._scratch.arguments[2], count)
+    expected = np.arange(1, count + 1, dtype=np.int32)
+    assert np.array_equal(whole, expected)
+    assert np.array_equal(sampled[7 * 32 : 12 * 32], expected[7 * 32 : 12 * 32])
+    assert not read(session, seen, count).any()
+
+
+@pytest.mark.parametrize("access", [Access.READ, Access.READ_WRITE])
+def test_the_same_buffer_twice_stays_one(session: DeviceSession, access: Access) -> None:
+    """Gives a buffer that is passed twice one copy: stores through one show in the other."""
+    content = make_content(1)
+    both = put(session, content)
+    check_alias(session, both, both, 0, access)
+    assert np.array_equal(read(session, both), content)
+
+
+@pytest.mark.parametrize("access", [Access.READ, Access.READ_WRITE])
+def test_overlapping_sub_buffers_still_overlap(session: DeviceSession, access: Access) -> None:
+    """Makes the copies of overlapping sub-buffers overlap in the same way."""
+    content = make_content(2)
+    parent = put(session, content)
+    align = max(1, session.device.mem_base_addr_align // 8)
+    shift = -(-1024 // align) * align
+    # `other` begins `shift` bytes after `one`: a[i + shift / 4] is b[i]
+    one = parent.get_sub_region(align, 3 * ITEMS)
+    other = parent.get_sub_region(align + shift, 2 * ITEMS)
+    check_alias(session, one, other, shift // 4, access)
+    assert np.array_equal(read(session, parent), content)
+
+
+def test_a_buffer_and_its_part_still_overlap(session: DeviceSession) -> None:
+    """Makes the copy of a sub-buffer a part of its parent's copy where both are passed."""
+    content = make_content(3)
+    parent = put(session, content)
+    align = max(1, session.device.mem_base_addr_align // 8)
+    start = -(-1024 // align) * align
+    check_alias(session, parent, parent.get_sub_region(start, 2 * ITEMS), start // 4, Access.READ)
+    assert np.array_equal(read(session, parent), content)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "body"),
+    [
+        ("global int *a", "a[i] = 1;"),
+        ("global int4 *a", "a[i / 4].x = 1;"),
+        ("global int4 *a", "a[i / 4].s13 = (int2)(1);"),
+        ("global struct S *a", "a[i / 4].v[i % 4] = 1;"),
+        ("global int (*a)[4]", "a[i / 4][i % 4] = 1;"),
+        ("global int *a", "atomic_inc(a + i);"),
+        ("global int *a", "vstore4((int4)(1), i / 4, a);"),
+    ],
+    ids=["element", "lane", "lanes", "member", "row", "atomic", "vstore"],
+)
+def test_inferred_accesses_protect_what_is_written(
+    session: DeviceSession, parameter: str, body: str
+) -> None:
+    """Leaves a buffer as it was that the kernel writes in part, whatever access was inferred."""
+    source = f"struct S {{ int v[4]; }};\nkernel void k({parameter})\n"
+    source += f"{{ size_t i = get_global_id(0); {body} }}\n"
+    kernel = Kernel(name="k", source=source)
+    content = make_content(4)
+    user = put(session, content)
+    accesses = [one or Access.READ_WRITE for one in infer_accesses(kernel, 1)]
+    with OpenCLLaunch(session, kernel, NDRANGE, [user], accesses) as launch:
+        launch.time_boxes([GroupBox(start=(3,), shape=(4,))])
+        launch.time_whole()
+    assert np.array_equal(read(session, user), content)

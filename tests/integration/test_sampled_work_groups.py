@@ -1,0 +1,246 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import DeviceLimitError, KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.testing import strategies
+
+pytestmark = pytest.mark.device
+
+# Entries are found by get_global_id and arguments alone, so that a wrong answer of any other
+# function shows in an entry and not in its place.
+SOURCE = """
+kernel void record(global uint *out, ulong4 size, ulong4 offset)
+{
+    size_t at = ((get_global_id(2) - offset.z) * size.y + get_global_id(1) - offset.y) * size.x
+        + get_global_id(0) - offset.x;
+    global uint *entry = out + at * FIELDS;
+    for (uint d = 0; d < 3; ++d) {
+        entry[d] = get_global_id(d);
+        entry[3 + d] = get_local_id(d);
+        entry[6 + d] = get_group_id(d);
+        entry[9 + d] = get_num_groups(d);
+        entry[12 + d] = get_global_size(d);
+        entry[15 + d] = get_global_offset(d);
+        entry[18 + d] = get_local_size(d);
+    }
+    entry[21] = get_work_dim();
+    entry[22] = get_group_id(0) + get_num_groups(0) * get_group_id(1);
+#ifdef HAS_LINEAR_ID
+    entry[23] = get_global_linear_id();
+#endif
+}
+"""
+FIELDS = 24
+SENTINEL = 0xDEADBEEF
+EXAMPLES = 8
+Entries = npt.NDArray[np.uint32]
+
+
+def newest_standard(session: DeviceSession) -> tuple[str, ...]:
+    """Give options that select the newest OpenCL C the device knows, if it is newer than 1.2."""
+    try:
+        known = {
+            (one.version >> 22, (one.version >> 12) & 0x3FF)
+            for one in session.device.opencl_c_all_versions
+        }
+    except (AttributeError, cl.Error):  # before OpenCL 3.0
+        words = session.device.opencl_c_version.split()[2].split(".")
+        known = {(int(words[0]), int(words[1]))}
+    newest = max(known)
+    if newest < (2, 0):
+        return ()
+    return (f"-cl-std=CL{newest[0]}.{newest[1]}", "-DHAS_LINEAR_ID")
+
+
+def pad(sizes: tuple[int, ...], filling: int) -> tuple[int, ...]:
+    """Give sizes of three dimensions."""
+    return (*sizes, *[filling] * (3 - len(sizes)))
+
+
+def expect(ndrange: NDRange, *, has_linear_id: bool) -> Entries:
+    """Compute the entries of every work-item of an index space, in order of their linear ids."""
+    size, offset = pad(ndrange.global_size, 1), pad(ndrange.global_offset, 0)
+    local, groups = pad(ndrange.known_local_size, 1), pad(ndrange.group_counts, 1)
+    z, y, x = np.indices(size[::-1])
+    own = np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
+    out = np.full((len(own), FIELDS), SENTINEL, dtype=np.uint32)
+    out[:, 0:3] = own + offset
+    out[:, 3:6] = own % local
+    out[:, 6:9] = own // local
+    out[:, 9:12] = groups
+    out[:, 12:15] = size
+    out[:, 15:18] = offset
+    out[:, 18:21] = np.minimum(local, size - own // local * local)
+    out[:, 21] = ndrange.dimensions
+    out[:, 22] = out[:, 6] + groups[0] * out[:, 7]
+    if has_linear_id:
+        out[:, 23] = np.arange(len(own))
+    return out
+
+
+def is_sampled(ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> npt.NDArray[np.bool_]:
+    """Tell which work-items lie in the boxes, in order of their linear ids."""
+    inside = np.zeros(pad(ndrange.global_size, 1)[::-1], dtype=bool)
+    for box in boxes:
+        where = [
+            slice(first * local, (first + extent) * local)
+            for first, extent, local in zip(
+                box.start, box.shape, ndrange.known_local_size, strict=True
+            )
+        ]
+        inside[tuple(reversed([*where, *[slice(None)] * (3 - len(where))]))] = True
+    return inside.ravel()
+
+
+def read(session: DeviceSession, buffer: cl.Buffer, shape: tuple[int, ...]) -> Entries:
+    """Read a buffer of the device."""
+    out = np.empty(shape, dtype=np.uint32)
+    cl.enqueue_copy(session.queue, out, buffer)
+    return out
+
+
+def check(session: DeviceSession, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> None:
+    """Sample boxes, run the whole, and compare every byte of scratch copy and user's buffer."""
+    options = newest_standard(session)
+    kernel = Kernel(name="record", source=SOURCE, build_options=(*options, f"-DFIELDS={FIELDS}"))
+    expected = expect(ndrange, has_linear_id=bool(options))
+    before = np.full(expected.shape, SENTINEL, dtype=np.uint32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    user = cl.Buffer(session.context, flags, hostbuf=before)
+    arguments = [
+        user,
+        np.array((*pad(ndrange.global_size, 1), 1), dtype=np.uint64),
+        np.array((*pad(ndrange.global_offset, 0), 0), dtype=np.uint64),
+    ]
+    accesses = [Access.READ_WRITE, None, None]
+    with OpenCLLaunch(session, kernel, ndrange, arguments, accesses) as launch:
+        copy = launch._scratch.arguments[0]
+        durations = launch.time_boxes(boxes)
+        sampled = read(session, copy, expected.shape)
+        launch.time_whole()
+        whole = read(session, copy, expected.shape)
+    after = read(session, user, expected.shape)
+    user.release()
+    inside = is_sampled(ndrange, boxes)
+    assert len(durations) == len(boxes)
+    assert np.array_equal(whole, expected)
+    assert np.array_equal(sampled[inside], whole[inside])
+    assert (sampled[~inside] == SENTINEL).all()
+    assert np.array_equal(after, before)
+
+
+few_examples = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,  # each index space costs a compilation
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@few_examples
+@given(data=st.data(), ndrange=strategies.ndranges(max_groups=6, max_local=3, uniform=True))
+def test_samples_are_the_work_groups_asked_for(
+    session: DeviceSession, data: st.DataObject, ndrange: NDRange
+) -> None:
+    """Runs exactly the work-groups asked for, each computing what it does in the whole launch."""
+    check(session, ndrange, data.draw(strategies.disjoint_boxes(ndrange)))
+
+
+@few_examples
+@given(data=st.data(), ndrange=strategies.ndranges(max_groups=6, max_local=3, uniform=False))
+def test_samples_of_uneven_spaces_are_the_work_groups_asked_for(
+    session: DeviceSession, data: st.DataObject, ndrange: NDRange
+) -> None:
+    """Does the same where the last work-groups are smaller, or refuses and says how to pad."""
+    has_standard = bool(newest_standard(session))
+    if session.description.has_non_uniform_work_groups and has_standard:
+        check(session, ndrange, data.draw(strategies.disjoint_boxes(ndrange)))
+        return
+    with pytest.raises(DeviceLimitError, match=r"does not divide .*; pad the global size to \d+"):
+        check(session, ndrange, ())
+
+
+def test_uneven_spaces_need_a_new_standard(session: DeviceSession) -> None:
+    """Runs or refuses an uneven index space of a kernel in the default standard, saying why."""
+    ndrange = NDRange(global_size=(100,), local_size=(16,))
+    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+    user = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=4 * 128)
+    try:
+        with OpenCLLaunch(session, kernel, ndrange, [user], [Access.WRITE]) as launch:
+            assert launch.time_whole() > 0
+    except KernelcastError as error:
+        refusal = error
+    else:
+        return
+    assert isinstance(refusal, DeviceLimitError)
+    assert "100" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("ndrange", "boxes"),
+    [
+        (
+            NDRange(global_size=(7 * 8,), local_size=(8,), global_offset=(5,)),
+            (GroupBox(start=(6,), shape=(1,)), GroupBox(start=(0,), shape=(2,))),
+        ),
+        (
+            NDRange(global_size=(24, 10), local_size=(4, 2), global_offset=(0, 3)),
+            (GroupBox(start=(1, 1), shape=(3, 2)), GroupBox(start=(5, 4), shape=(1, 1))),
+        ),
+        (
+            NDRange(global_size=(6, 6, 6), local_size=(2, 3, 1), global_offset=(1, 2, 3)),
+            (
+                GroupBox(start=(2, 1, 5), shape=(1, 1, 1)),
+                GroupBox(start=(0, 0, 1), shape=(2, 2, 3)),
+            ),
+        ),
+    ],
+    ids=["1-D", "2-D", "3-D"],
+)  # fmt: skip
+def test_samples_at_the_edges(
+    session: DeviceSession, ndrange: NDRange, boxes: tuple[GroupBox, ...]
+) -> None:
+    """Runs exactly the work-groups asked for at the last corner and along every dimension."""
+    check(session, ndrange, boxes)
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("out[get_global_id(0)] = NUMBER(0);", ("-DNUMBER=get_group_id",)),
+        ("out[get_global_id(0)] = NUMBER;", ("-DNUMBER=get_global_id(0)/get_num_groups(0)",)),
+        ("uint d = 0; out[get_global_id(0)] = get_group_id(d++) + 100 * d;", ()),
+        ("out[get_global_id(0)] = get_num_groups(get_global_id(0) - get_global_id(0));", ()),
+        ("size_t (get_it)[1] = { get_group_id(0) }; out[get_global_id(0)] = get_it[0];", ()),
+    ],
+    ids=["name in an option", "call in an option", "side effect", "computed dimension",
+         "in an initialiser"],
+)  # fmt: skip
+def test_hidden_uses_see_the_whole_launch(
+    session: DeviceSession, source: str, options: tuple[str, ...]
+) -> None:
+    """Computes in a sample what the whole launch computes, however a function is named."""
+    ndrange = NDRange(global_size=(64,), local_size=(4,))
+    kernel = Kernel(
+        name="k", source=f"kernel void k(global uint *out) {{ {source} }}", build_options=options
+    )
+    before = np.full(64, SENTINEL, dtype=np.uint32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    user = cl.Buffer(session.context, flags, hostbuf=before)
+    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
+        launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
+        sampled = read(session, launch._scratch.arguments[0], before.shape)
+        launch.time_whole()
+        whole = read(session, launch._scratch.arguments[0], before.shape)
+    assert np.array_equal(sampled[20:32], whole[20:32])
+    assert (np.delete(sampled, np.s_[20:32]) == SENTINEL).all()
