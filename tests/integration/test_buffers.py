@@ -11,7 +11,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.sampler import SamplingPlan, sample
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.testing.conformance import PreparedLaunchConformance
 

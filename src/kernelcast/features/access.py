@@ -1,5 +1,6 @@
 """Which buffers a kernel only reads: those need no copy while it is sampled."""
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -11,6 +12,15 @@ from kernelcast.records.kernel import Kernel
 
 _Kind = cindex.CursorKind
 _TRANSPARENT = (_Kind.PAREN_EXPR, _Kind.UNEXPOSED_EXPR)
+_ARRAYS = (
+    cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY,
+    cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.DEPENDENTSIZEDARRAY,
+)  # fmt: skip
+# A macro that ends in lanes (`#define V a[i].xyzw`) has the extent of its use, as the element in
+# it: stores through it would look like loads.
+_MACRO_WITH_LANES = re.compile(
+    r"^\s*#\s*define\b.*\.\s*(?:[xyzwrgba]{1,16}|s[0-9a-fA-F]+|hi|lo|even|odd)\b", re.MULTILINE
+)
 _LOADS = tuple(f"vload{suffix}" for suffix in ("2", "3", "4", "8", "16", "_half", "a_half"))
 
 
@@ -32,6 +42,8 @@ def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, 
         shown (the pointer is stored to, copied, passed on, or the source is not understood).
     """
     unknown = (None,) * argument_count
+    if _MACRO_WITH_LANES.search(kernel.source):
+        return unknown
     unit = parse_kernel(kernel)
     function = find_kernel(unit, kernel.name) if unit is not None else None
     if function is None:
@@ -82,23 +94,38 @@ def _is_load(mention: cindex.Cursor, ancestors: tuple[cindex.Cursor, ...]) -> bo
 
 
 def _is_value(element: cindex.Cursor, path: list[cindex.Cursor]) -> bool:
-    """Tell whether an element (perhaps a member or lane of it) is loaded, not stored to.
-
-    An lvalue-to-rvalue conversion shows in libclang as an unexposed expression right above the
-    element; stores, increments and taken addresses have none.
-    """
+    """Tell whether an element, or a member or lane of it, is loaded and not stored to."""
     cursor = element
     while path:
         parent = path.pop()
         if parent.kind == _Kind.UNEXPOSED_EXPR:
-            return True
-        if parent.kind not in (_Kind.PAREN_EXPR, _Kind.MEMBER_REF_EXPR,
-                               _Kind.ARRAY_SUBSCRIPT_EXPR):  # fmt: skip
+            if _is_conversion_to_value(parent, cursor):
+                return True
+        elif parent.kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
+            if not _is_first(parent, cursor):
+                return True  # the element is another one's index: it is loaded
+        elif parent.kind not in (_Kind.PAREN_EXPR, _Kind.MEMBER_REF_EXPR):
             return False
-        if parent.kind == _Kind.ARRAY_SUBSCRIPT_EXPR and not _is_first(parent, cursor):
-            return True  # the element is another one's index: it is loaded
         cursor = parent
     return False
+
+
+def _is_conversion_to_value(parent: cindex.Cursor, child: cindex.Cursor) -> bool:
+    """Tell whether an unexposed expression is the implicit load of its child.
+
+    libclang shows three things as unexposed expressions above an element: the conversion to its
+    value, the access to a vector's lanes, and the decay of an array to a pointer. The first has
+    its child's extent and type; lanes reach further in the source, decay changes the type.
+    """
+    before, after = child.type.get_canonical(), parent.type.get_canonical()
+    if before.kind in _ARRAYS:
+        return False
+    if before.kind == cindex.TypeKind.EXTVECTOR and after.kind != cindex.TypeKind.EXTVECTOR:
+        return False
+    return bool(
+        parent.extent.start.offset == child.extent.start.offset
+        and parent.extent.end.offset == child.extent.end.offset
+    )
 
 
 def _is_first(parent: cindex.Cursor, child: cindex.Cursor) -> bool:

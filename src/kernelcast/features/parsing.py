@@ -38,10 +38,12 @@ def _make_header() -> str:
 
 _HEADER = _make_header()
 _OPTIONS = (
-    "-x", "cl", "-cl-std=CL2.0", "-target", "spir64-unknown-unknown",
+    "-x", "cl", "-target", "spir64-unknown-unknown",
     "-Xclang", "-fdeclare-opencl-builtins", "-Xclang", "-cl-ext=+cl_khr_fp64,+cl_khr_fp16",
     "-cl-no-stdinc", "-include", _HEADER_FILE, "-fno-spell-checking",
 )  # fmt: skip
+# Version 3.0 declares all builtins, version 2.0 has pointers without address space.
+_LANGUAGES = ("-cl-std=CL3.0", "-cl-std=CL2.0")
 # Options of OpenCL compilers that clang's driver does not know in this place are left out.
 _KEPT_OPTIONS = ("-D", "-I", "-U")
 
@@ -61,16 +63,11 @@ def parse_kernel(kernel: Kernel) -> cindex.TranslationUnit | None:
         a half-understood source would be wrong.
     """
     options = [*_OPTIONS, *_preprocessor_options(kernel.build_options)]
-    try:
-        unit = cindex.Index.create().parse(
-            _MAIN_FILE,
-            args=options,
-            unsaved_files=[(_MAIN_FILE, kernel.source), (_HEADER_FILE, _HEADER)],
-        )
-    except cindex.TranslationUnitLoadError:
-        return None
-    worst = max((one.severity for one in unit.diagnostics), default=0)
-    return unit if worst < cindex.Diagnostic.Error else None
+    for language in _LANGUAGES:
+        unit = _parse(kernel.source, [*options, language])
+        if unit is not None:
+            return unit
+    return None
 
 
 def find_kernel(unit: cindex.TranslationUnit, name: str) -> cindex.Cursor | None:
@@ -83,6 +80,19 @@ def find_kernel(unit: cindex.TranslationUnit, name: str) -> cindex.Cursor | None
         ):
             return cursor
     return None
+
+
+def _parse(source: str, options: list[str]) -> cindex.TranslationUnit | None:
+    try:
+        unit = cindex.Index.create().parse(
+            _MAIN_FILE,
+            args=options,
+            unsaved_files=[(_MAIN_FILE, source), (_HEADER_FILE, _HEADER)],
+        )
+    except cindex.TranslationUnitLoadError:
+        return None
+    worst = max((one.severity for one in unit.diagnostics), default=0)
+    return unit if worst < cindex.Diagnostic.Error else None
 
 
 def _preprocessor_options(options: tuple[str, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.sampler import SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.user_launch import (
     UserKernel,
     UserQueue,

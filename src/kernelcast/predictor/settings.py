@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.sampler import SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan
 
 DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0

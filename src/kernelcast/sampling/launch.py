@@ -185,6 +185,11 @@ def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None
         msg = f"{device.id}: out of memory for kernel {kernel.name}: {error}; predict a smaller one"
         raise DeviceLimitError(msg) from error
     except cl.Error as error:
+        if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE:
+            msg = (
+                f"{device.id}: the driver refuses the local size for kernel {kernel.name}: {error}"
+            )
+            raise DeviceLimitError(msg) from error
         msg = f"{device.id}: kernel {kernel.name} could not be run: {error}"
         raise KernelRunError(msg) from error
 
@@ -206,14 +211,12 @@ def check_launch(
             msg = f"{device.id}: axis {axis}: local size {size} exceeds the device's {most}"
             raise DeviceLimitError(msg)
     info = cl.kernel_work_group_info
-    most = min(
-        device.max_work_group_size,
-        compiled.get_work_group_info(info.WORK_GROUP_SIZE, session.device),
-    )
-    if ndrange.work_group_size > most:
+    # The kernel's own limit (WORK_GROUP_SIZE) is left to the driver: rusticl's says 32 and then
+    # runs 1,024.
+    if ndrange.work_group_size > device.max_work_group_size:
         msg = (
             f"{device.id}: local size {local} makes work-groups of {ndrange.work_group_size} "
-            f"work-items; kernel {kernel.name} allows at most {most} here"
+            f"work-items; the device allows at most {device.max_work_group_size}"
         )
         raise DeviceLimitError(msg)
     required = tuple(compiled.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, session.device))
@@ -221,6 +224,13 @@ def check_launch(
         msg = (
             f"{device.id}: local size {local} given, kernel {kernel.name} requires "
             f"{required[: len(local)]} (reqd_work_group_size)"
+        )
+        raise DeviceLimitError(msg)
+    local_bytes = session.probe.read_local_memory(compiled, session.device)
+    if local_bytes > device.local_memory_bytes:
+        msg = (
+            f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "
+            f"compute unit has {device.local_memory_bytes:,}"
         )
         raise DeviceLimitError(msg)
     _check_remainder(device, kernel, ndrange)

@@ -46,7 +46,7 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     )
     if any(required):
         return replace(ndrange, local_size=required[: ndrange.dimensions])
-    most = compiled.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, session.device)
+    most = session.description.max_work_group_size
     local_size = session.chosen_local_sizes.get(ndrange.global_size)
     if local_size is None:
         local_size = _read_choice(session, ndrange)

@@ -17,6 +17,7 @@ the builtin. Kernels that use none of these names run as they are: the least int
 """
 
 import re
+from collections.abc import Sequence
 
 from kernelcast.records.ndrange import NDRange
 
@@ -24,10 +25,10 @@ _CORRECTED = (
     "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
     "get_global_linear_id",
 )  # fmt: skip
-_USES = re.compile(r"\b(?:" + "|".join(_CORRECTED) + r")\b")
-# An included file may use any of the functions, so its text counts as a use.
-_INCLUDES = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
-_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What may name one of them: the names, a file's text, and names pasted together by the
+# preprocessor. Comments count too: a needless prelude changes nothing, a missing one everything.
+_MAY_USE = re.compile("|".join(_CORRECTED) + r"|#\s*include|##")
+_CONTINUED_LINE = re.compile(r"\\\r?\n")
 
 _PRELUDE = """\
 static inline size_t kc_launch_offset(uint d) { return get_global_offset(d); }
@@ -45,13 +46,15 @@ static inline size_t kc_launch_offset(uint d) { return get_global_offset(d); }
 """
 
 
-def needs_prelude(source: str) -> bool:
+def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
     """Tell whether a kernel could notice that it runs in a smaller launch.
 
     Parameters
     ----------
     source : str
         OpenCL C.
+    build_options : sequence of str
+        Options of the compiler; a macro defined there may name a function too.
 
     Examples
     --------
@@ -60,8 +63,8 @@ def needs_prelude(source: str) -> bool:
     >>> needs_prelude("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
     True
     """
-    code = _COMMENTS.sub(" ", source)
-    return bool(_USES.search(code) or _INCLUDES.search(code))
+    text = "\n".join((source, *build_options))
+    return bool(_MAY_USE.search(_CONTINUED_LINE.sub("", text)))
 
 
 def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:

@@ -31,6 +31,14 @@ kernel void kc_probe(global volatile int *counters, global int *tickets, global 
         *sink = x + ballast[0];
 }
 
+kernel void kc_local_memory(global int *sink)
+{
+    local int staged[256];
+    staged[get_local_id(0) % 256] = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sink[0] = staged[0];
+}
+
 kernel void kc_nothing(global int *sink)
 {
     if (get_global_id(0) == 0x7fffffff)
@@ -45,6 +53,7 @@ _ORDER_STEPS = 500
 # the other (two threads, each in its row), and 8 or more where the grid is cut into tiles.
 _ROWS_OF_A_TILE = 5.0
 _OVERHEAD_LAUNCHES = 9
+_DECLARED_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +129,19 @@ class Probe:
         cl.enqueue_copy(self._queue, counters, self._counters)
         cl.enqueue_copy(self._queue, tickets, self._tickets)
         return ProbeResult(duration_s=duration_s, concurrency=int(counters[2]), tickets=tickets)
+
+    def read_local_memory(self, kernel: cl.Kernel, device: cl.Device) -> int:
+        """Ask how much local memory a work-group of a kernel takes, in bytes.
+
+        rusticl reports twice what is declared; a kernel that declares 1 KiB tells.
+        """
+        info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
+        own = cl.Kernel(self._program, "kc_local_memory")
+        reported: list[int] = [
+            one.get_work_group_info(info, device)  # type: ignore[misc]  # pyopencl says object
+            for one in (own, kernel)
+        ]
+        return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
 
     def find_order(self) -> DispatchOrder:
         """Tell rows from tiles by the order in which a square of work-groups starts."""

@@ -23,18 +23,20 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.device import DispatchOrder
-from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.windows import find_free_box, position_of
+from kernelcast.sampling.evenness import compare_places, find_intercepts, is_even, rates_of
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.windows import box_near, find_free_box, position_of, spread_positions
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _MOST_PILOT_STEPS = 40
-_MOST_SCOUTS = 6
+# In smaller index spaces the work-group that warmed up must be timed too.
+_FEWEST_TO_SPARE_ONE = 8
+_MOST_SCOUTS = 12
 _FEWEST_SCOUTS = 3
 _SCOUTS_SHARE = 0.4
 # A launch of unknown work is at most this share of the work-groups that the budget allows.
@@ -50,52 +52,6 @@ _FEW_SINGLES = 4
 _STRETCHED_BUDGET = 1.75
 _MOST_DOUBTS = 3
 _STICKS_OUT = 1.5
-EVEN_SPREAD = 0.25
-"""Robust relative spread of rates below which work counts as even."""
-_FEW_RATES = 5
-_EVEN_RANGE = 0.25
-# Inverse of the plastic number: the golden ratio's relative for two dimensions.
-_PLASTIC = 0.7548776662466927
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingPlan:
-    """How much to sample.
-
-    Parameters
-    ----------
-    budget : float
-        Share of the predicted time that sampling may cost; up to 1.75 times that where work is
-        uneven or there are few work-groups.
-    min_launch_s : float
-        Duration below which a launch is mostly noise, in seconds.
-    long_launches : int
-        Long launches for even work, at least 2.
-    ratio : int
-        Least size of a long launch in units of a short one. The paper's two points are as 2 to
-        3; a wider ratio amplifies noise less.
-    seed : int
-        Seed of the windows' places and order.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
-
-    budget: float = 0.02
-    min_launch_s: float = 100e-6
-    long_launches: int = 4
-    ratio: int = 3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.budget <= 1:
-            msg = f"budget {self.budget}: give a share of the predicted time, above 0, at most 1"
-            raise InputError(msg)
-        if self.ratio < 2 or self.long_launches < 2:
-            msg = f"ratio {self.ratio}, long launches {self.long_launches}: give at least 2 of each"
-            raise InputError(msg)
 
 
 @dataclass(slots=True)
@@ -206,9 +162,10 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
         If the device fails.
     """
     sampling = _Sampling(launch, plan, np.random.default_rng(plan.seed))
-    warm = sampling.reserve(sampling.total // 2, 1)
-    if warm is not None:
-        launch.warm_up(warm)
+    middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
+    if sampling.total >= _FEWEST_TO_SPARE_ONE:
+        sampling.taken.append(middle)
+    launch.warm_up(middle)
     launch.settle()
     short, rate_s = _run_pilot(sampling)
     affordable = sampling.available_s(rate_s) / (short * rate_s)
@@ -256,7 +213,9 @@ def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
     """Make the most of a budget of a handful of launches; go beyond it rather than guess."""
     pilot = len(sampling.timed) - 1
     singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
-    sampling.is_even = is_even(_rates_of([sampling.timed[pilot], *singles]))
+    if not singles:
+        return
+    sampling.is_even = is_even(rates_of([sampling.timed[pilot], *singles]))
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
         sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
@@ -274,10 +233,13 @@ def _run_scouts_and_more(sampling: _Sampling, short: int, scouts: int) -> None:
     mini = short // _MINI_SHARE // sampling.unit * sampling.unit
     timed = sampling.run_windows([mini, short] if mini else [short], scouts)
     shorts = [one for one in timed if one.box.work_group_count > 2 * mini]
-    rates = _rates_of(shorts)
-    sampling.is_even = is_even(rates) and not _has_heavy_place(sampling, shorts)
+    places = compare_places(timed)
+    heavy = [one for one in shorts if places[one.window] > _STICKS_OUT]
+    sampling.is_even = is_even(np.array(list(places.values()))) and not _is_heavy_again(
+        sampling, heavy, middle_s=median(rates_of(shorts))
+    )
     if sampling.is_even:
-        _run_long(sampling, short, float(median(rates)))
+        _run_long(sampling, short, float(median(rates_of(shorts))))
         _settle_doubts(sampling)
     else:
         _run_many(sampling, timed)
@@ -294,132 +256,60 @@ def _run_long(sampling: _Sampling, short: int, rate_s: float) -> None:
 
 
 def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
-    """Spend what is left on as many places as possible."""
-    rate_s = sum(one.duration_s for one in scouts) / sum(one.box.work_group_count for one in scouts)
-    intercept_s = float(median(find_intercepts(scouts))) if len(scouts) > 1 else 0.0
+    """Spend what is left on as many places as possible.
+
+    In two rounds: a few scouts may be far off the mean rate that the budget follows from.
+    """
+    intercept_s = float(median(find_intercepts(scouts)))
     shortest_s, longest_s = _UNEVEN_LAUNCH_S
     launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
     launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
-    size = sampling.unit * max(1, round(launch_s / (rate_s * sampling.unit)))
-    affordable = int(sampling.available_s(rate_s) / (rate_s * size))
-    if affordable > _MOST_WINDOWS:
-        size = sampling.unit * max(1, size * affordable // _MOST_WINDOWS // sampling.unit)
-    sampling.run_windows([size], max(1, min(affordable, _MOST_WINDOWS)))
+    seen = list(scouts)
+    for share in (0.5, 1.0):
+        rate_s = _mean_rate_s(seen)
+        size = sampling.unit * max(1, round(launch_s / (rate_s * sampling.unit)))
+        affordable = int(share * sampling.available_s(rate_s) / (rate_s * size))
+        most = _MOST_WINDOWS // 2
+        if affordable > most:
+            size = sampling.unit * max(1, size * affordable // most // sampling.unit)
+        if affordable:
+            seen += sampling.run_windows([size], min(affordable, most))
 
 
-def _has_heavy_place(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> bool:
-    """Tell whether some place is slow again when its neighbours run.
+def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
+    groups = sum(one.box.work_group_count for one in launches)
+    return sum(one.duration_s for one in launches) / groups
 
-    A picture whose work lies in a tenth of its area looks even to six scouts of which one is
-    slow; a disturbed scout looks the same.
+
+def _is_heavy_again(sampling: _Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
+    """Tell whether a slow place is slow again when its neighbours run.
+
+    A picture whose work lies in a tenth of its area looks even to scouts of which one is slow; a
+    disturbed scout looks the same.
     """
-    rates = _rates_of(scouts)
     before = len(sampling.timed)
-    _repeat_beside(sampling, scouts)
-    repeated = _rates_of(sampling.timed[before:])
-    return bool(np.any(repeated > _STICKS_OUT * median(rates)))
+    _repeat_beside(sampling, heavy[:_MOST_DOUBTS])
+    return bool(np.any(rates_of(sampling.timed[before:]) > _STICKS_OUT * middle_s))
 
 
 def _settle_doubts(sampling: _Sampling) -> None:
     """Repeat long launches that stick out, so that the fit can tell what was disturbed."""
     largest = max(one.box.work_group_count for one in sampling.timed)
+    long = [one for one in sampling.timed if one.box.work_group_count > largest // 2]
+    rates = rates_of(long)
+    worst = np.argsort(rates)[::-1][:_MOST_DOUBTS]
     _repeat_beside(
-        sampling, [one for one in sampling.timed if one.box.work_group_count > largest // 2]
+        sampling, [long[index] for index in worst if rates[index] > _STICKS_OUT * median(rates)]
     )
 
 
 def _repeat_beside(sampling: _Sampling, launches: Sequence[TimedLaunch]) -> None:
-    """Run neighbours of those launches that stick out."""
-    rates = _rates_of(launches)
+    """Run a neighbour of each launch, of the same size, as part of the same window."""
     counts = sampling.launch.ndrange.group_counts
     boxes = []
-    for index in np.argsort(rates)[::-1][:_MOST_DOUBTS]:
-        if rates[index] < _STICKS_OUT * median(rates):
-            break
-        doubtful = launches[index]
-        middle = position_of(doubtful.box, counts) + doubtful.box.work_group_count // 2
-        box = sampling.reserve(middle, doubtful.box.work_group_count)
-        if box is not None:
-            boxes.append((doubtful.window, box))
-    sampling.run(boxes)
-
-
-def _rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
-    return np.array([one.duration_s / one.box.work_group_count for one in launches])
-
-
-def find_intercepts(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
-    """Draw a line through the launches of each window that has two sizes; give its intercepts.
-
-    Returns
-    -------
-    ndarray of shape (n_windows_with_two_sizes,), or one zero, in seconds
-    """
-    by_window: dict[int, list[TimedLaunch]] = {}
     for one in launches:
-        by_window.setdefault(one.window, []).append(one)
-    found = []
-    for inside in by_window.values():
-        first = min(inside, key=lambda one: one.box.work_group_count)
-        last = max(inside, key=lambda one: one.box.work_group_count)
-        n1, n2 = first.box.work_group_count, last.box.work_group_count
-        if n2 > n1:
-            found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
-    return np.array(found or [0.0])
-
-
-def is_even(rates: npt.NDArray[np.float64]) -> bool:
-    """Tell whether work-groups of different places take about the same time.
-
-    Parameters
-    ----------
-    rates : ndarray of shape (n_windows,), in seconds per work-group
-
-    Examples
-    --------
-    >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
-    (True, False)
-    """
-    middle = median(rates)
-    if len(rates) < _FEW_RATES:
-        return bool(np.ptp(rates) < _EVEN_RANGE * middle)
-    return bool(1.4826 * median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
-
-
-def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
-    """Give one place per stratum of the index space, as numbers in dispatch order.
-
-    The last dimension with more than one work-group is cut into strata; in the others places
-    follow the additive recurrence with the fewest near-coincidences (the golden ratio's, or its
-    two-dimensional relative's), so that any part of the index space holds its share of them.
-    Inside the strata places scatter too, with the strata's middle as their mean, so that work
-    which grows linearly with the work-group's number is summed without error.
-
-    Parameters
-    ----------
-    windows : int
-        How many places.
-    group_counts : sequence of int
-        Work-groups per dimension.
-    shift : int
-        Moves the scattered places.
-
-    Examples
-    --------
-    >>> spread_positions(4, (1000,), shift=0)
-    [139, 313, 686, 860]
-    """
-    counts = [int(count) for count in group_counts]
-    last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
-    steps = np.arange(windows) + shift
-    places = (0.5 + steps * _GOLDEN) % 1.0
-    places = np.clip(0.5 + (places - places.mean()) * 0.8, 0.02, 0.98)
-    coordinates = [np.zeros(windows, dtype=int) for _ in counts]
-    coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
-    for axis in range(last):
-        alpha = _GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
-        coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
-    number, stride = np.zeros(windows, dtype=int), 1
-    for coordinate, count in zip(coordinates, counts, strict=True):
-        number, stride = number + coordinate * stride, stride * count
-    return [int(one) for one in number]
+        middle = position_of(one.box, counts) + one.box.work_group_count // 2
+        box = sampling.reserve(middle, one.box.work_group_count)
+        if box is not None:
+            boxes.append((one.window, box))
+    sampling.run(boxes)

@@ -101,7 +101,7 @@ class DeviceSession:
 
         It is the unchanged one where the kernel cannot notice that the launch is smaller.
         """
-        if not needs_prelude(kernel.source):
+        if not needs_prelude(kernel.source, kernel.build_options):
             return self.whole_kernel(kernel)
         source = add_prelude(kernel.source, ndrange, source_name=kernel.source_name)
         return self._remember(

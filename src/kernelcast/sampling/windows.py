@@ -3,9 +3,14 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 
+_GOLDEN = (math.sqrt(5) - 1) / 2
+# Inverse of the plastic number: the golden ratio's relative for two dimensions.
+_PLASTIC = 0.7548776662466927
 _SMALL_TILE = 256
 _MOST_TRIES = 4096
 
@@ -85,6 +90,45 @@ def find_free_box(
                 if not any(box.overlaps(other) for other in taken):
                     return box
     return None
+
+
+def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
+    """Give one place per stratum of the index space, as numbers in dispatch order.
+
+    The last dimension with more than one work-group is cut into strata; in the others places
+    follow the additive recurrence with the fewest near-coincidences (the golden ratio's, or its
+    two-dimensional relative's), so that any part of the index space holds its share of them.
+    Inside the strata places scatter too, with the strata's middle as their mean, so that work
+    which grows linearly with the work-group's number is summed without error.
+
+    Parameters
+    ----------
+    windows : int
+        How many places.
+    group_counts : sequence of int
+        Work-groups per dimension.
+    shift : int
+        Moves the scattered places.
+
+    Examples
+    --------
+    >>> spread_positions(4, (1000,), shift=0)
+    [139, 313, 686, 860]
+    """
+    counts = [int(count) for count in group_counts]
+    last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
+    steps = np.arange(windows) + shift
+    places = (0.5 + steps * _GOLDEN) % 1.0
+    places = np.clip(0.5 + (places - places.mean()) * 0.8, 0.02, 0.98)
+    coordinates = [np.zeros(windows, dtype=int) for _ in counts]
+    coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
+    for axis in range(last):
+        alpha = _GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
+        coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
+    number, stride = np.zeros(windows, dtype=int), 1
+    for coordinate, count in zip(coordinates, counts, strict=True):
+        number, stride = number + coordinate * stride, stride * count
+    return [int(one) for one in number]
 
 
 def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:

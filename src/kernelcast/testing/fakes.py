@@ -18,6 +18,7 @@ Cost: TypeAlias = Callable[[Coordinates], npt.ArrayLike]
 """Device time in seconds that each work-group of these coordinates adds to a launch."""
 
 _CONCURRENCY = 2
+_FEWEST_TO_SPARE_ONE = 8
 
 
 class RepeatedWorkGroupError(AssertionError):
@@ -107,8 +108,9 @@ class SyntheticLaunch:
         return self._undisturbed_s(GroupBox(start=(0,) * len(counts), shape=counts))
 
     def warm_up(self, box: GroupBox) -> None:
-        """Take the box: what warmed up is warm."""
-        self._take([box])
+        """Take the box: what warmed up is warm; where there are few, it must be timed too."""
+        if self.ndrange.work_group_count >= _FEWEST_TO_SPARE_ONE:
+            self._take([box])
 
     def settle(self) -> None:
         """Do nothing: a formula runs at its usual rate."""

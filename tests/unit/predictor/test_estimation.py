@@ -10,8 +10,8 @@ from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.replay import RecordingLaunch, ReplayLaunch
-from kernelcast.sampling.sampler import SamplingPlan
 from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
 
 LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.sampler import SamplingPlan, sample
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import (
     Coordinates,

@@ -1,0 +1,86 @@
+"""Tells even work from uneven, and either from a disturbed machine."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.samples import TimedLaunch
+
+EVEN_SPREAD = 0.25
+"""Robust relative spread of rates below which work counts as even."""
+_EVEN_RANGE = 0.25
+_FEW_RATES = 5
+
+
+def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
+    """Give seconds per work-group of each launch."""
+    return np.array([one.duration_s / one.box.work_group_count for one in launches])
+
+
+def find_intercepts(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
+    """Draw a line through the launches of each window that has two sizes; give its intercepts.
+
+    Returns
+    -------
+    ndarray of shape (n_windows_with_two_sizes,), or one zero, in seconds
+    """
+    by_window: dict[int, list[TimedLaunch]] = {}
+    for one in launches:
+        by_window.setdefault(one.window, []).append(one)
+    found = []
+    for inside in by_window.values():
+        first = min(inside, key=lambda one: one.box.work_group_count)
+        last = max(inside, key=lambda one: one.box.work_group_count)
+        n1, n2 = first.box.work_group_count, last.box.work_group_count
+        if n2 > n1:
+            found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
+    return np.array(found or [0.0])
+
+
+def is_even(rates: npt.NDArray[np.float64]) -> bool:
+    """Tell whether work-groups of different places take about the same time.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (n_windows,), in seconds per work-group
+
+    Examples
+    --------
+    >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
+    (True, False)
+    """
+    middle = median(rates)
+    if len(rates) < _FEW_RATES:
+        return bool(np.ptp(rates) < _EVEN_RANGE * middle)
+    return bool(1.4826 * median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
+
+
+def compare_places(scouts: Sequence[TimedLaunch]) -> dict[int, float]:
+    """Compare the places of scouts, each of which ran one or two launches.
+
+    A heavy place is slow in both its launches, a disturbance hits one of them: of the two rates,
+    each relative to the median of its size, the lower one counts.
+
+    Parameters
+    ----------
+    scouts : sequence of TimedLaunch
+        Launches of at most two sizes; those of one place share their window.
+
+    Returns
+    -------
+    dict of int to float
+        Window to its rate relative to the middle.
+    """
+    sizes = sorted({one.box.work_group_count for one in scouts})
+    middle_size = (sizes[0] * sizes[-1]) ** 0.5
+    short = [one for one in scouts if one.box.work_group_count <= middle_size]
+    long = [one for one in scouts if one.box.work_group_count > middle_size]
+    lowest: dict[int, float] = {}
+    for launches in (short, long):
+        rates = rates_of(launches)
+        for one, rate in zip(launches, rates, strict=True):
+            relative = float(rate / median(rates))
+            lowest[one.window] = min(relative, lowest.get(one.window, relative))
+    return lowest

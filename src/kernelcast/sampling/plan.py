@@ -1,0 +1,45 @@
+"""How much to sample."""
+
+from dataclasses import dataclass
+
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingPlan:
+    """How much to sample.
+
+    Parameters
+    ----------
+    budget : float
+        Share of the predicted time that sampling may cost; up to 1.75 times that where work is
+        uneven or there are few work-groups.
+    min_launch_s : float
+        Duration below which a launch is mostly noise, in seconds.
+    long_launches : int
+        Long launches for even work, at least 2.
+    ratio : int
+        Least size of a long launch in units of a short one. The paper's two points are as 2 to
+        3; a wider ratio amplifies noise less.
+    seed : int
+        Seed of the windows' places and order.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    budget: float = 0.02
+    min_launch_s: float = 100e-6
+    long_launches: int = 4
+    ratio: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.budget <= 1:
+            msg = f"budget {self.budget}: give a share of the predicted time, above 0, at most 1"
+            raise InputError(msg)
+        if self.ratio < 2 or self.long_launches < 2:
+            msg = f"ratio {self.ratio}, long launches {self.long_launches}: give at least 2 of each"
+            raise InputError(msg)
