@@ -25,8 +25,8 @@ demo: $(STAMP) ## list the devices; predict and measure every example on each of
 	$(BIN)/kernelcast devices
 	$(BIN)/python examples/run_demo.py $(DEMO_ARGS)
 
-test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(STAMP) ## run the tests, those that need a device on every device found
+	$(BIN)/python -m pytest -m "device or not device" $(PYTEST_ARGS)
 
 lint: $(STAMP) ## ruff, mypy and the import contracts
 	@status=0; \
@@ -36,6 +36,7 @@ lint: $(STAMP) ## ruff, mypy and the import contracts
 
 bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
 	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/accuracy_report.py
 
 clean: ## remove caches and build output
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -221,10 +221,12 @@ def test_samples_at_the_edges(
         ("out[get_global_id(0)] = NUMBER;", ("-DNUMBER=get_global_id(0)/get_num_groups(0)",)),
         ("uint d = 0; out[get_global_id(0)] = get_group_id(d++) + 100 * d;", ()),
         ("out[get_global_id(0)] = get_num_groups(get_global_id(0) - get_global_id(0));", ()),
+        ("out[get_global_id(0)] = (get_group_id)(0);", ()),
+        ("uint kc = 0; out[get_global_id(0)] = get_group_id(d * kc);", ("-Dd=2", "-Da=b")),
         ("size_t (get_it)[1] = { get_group_id(0) }; out[get_global_id(0)] = get_it[0];", ()),
     ],
     ids=["name in an option", "call in an option", "side effect", "computed dimension",
-         "in an initialiser"],
+         "name in parentheses", "short names taken", "in an initialiser"],
 )  # fmt: skip
 def test_hidden_uses_see_the_whole_launch(
     session: DeviceSession, source: str, options: tuple[str, ...]
@@ -244,3 +246,20 @@ def test_hidden_uses_see_the_whole_launch(
         whole = read(session, launch._scratch.arguments[0], before.shape)
     assert np.array_equal(sampled[20:32], whole[20:32])
     assert (np.delete(sampled, np.s_[20:32]) == SENTINEL).all()
+
+
+def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
+    """Gives OpenCL's fixed answers in a sample, where some drivers crash on such a dimension."""
+    ndrange = NDRange(global_size=(64,), local_size=(4,), global_offset=(2,))
+    functions = ("get_group_id", "get_num_groups", "get_global_size", "get_global_offset")
+    answers = ", ".join(f"{name}(zero + {axis})" for axis in (3, 7) for name in functions)
+    source = f"""kernel void k(global ulong8 *out) {{
+        uint zero = get_global_id(0) - get_global_id(0);
+        out[get_global_id(0) - 2] = (ulong8)({answers}); }}"""
+    user = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=64 * 64)
+    kernel = Kernel(name="k", source=source)
+    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
+        launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
+        out = np.empty((64, 8), dtype=np.uint64)
+        cl.enqueue_copy(session.queue, out, launch._scratch.arguments[0])
+    assert (out[20:32] == [0, 1, 1, 0] * 2).all()

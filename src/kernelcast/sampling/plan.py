@@ -12,7 +12,7 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost; up to 1.75 times that where work is
+        Share of the predicted time that sampling may cost; up to 1.5 times that where work is
         uneven or there are few work-groups.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.

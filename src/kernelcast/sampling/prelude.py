@@ -2,7 +2,7 @@
 
 A sampled box of work-groups is launched with a global offset, so `get_global_id` and
 `get_local_id` are right without any change. The other work-item functions would tell of the small
-launch; a prelude of macros in front of the source corrects them:
+launch; a prelude in front of the source corrects them:
 
 ==========================  =========================================================
 `get_group_id(d)`           launch's own + (launch's offset - true offset) / local size
@@ -12,8 +12,10 @@ launch; a prelude of macros in front of the source corrects them:
 `get_global_linear_id()`    from true ids and the constants
 ==========================  =========================================================
 
-A macro that names itself is not expanded again (C11 6.10.3.4), so each expansion still reaches
-the builtin. Kernels that use none of these names run as they are: the least intrusive launch.
+The functions are defined before the macros, which only rename: an argument is evaluated once, and
+inside the functions the builtins keep their names. Dimensions beyond 2 have OpenCL's fixed answers
+and reach no builtin: PoCL and rusticl crash on `get_group_id(3)`.
+Kernels that use none of these names run as they are: the least intrusive launch.
 """
 
 import re
@@ -30,19 +32,30 @@ _CORRECTED = (
 _MAY_USE = re.compile("|".join(_CORRECTED) + r"|#\s*include|##")
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
 
+# Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
 _PRELUDE = """\
-static inline size_t kc_launch_offset(uint d) { return get_global_offset(d); }
-#define kc_pick(d, a, b, c, other) ((d) == 0 ? (a) : (d) == 1 ? (b) : (d) == 2 ? (c) : (other))
-#define get_global_offset(d) \\
-    ((size_t)kc_pick(d, KC_OFFSET_0, KC_OFFSET_1, KC_OFFSET_2, 0))
-#define get_group_id(d) (get_group_id(d) + (kc_launch_offset(d) - get_global_offset(d)) \\
-    / kc_pick(d, KC_LOCAL_0, KC_LOCAL_1, KC_LOCAL_2, 1))
-#define get_num_groups(d) \\
-    ((size_t)kc_pick(d, KC_GROUPS_0, KC_GROUPS_1, KC_GROUPS_2, 1))
-#define get_global_size(d) ((size_t)kc_pick(d, KC_SIZE_0, KC_SIZE_1, KC_SIZE_2, 1))
-#define get_global_linear_id() (((get_global_id(2) - get_global_offset(2)) * get_global_size(1) \\
-    + get_global_id(1) - get_global_offset(1)) * get_global_size(0) \\
-    + get_global_id(0) - get_global_offset(0))
+#define KC_GROUP(axis) (get_group_id(axis) \\
+    + (get_global_offset(axis) - KC_OFFSET_##axis) / KC_LOCAL_##axis)
+#define KC_PICK(a, b, c, other) \\
+    (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
+static inline size_t kc_group_id(uint kc_axis)
+{ return KC_PICK(KC_GROUP(0), KC_GROUP(1), KC_GROUP(2), 0); }
+static inline size_t kc_num_groups(uint kc_axis)
+{ return KC_PICK(KC_GROUPS_0, KC_GROUPS_1, KC_GROUPS_2, 1); }
+static inline size_t kc_global_size(uint kc_axis)
+{ return KC_PICK(KC_SIZE_0, KC_SIZE_1, KC_SIZE_2, 1); }
+static inline size_t kc_global_offset(uint kc_axis)
+{ return KC_PICK(KC_OFFSET_0, KC_OFFSET_1, KC_OFFSET_2, 0); }
+static inline size_t kc_global_linear_id(void)
+{
+    return ((get_global_id(2) - KC_OFFSET_2) * KC_SIZE_1 + get_global_id(1) - KC_OFFSET_1)
+        * KC_SIZE_0 + get_global_id(0) - KC_OFFSET_0;
+}
+#define get_group_id kc_group_id
+#define get_num_groups kc_num_groups
+#define get_global_size kc_global_size
+#define get_global_offset kc_global_offset
+#define get_global_linear_id kc_global_linear_id
 """
 
 
@@ -100,5 +113,6 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
 
 def mark_line(source_name: str) -> str:
     """Give the directive that makes the next line the first of `source_name`."""
-    printable = source_name.replace("\\", "/").replace('"', "'")
+    one_line = "".join(sign if sign.isprintable() else " " for sign in source_name)
+    printable = one_line.replace("\\", "/").replace('"', "'")
     return f'#line 1 "{printable}"\n'

@@ -46,10 +46,10 @@ _MINI_SHARE = 4
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
-_FEW_SINGLES = 4
+_FEW_SINGLES = 3
 # Uneven work, and work of few work-groups, may cost so many times the budget: a handful of places
 # would tell nothing.
-_STRETCHED_BUDGET = 1.75
+_STRETCHED_BUDGET = 1.5
 _MOST_DOUBTS = 3
 _STICKS_OUT = 1.5
 
@@ -92,6 +92,10 @@ class _Sampling:
         """Work-groups of the largest launch while the work is still unknown."""
         affordable = int(self.plan.budget * self.total * _SHARE_OF_A_SCOUT)
         return max(self.unit, affordable // self.unit * self.unit)
+
+    @property
+    def work_groups(self) -> int:
+        return sum(one.box.work_group_count for one in self.timed)
 
     def available_s(self, rate_s: float) -> float:
         """Device time left to spend if a work-group takes `rate_s`."""
@@ -220,9 +224,8 @@ def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
         sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
         sampling.next_window += 1
-    single_s = float(np.mean([one.duration_s for one in singles]))
-    left_s = _STRETCHED_BUDGET * sampling.plan.budget * single_s / short * sampling.total
-    more = int((left_s - sampling.spent_s) / single_s)
+    left = _STRETCHED_BUDGET * sampling.plan.budget * sampling.total - sampling.work_groups
+    more = int(left / short)
     if sampling.is_even and more >= 2:
         sampling.run_windows([short * more], 1)
     elif more > 0:

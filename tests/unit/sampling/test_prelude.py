@@ -39,12 +39,20 @@ def test_leaves_kernels_alone_that_cannot_notice(name: str) -> None:
     [
         "// get_group_id(0)\nkernel void k() {}",
         "/* uses get_num_groups(0)\n * and get_global_size(0) */ kernel void k() {}",
-        "int my_get_group_id(int x); int get_group_id_of(int x);",
     ],
 )
-def test_comments_and_longer_names_do_not_count(source: str) -> None:
-    """Leaves a kernel as it is that names such a function in comments or longer names only."""
-    assert not needs_prelude(source)
+def test_comments_count(source: str) -> None:
+    """Asks for the prelude too often rather than too seldom: a needless one changes nothing."""
+    assert needs_prelude(source)
+
+
+@pytest.mark.parametrize("option", ["-DNUMBER={}", "-DNUMBER={}(0)", "-DCALL(f)=f##_id"])
+@pytest.mark.parametrize("name", CORRECTED)
+def test_build_options_count(name: str, option: str) -> None:
+    """Asks for the prelude where a build option names a function or pastes names."""
+    source = "kernel void k(global int *a) { a[0] = NUMBER(0); }"
+    assert needs_prelude(source, ("-w", option.replace("{}", name)))
+    assert not needs_prelude(source, ("-w", "-DNUMBER=get_local_id"))
 
 
 @pytest.mark.parametrize(
@@ -56,9 +64,11 @@ def test_comments_and_longer_names_do_not_count(source: str) -> None:
         'kernel void k() { printf("/*"); int a = get_group_id(0); printf("*/"); }',
         "#define ID(what) get_##what##_id(0)\nkernel void k() { int a = ID(group); }",
         "kernel void k() { int a = get_\\\ngroup_id(0); }",
+        "kernel void k() { int a = get_\\\r\ngroup_id(0); }",
+        "#define ID get_gr\\\nou\\\np_id\nkernel void k() { int a = ID(0); }",
     ],
     ids=["include", "spaced include", "comment sign in a text", "comment signs in texts",
-         "pasted name", "continued line"],
+         "pasted name", "continued line", "continued line of Windows", "twice continued name"],
 )  # fmt: skip
 def test_hidden_uses_count(source: str) -> None:
     """Asks for the prelude where the preprocessor may bring in such a function."""
@@ -95,7 +105,7 @@ def test_constants_tell_of_the_whole_launch(ndrange: NDRange) -> None:
 def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
     """Redefines each function that tells of the launch, once, and no other."""
     text = add_prelude("", ndrange, source_name="k.cl")
-    defined = re.findall(r"^#define (get_\w+)\(", text, re.MULTILINE)
+    defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
     assert sorted(defined) == sorted(CORRECTED)
 
 
@@ -110,4 +120,4 @@ def test_names_are_safe_in_a_directive(name: str, printed: str) -> None:
 
 def test_names_never_break_the_line() -> None:
     """Keeps a name with a line break on one line."""
-    assert mark_line("a\nb.cl").count("\n") == 1
+    assert mark_line("a\nb\r.cl\ud800") == '#line 1 "a b .cl "\n'
