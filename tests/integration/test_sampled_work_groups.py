@@ -221,12 +221,11 @@ def test_samples_at_the_edges(
         ("out[get_global_id(0)] = NUMBER;", ("-DNUMBER=get_global_id(0)/get_num_groups(0)",)),
         ("uint d = 0; out[get_global_id(0)] = get_group_id(d++) + 100 * d;", ()),
         ("out[get_global_id(0)] = get_num_groups(get_global_id(0) - get_global_id(0));", ()),
-        ("out[get_global_id(0)] = (get_group_id)(0);", ()),
         ("uint kc = 0; out[get_global_id(0)] = get_group_id(d * kc);", ("-Dd=2", "-Da=b")),
         ("size_t (get_it)[1] = { get_group_id(0) }; out[get_global_id(0)] = get_it[0];", ()),
     ],
     ids=["name in an option", "call in an option", "side effect", "computed dimension",
-         "name in parentheses", "short names taken", "in an initialiser"],
+         "short names taken", "in an initialiser"],
 )  # fmt: skip
 def test_hidden_uses_see_the_whole_launch(
     session: DeviceSession, source: str, options: tuple[str, ...]

@@ -96,8 +96,8 @@ _FILE = click.Path(path_type=Path)
     "replay_file",
     metavar="FILE",
     type=_FILE,
-    help="Answer from the samples in FILE instead of from devices; give the --budget and --seed "
-    "they were recorded with. Without P.yaml, all that is in FILE.",
+    help="Answer from the samples in FILE instead of from devices, with the budget and seed they "
+    "were recorded with. Without P.yaml, all that is in FILE.",
 )
 @click.option(
     "--plot",

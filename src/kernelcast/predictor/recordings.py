@@ -71,7 +71,7 @@ def replay(
     device_ids : sequence of str
         Ids, or beginnings of ids; all recorded devices when empty.
     settings : EstimateSettings
-        Budget and seed must be those the recordings were made with.
+        Budget and seed count only where a recording does not hold its own.
 
     Yields
     ------
@@ -105,9 +105,8 @@ def _answer(
 ) -> DeviceAnswer:
     # The first whole run of a recording is the warm-up.
     runs = max(1, min(settings.measured_runs, len(recording.whole_s) - 1))
-    estimate = estimate_launch(
-        ReplayLaunch(recording), recording.kernel_name, replace(settings, measured_runs=runs)
-    )
+    settings = replace(settings, measured_runs=runs, plan=recording.plan or settings.plan)
+    estimate = estimate_launch(ReplayLaunch(recording), recording.kernel_name, settings)
     return DeviceAnswer(
         device_id=recording.device.id,
         device=recording.device.name,

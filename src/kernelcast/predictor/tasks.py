@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelcast.features.access import infer_accesses
@@ -74,7 +74,8 @@ def estimate_in_session(
         estimate = estimate_launch(
             recorder, kernel.name, settings, report=report, started_s=started_s
         )
-    return EstimateOutcome(estimate=estimate, recording=recorder.recording())
+    recording = replace(recorder.recording(), plan=settings.plan)
+    return EstimateOutcome(estimate=estimate, recording=recording)
 
 
 _TASKS: dict[str, Callable[[Any, ReportProgress], Any]] = {

@@ -17,6 +17,7 @@ _SCALARS = {
                          ("float", (16, 32, 64)))
     for bits in widths
 }  # fmt: skip
+_USUAL_HIGH = 256
 _VECTOR_LANES = (1, 2, 3, 4, 8, 16)
 # OpenCL C's own names, as a kernel's signature shows them.
 _OPENCL_NAMES = {
@@ -137,7 +138,7 @@ class BufferArgument:
     init : Init
         Recipe of the content.
     low, high : float or None
-        Range of `Init.UNIFORM`; integers are drawn from [low, high).
+        Range of `Init.UNIFORM`; numbers are drawn from [low, high).
     access : Access or None
         What the kernel does with it; None means: find out.
     path : Path or None
@@ -156,6 +157,52 @@ class BufferArgument:
     def bytes(self) -> int:
         """Size in bytes."""
         return self.count * self.element.bytes
+
+    @property
+    def uniform_range(self) -> tuple[float, float]:
+        """Least value of `Init.UNIFORM` and the bound above it, defaults filled in."""
+        low = 0 if self.low is None else self.low
+        if self.high is not None:
+            return low, self.high
+        is_float = self.element.dtype.kind == "f"
+        return low, low + 1 if is_float else min(_USUAL_HIGH, self.element.limits[1])
+
+    def complain_about_range(self) -> str | None:
+        """Say why `Init.UNIFORM` cannot draw from the range, or None.
+
+        Examples
+        --------
+        >>> uint8 = ElementType("uint8")
+        >>> wide = BufferArgument(element=uint8, count=4, init=Init.UNIFORM, high=1000)
+        >>> wide.complain_about_range()
+        'high 1000 does not fit uint8; give at most 256'
+        """
+        low, high = self.uniform_range
+        if self.init is not Init.UNIFORM:
+            return None
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return f"low {low} and high {high} are no range; give finite numbers"
+        if self.element.dtype.kind == "f":
+            if self.high is not None and low >= high:
+                return f"low {low} is not below high {high}; give a greater high"
+            return None
+        return self._complain_about_integers(low, high)
+
+    def _complain_about_integers(self, low: float, high: float) -> str | None:
+        least, greatest = self.element.limits
+        if low < least:
+            return f"low {low} does not fit {self.element}; give at least {least}"
+        if high > greatest + 1:
+            return f"high {high} does not fit {self.element}; give at most {greatest + 1}"
+        if low >= high:
+            usual = " (the default)" if self.high is None else ""
+            return f"low {low} is not below high {high}{usual}; give a greater high"
+        if math.ceil(low) >= math.ceil(high):
+            return (
+                f"no whole number is at least {low} and below {high}; {self.element} needs one: "
+                "give a wider range"
+            )
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +271,8 @@ def make_array(argument: BufferArgument, *, seed: int) -> npt.NDArray[np.generic
     Raises
     ------
     InputError
-        If a file cannot be read or does not hold `count` elements of the type.
+        If a file cannot be read or does not hold `count` elements of the type, or if a uniform
+        range holds no number of the type.
     """
     element, lanes = argument.element, argument.element.stored_lanes
     shape = (argument.count,) if lanes == 1 else (argument.count, lanes)
@@ -248,13 +296,15 @@ def _fill(
         return rng.permutation(size).astype(dtype).reshape(shape)
     if argument.init is Init.NORMAL:
         return rng.standard_normal(size, dtype=np.float32).astype(dtype).reshape(shape)
-    low = 0 if argument.low is None else argument.low
+    complaint = argument.complain_about_range()
+    if complaint:
+        msg = f"uniform buffer of {argument.element}: {complaint}"
+        raise InputError(msg)
+    low, high = argument.uniform_range
     if dtype.kind == "f":
-        high = low + 1 if argument.high is None else argument.high
         unit = rng.random(size, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
         return (unit * (high - low) + low).astype(dtype).reshape(shape)
-    high = min(256, argument.element.limits[1]) if argument.high is None else argument.high
-    return rng.integers(int(low), int(high), size, dtype=dtype).reshape(shape)
+    return rng.integers(math.ceil(low), math.ceil(high), size, dtype=dtype).reshape(shape)
 
 
 def _load(argument: BufferArgument, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:

@@ -25,7 +25,7 @@ class Kernel:
     Raises
     ------
     InputError
-        If the name or the source is empty.
+        If the name or the source is empty, or a text cannot be written as UTF-8.
 
     Examples
     --------
@@ -45,9 +45,23 @@ class Kernel:
         if not self.source.strip():
             msg = f"kernel {self.name!r}: the source is empty; give OpenCL C text"
             raise InputError(msg)
+        for what, text in (
+            ("name", self.name), ("source", self.source),
+            *(("build option", option) for option in self.build_options),
+        ):  # fmt: skip
+            _check_characters(what, text)
 
     @cached_property
     def digest(self) -> str:
         """Hex SHA-256 of name, source and options: the identity of the kernel."""
         parts = (self.name, self.source, *self.build_options)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _check_characters(what: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        sign = f"U+{ord(text[error.start]):04X}"
+        msg = f"kernel: the {what} holds {sign}, half of a character; give text that UTF-8 can hold"
+        raise InputError(msg) from error

@@ -17,13 +17,20 @@ from kernelcast.records.device import (
     DispatchOrder,
     SaturationPoint,
 )
-from kernelcast.records.errors import RecordingError
+from kernelcast.records.errors import InputError, RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.json_values import (
+    check_fields,
+    take_integers,
+    take_number,
+    take_texts,
+)
+from kernelcast.sampling.plan import SamplingPlan
 
 FORMAT_VERSION = 1
-"""1 (0.1.0): device, ndrange, saturation, launches, whole runs."""
+"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,8 @@ class Recording:
         Boxes in the order they ran, with their durations in seconds.
     whole_s : tuple of float
         Durations of whole runs, in seconds.
+    plan : SamplingPlan or None
+        How much was sampled: a replay asks for the same places; None where it is not known.
     """
 
     kernel_name: str
@@ -59,6 +68,7 @@ class Recording:
     launch_overhead_s: float
     launches: tuple[tuple[GroupBox, float], ...]
     whole_s: tuple[float, ...] = ()
+    plan: SamplingPlan | None = None
 
 
 class RecordingLaunch:
@@ -192,38 +202,77 @@ def read_recordings(path: Path) -> list[Recording]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content["format"]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
         raise RecordingError(msg) from error
     if version != FORMAT_VERSION:
         msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
         raise RecordingError(msg)
     try:
-        return [_read(one) for one in content["recordings"]]
-    except (KeyError, TypeError, ValueError) as error:
+        return [_read(one) for one in _take_list(content["recordings"])]
+    except (AttributeError, KeyError, TypeError, ValueError, InputError) as error:
         msg = f"{path}: the recording is incomplete ({error!r}); record again"
         raise RecordingError(msg) from error
 
 
+def _take_list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        msg = f"expected a list, found {value!r}"
+        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
+    return value
+
+
 def _read(one: dict[str, Any]) -> Recording:
-    device, saturation = dict(one["device"]), dict(one["saturation"])
-    device["kind"] = DeviceKind(device["kind"])
-    for key in ("max_work_item_sizes", "extensions"):
-        device[key] = tuple(device[key])
-    p_sat = saturation.pop("p_sat")
+    check_fields(Recording, one)
+    ndrange = NDRange(**{key: take_integers(value, key) for key, value in one["ndrange"].items()})
     return Recording(
         kernel_name=one["kernel_name"],
         kernel_digest=one["kernel_digest"],
-        device=DeviceDescription(**device),
-        ndrange=NDRange(**{key: tuple(value) for key, value in one["ndrange"].items()}),
-        saturation=SaturationPoint(
-            p_sat=Trait(value=p_sat["value"], source=TraitSource(p_sat["source"])), **saturation
-        ),
+        device=_read_device(dict(one["device"])),
+        ndrange=ndrange,
+        saturation=_read_saturation(dict(one["saturation"])),
         order=DispatchOrder(one["order"]),
         launch_overhead_s=one["launch_overhead_s"],
         launches=tuple(
-            (GroupBox(start=tuple(box["start"]), shape=tuple(box["shape"])), duration)
-            for box, duration in one["launches"]
+            (_read_box(box, ndrange), take_number(duration, "a duration"))
+            for box, duration in _take_list(one["launches"])
         ),
-        whole_s=tuple(one["whole_s"]),
+        whole_s=tuple(take_number(value, "a whole run") for value in _take_list(one["whole_s"])),
+        plan=_read_plan(one.get("plan")),
     )
+
+
+def _read_device(content: dict[str, Any]) -> DeviceDescription:
+    check_fields(DeviceDescription, content)
+    content["kind"] = DeviceKind(content["kind"])
+    content["max_work_item_sizes"] = take_integers(
+        content["max_work_item_sizes"], "max_work_item_sizes"
+    )
+    content["extensions"] = take_texts(content["extensions"], "extensions")
+    return DeviceDescription(**content)
+
+
+def _read_saturation(content: dict[str, Any]) -> SaturationPoint:
+    p_sat = content.pop("p_sat")
+    (value,) = take_integers([p_sat["value"]], "p_sat")
+    check_fields(SaturationPoint, content)
+    point = SaturationPoint(
+        p_sat=Trait(value=value, source=TraitSource(p_sat["source"])), **content
+    )
+    if min(value, point.concurrency, point.saturated_from) < 1:
+        msg = f"{point} has no work-groups; each number is at least 1"
+        raise ValueError(msg)
+    return point
+
+
+def _read_box(content: dict[str, Any], ndrange: NDRange) -> GroupBox:
+    box = GroupBox(**{key: take_integers(value, key) for key, value in content.items()})
+    ndrange.work_items_of(box)  # raises where the box is not inside
+    return box
+
+
+def _read_plan(content: dict[str, Any] | None) -> SamplingPlan | None:
+    if content is None:
+        return None
+    check_fields(SamplingPlan, content)
+    return SamplingPlan(**content)

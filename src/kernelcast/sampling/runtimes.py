@@ -6,9 +6,13 @@ system's files; the loader reads it through ``OCL_ICD_VENDORS``, which must be s
 pyopencl is imported for the first time.
 """
 
+import atexit
+import contextlib
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
@@ -19,7 +23,8 @@ def ensure_vendors() -> Path | None:
     """Point the OpenCL loader at the embedded and the system's runtimes.
 
     Does nothing where the caller has chosen runtimes through ``OCL_ICD_VENDORS``, or where no
-    embedded runtime is installed (the loader's own default is then right).
+    embedded runtime is installed (the loader's own default is then right). Where the cache cannot
+    be written, the folder is a temporary one, which goes when the process ends.
 
     Returns
     -------
@@ -34,13 +39,14 @@ def ensure_vendors() -> Path | None:
     if not files:
         return None
     files |= {
-        f"system-{path.name}": path.read_text(encoding="utf-8")
+        f"system-{path.name}": f"{named}\n"
         for path in sorted(SYSTEM_VENDORS.glob("*.icd"))
-        if path.is_file()
+        if (named := _read_icd(path))
     }
-    _write_folder(folder, files)
-    os.environ[VENDORS_VARIABLE] = str(folder)
-    return folder
+    used = _write_somewhere(folder, files)
+    if used is not None:
+        os.environ[VENDORS_VARIABLE] = str(used)
+    return used
 
 
 def pin_threads() -> None:
@@ -54,9 +60,15 @@ def pin_threads() -> None:
     os.environ.setdefault("POCL_AFFINITY", "1")
 
 
-def _vendors_folder() -> Path:
-    """One folder per environment, so that two virtual environments do not disturb each other."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+def _vendors_folder() -> Path | None:
+    """One folder per environment, so that two virtual environments do not disturb each other.
+
+    None where the user has no home, as some containers' users.
+    """
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
     prefix = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
     return cache / "kernelcast" / f"opencl-vendors-{prefix}"
 
@@ -66,12 +78,43 @@ def _embedded_files() -> dict[str, str]:
     files = {}
     library_folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
     for icd in sorted((Path(sys.prefix) / "etc" / "OpenCL" / "vendors").glob("*.icd")):
-        named = Path(icd.read_text(encoding="utf-8").strip())
+        named = Path(_read_icd(icd))
         candidates = [named, *(folder / named.name for folder in library_folders)]
-        found = next((path for path in candidates if path.is_absolute() and path.exists()), None)
+        found = next((path for path in candidates if path.is_absolute() and _is_file(path)), None)
         if found is not None:
             files[f"embedded-{icd.name}"] = f"{found}\n"
     return files
+
+
+def _read_icd(path: Path) -> str:
+    """Give the library that an .icd file names; nothing where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # for instance a name longer than the file system takes
+        return False
+
+
+def _write_somewhere(folder: Path | None, files: dict[str, str]) -> Path | None:
+    """Write the folder, or a temporary one in its place; None where neither can be written."""
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            _write_folder(folder, files)
+            return folder
+    try:
+        # Of a name that nobody can guess: the loader runs whatever a foreign folder names.
+        temporary = Path(tempfile.mkdtemp(prefix="kernelcast-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        _write_folder(temporary, files)
+    except OSError:
+        return None
+    return temporary
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> None:

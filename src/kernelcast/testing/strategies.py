@@ -16,6 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.replay import Recording
 from kernelcast.testing.builders import make_description
 
@@ -163,4 +164,5 @@ def recordings(draw: st.DrawFn) -> Recording:
         launch_overhead_s=draw(durations),
         launches=tuple((box, draw(durations)) for box in draw(disjoint_boxes(ndrange))),
         whole_s=tuple(draw(st.lists(durations, max_size=3))),
+        plan=draw(st.none() | st.builds(SamplingPlan, seed=st.integers(0, 9))),
     )

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling import runtimes
 from kernelcast.sampling.runtimes import VENDORS_VARIABLE, ensure_vendors
 
@@ -64,7 +63,7 @@ def test_missing_libraries_are_left_out(prefix: Path) -> None:
     assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}
 
 
-@pytest.mark.parametrize("content", ["", "\n", ".", "/"])
+@pytest.mark.parametrize("content", ["", "\n", ".", "/", "/" + "a" * 300])
 def test_a_folder_is_no_library(prefix: Path, content: str) -> None:
     """Leaves out a runtime whose file names nothing or a folder."""
     library = embed(prefix, "cpu")
@@ -125,13 +124,30 @@ def test_environments_do_not_share_a_folder(
 def test_a_cache_that_cannot_be_written_is_no_crash(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Goes on, or says why not with an error of ours, where the cache folder cannot be made."""
+    """Takes a temporary folder where the cache cannot be written."""
     embed(prefix, "cpu")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    try:
-        folder = ensure_vendors()
-    except KernelcastError:
-        return
-    if folder is not None:
-        assert "embedded-cpu.icd" in listed(folder)
+    folder = ensure_vendors()
+    assert "embedded-cpu.icd" in listed(folder)
+    assert runtimes.os.environ[VENDORS_VARIABLE] == str(folder)
+
+
+def test_nowhere_to_write_changes_nothing(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaves the loader alone where not even a temporary folder can be made."""
+    embed(prefix, "cpu")
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(runtimes.tempfile, "tempdir", str(tmp_path / "file"))
+    assert ensure_vendors() is None
+    assert VENDORS_VARIABLE not in runtimes.os.environ
+
+
+def test_unreadable_files_of_the_system_are_left_out(prefix: Path, tmp_path: Path) -> None:
+    """Leaves out a runtime of the system whose file is empty or no text."""
+    library = embed(prefix, "cpu")
+    (tmp_path / "system" / "empty.icd").write_text("\n")
+    (tmp_path / "system" / "bytes.icd").write_bytes(b"\xff\xfe")
+    assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}

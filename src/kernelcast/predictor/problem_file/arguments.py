@@ -51,9 +51,7 @@ def _read_buffer(item: Located, entries: Mapping[str, Located], folder: Path) ->
     low, high = (entries[key].number() if key in entries else None for key in ("low", "high"))
     if (low is not None or high is not None) and init is not Init.UNIFORM:
         item.fail("`low` and `high` are the range of `init: uniform`; remove them or use it")
-    if (0 if low is None else low) >= (float("inf") if high is None else high):
-        item.fail(f"low {low} is not below high {high}")
-    return BufferArgument(
+    buffer = BufferArgument(
         element=_read_element(entries["buffer"]),
         count=entries["count"].integer(minimum=1),
         init=init,
@@ -62,17 +60,17 @@ def _read_buffer(item: Located, entries: Mapping[str, Located], folder: Path) ->
         access=_read_choice(entries["access"], Access) if "access" in entries else None,
         path=path,
     )
+    complaint = buffer.complain_about_range()
+    if complaint:
+        item.fail(complaint)
+    return buffer
 
 
 def _read_init(located: Located | None, folder: Path) -> tuple[Init, Path | None]:
     if located is None:
         return Init.ZEROS, None
-    text = located.text()
-    if text.endswith(".npy"):
-        path = folder / text
-        if not path.is_file():
-            located.fail(f"there is no file {path}")
-        return Init.FILE, path
+    if located.text().endswith(".npy"):
+        return Init.FILE, located.file(folder)
     return _read_choice(located, Init, also="a file.npy", without=(Init.FILE,)), None
 
 

@@ -46,7 +46,8 @@ class Located:
             Always.
         """
         msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
-        raise ProblemFileError(msg)
+        # YAML can spell halves of characters ("\ud800"), which no terminal takes.
+        raise ProblemFileError(msg.encode(errors="backslashreplace").decode())
 
     def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> "dict[str, Located]":
         """Read a mapping whose keys are all known; unknown ones are named with the nearest."""
@@ -72,10 +73,13 @@ class Located:
         """Read a mapping with keys of the writer's choice."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"expected `NAME: value` pairs, found {self._found()}")
-        return {
-            str(key.value): Located(value, self.path, str(key.value), self.names)
-            for key, value in self.node.value
-        }
+        entries: dict[str, Located] = {}
+        for key_node, value in self.node.value:
+            key = str(key_node.value)
+            if key in entries:
+                Located(key_node, self.path, key, self.names).fail("is given twice; keep one")
+            entries[key] = Located(value, self.path, key, self.names)
+        return entries
 
     def items(self) -> "list[Located]":
         """Read a list."""
@@ -98,18 +102,33 @@ class Located:
 
     def text(self) -> str:
         """Read a text, parameters filled in."""
-        raw = self.raw_text()
-        return _NAME.sub(lambda match: self._look_up(match[1]), raw)
+        return _NAME.sub(lambda match: str(self._look_up(match[1])), self.raw_text())
 
     def raw_text(self) -> str:
         """Read a text as it stands."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             self.fail(f"expected a text, found {self._found()}")
-        return str(self.node.value)
+        text = str(self.node.value)
+        half = next((sign for sign in text if "\ud800" <= sign <= "\udfff"), None)
+        if half is not None:
+            self.fail(f"found {half!r}, half of a character; write the whole character")
+        return text
+
+    def file(self, folder: Path) -> Path:
+        """Read the name of a file that is there, relative to a folder."""
+        path = folder / self.text()
+        try:
+            is_there = path.is_file()
+        except OSError as error:  # for instance a name longer than the file system takes
+            self.fail(f"the file {path} cannot be found: {error.strerror or error}")
+        if not is_there:
+            self.fail(f"there is no file {path}")
+        return path
 
     def number(self) -> Number:
         """Read a number, or arithmetic over parameters such as ``"{N} * {N}"``."""
-        text = self.text()
+        # Values, not text: N = -2 makes "{N} ** 2" 4.
+        text = _NAME.sub(lambda match: f"({self._look_up(match[1])})", self.raw_text())
         try:
             return evaluate(text)
         except ArithmeticProblem as problem:
@@ -124,11 +143,11 @@ class Located:
             self.fail(f"expected a number of at least {minimum}, found {number}")
         return int(number)
 
-    def _look_up(self, name: str) -> str:
+    def _look_up(self, name: str) -> Number:
         if name not in self.names:
             known = ", ".join(self.names) or "none"
             self.fail(f"{{{name}}} is no parameter{_nearest(name, self.names)}; there are: {known}")
-        return str(self.names[name])
+        return self.names[name]
 
     def _found(self) -> str:
         match self.node:
@@ -146,7 +165,7 @@ def load(path: Path, text: str) -> Located:
     Raises
     ------
     ProblemFileError
-        If it is no YAML; gives line and column.
+        If it is no YAML, or nested too deeply; gives line and column where they are known.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -157,6 +176,9 @@ def load(path: Path, text: str) -> Located:
         raise ProblemFileError(msg) from error
     except yaml.YAMLError as error:  # for instance characters that YAML does not allow
         msg = f"{path}: not valid YAML: {error}"
+        raise ProblemFileError(msg) from error
+    except RecursionError as error:
+        msg = f"{path}:1: nested too deeply; a problem needs lists in mappings in one list, no more"
         raise ProblemFileError(msg) from error
     if node is None:
         msg = f"{path}:1: the file is empty; a problem needs source, kernel, global_size and args"

@@ -1,6 +1,7 @@
 """Reads a problem file into a `Problem` (format: docs/reference/problem-files.md)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kernelcast.predictor.problem_file.arguments import read_argument
@@ -67,7 +68,10 @@ def _read_parameters(root: Located, overrides: Mapping[str, Number]) -> dict[str
     names: dict[str, Number] = {}
     for name, value in entries.items():
         known = Located(value.node, value.path, value.key, names)
-        names[name] = known.items()[0].number() if known.is_list else known.number()
+        values = known.items() if known.is_list else [known]
+        if not values:
+            known.fail("expected at least one number, found an empty list")
+        names[name] = values[0].number()
         if name in overrides:
             names[name] = overrides[name]
     unknown = sorted(set(overrides) - set(entries))
@@ -81,36 +85,37 @@ def _read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> K
     if ("source" in entries) == ("code" in entries):
         root.fail("give either `source: FILE.cl` or `code: |` with the text, one of the two")
     if "source" in entries:
-        source_path = path.parent / entries["source"].text()
-        if not source_path.is_file():
-            entries["source"].fail(f"there is no file {source_path}")
+        source_path = entries["source"].file(path.parent)
         source, source_name = _read_text(source_path, "kernel source"), source_path.name
     else:
         source, source_name = entries["code"].raw_text(), f"{path.name} (code)"
-    options = entries.get("build_options")
+    section = entries.get("build_options")
+    options = [] if section is None or section.is_null else section.items()
+    build_options = tuple(item.text() for item in options)
+    name = entries["kernel"].text()
     try:
         return Kernel(
-            name=entries["kernel"].text(),
-            source=source,
-            source_name=source_name,
-            build_options=tuple(
-                item.text() for item in ([] if options is None or options.is_null
-                                         else options.items())
-            ),
-        )  # fmt: skip
+            name=name, source=source, source_name=source_name, build_options=build_options
+        )
     except InputError as error:
         entries["kernel"].fail(str(error))
 
 
 def _read_ndrange(entries: Mapping[str, Located]) -> NDRange:
-    try:
-        return NDRange(
-            global_size=_read_sizes(entries["global_size"], minimum=1) or (),
-            local_size=_read_sizes(entries.get("local_size"), minimum=1),
-            global_offset=_read_sizes(entries.get("global_offset"), minimum=0) or (),
-        )
-    except NDRangeError as error:
-        entries.get("local_size", entries["global_size"]).fail(str(error))
+    global_size = _read_sizes(entries["global_size"], minimum=1)
+    if global_size is None:
+        entries["global_size"].fail("expected one to three numbers, found nothing")
+    ndrange = NDRange(global_size=global_size)
+    # One after the other, so that a complaint is about the key that is wrong.
+    for key, minimum in (("local_size", 1), ("global_offset", 0)):
+        sizes = _read_sizes(entries.get(key), minimum=minimum)
+        if sizes is None:
+            continue
+        try:
+            ndrange = replace(ndrange, **{key: sizes})
+        except NDRangeError as error:
+            entries[key].fail(str(error))
+    return ndrange
 
 
 def _read_sizes(located: Located | None, *, minimum: int) -> tuple[int, ...] | None:
