@@ -10,7 +10,7 @@ from kernelcast.records.samples import TimedLaunch
 
 EVEN_SPREAD = 0.25
 """Robust relative spread of rates below which work counts as even."""
-_EVEN_RANGE = 0.25
+_EVEN_RANGE = 0.75
 _FEW_RATES = 5
 
 

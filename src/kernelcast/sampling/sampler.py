@@ -47,6 +47,8 @@ _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 _FEW_SINGLES = 3
+_BALANCED = 4
+_HANDFUL = 5
 # Uneven work, and work of few work-groups, may cost so many times the budget: a handful of places
 # would tell nothing.
 _STRETCHED_BUDGET = 1.5
@@ -72,10 +74,17 @@ class _Sampling:
 
     @property
     def unit(self) -> int:
-        """Work-groups of the smallest launch: a full device at full rate, if that is affordable."""
+        """Work-groups of the smallest launch: a full device at full rate, and some to balance.
+
+        With two work-groups per thread, the slower of two threads decides how long a launch
+        lasts; in the whole launch the faster one takes over its work. Four per thread are better,
+        where the budget has room for a handful of such launches.
+        """
         saturation = self.launch.saturation
-        affordable = max(2 * saturation.concurrency, int(self.plan.budget * self.total))
-        unit = min(saturation.unit, affordable, max(1, self.total // 8))
+        wanted = max(_BALANCED * saturation.concurrency, saturation.unit)
+        room = int(self.plan.budget * self.total / _HANDFUL)
+        affordable = max(2 * saturation.concurrency, room)
+        unit = min(wanted, affordable, max(1, self.total // 8))
         return max(unit // saturation.concurrency * saturation.concurrency, 1)
 
     @property
@@ -285,14 +294,18 @@ def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
 
 
 def _is_heavy_again(sampling: _Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
-    """Tell whether a slow place is slow again when its neighbours run.
+    """Tell whether a slow place is slow again, twice, when its neighbours run.
 
     A picture whose work lies in a tenth of its area looks even to scouts of which one is slow; a
     disturbed scout looks the same.
     """
     before = len(sampling.timed)
-    _repeat_beside(sampling, heavy[:_MOST_DOUBTS])
-    return bool(np.any(rates_of(sampling.timed[before:]) > _STICKS_OUT * middle_s))
+    doubted = heavy[:_MOST_DOUBTS]
+    _repeat_beside(sampling, [*doubted, *doubted])
+    repeated = sampling.timed[before:]
+    slow = rates_of(repeated) > _STICKS_OUT * middle_s
+    calm = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
+    return any(one.window not in calm for one in doubted)
 
 
 def _settle_doubts(sampling: _Sampling) -> None:
