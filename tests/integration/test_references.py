@@ -10,7 +10,6 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.building import build_kernel_source, get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import prepared_problem
@@ -41,17 +40,6 @@ def needs_fp64(problem: Problem) -> bool:
     return any(element is not None and element.base == "float64" for element in elements)
 
 
-def find_largest_work_group(session: DeviceSession, problem: Problem) -> int:
-    """Ask the driver how many work-items a work-group of this kernel may have."""
-    compiled = get_kernel(
-        build_kernel_source(session.context, session.device, problem.kernel), problem.kernel
-    )
-    most: int = compiled.get_work_group_info(
-        cl.kernel_work_group_info.WORK_GROUP_SIZE, session.device
-    )
-    return most
-
-
 def read_values(
     session: DeviceSession, launch: OpenCLLaunch, arguments: tuple[Argument, ...]
 ) -> Values:
@@ -78,9 +66,6 @@ def test_agrees_with_its_numpy_reference(session: DeviceSession, path: Path) -> 
     parameters = yaml.safe_load(problem_path.read_text())["parameters"] | reference.SMALL
     if needs_fp64(problem) and not session.description.has_fp64:
         pytest.skip(f"{session.description.id} has no double precision")
-    most = find_largest_work_group(session, problem)
-    if problem.ndrange.local_size is not None and problem.ndrange.work_group_size > most:
-        pytest.skip(f"{session.description.id} runs this kernel with {most} work-items at most")
     inferred = infer_accesses(problem.kernel, len(problem.arguments))
     with prepared_problem(session, problem, seed=11, inferred=inferred) as launch:
         inputs = read_values(session, launch, problem.arguments)

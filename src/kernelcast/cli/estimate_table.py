@@ -51,7 +51,7 @@ def _describe(answer: DeviceAnswer) -> dict[str, str]:
     estimate = answer.estimate
     if estimate is None:
         return cells | {"predicted": "failed"}
-    sampled, total = sum(estimate.sample_work_groups), estimate.ndrange.work_group_count
+    sampled, total = estimate.sampled_work_groups, estimate.ndrange.work_group_count
     cells |= {
         "predicted": format_seconds(estimate.seconds),
         "interval": format_range(estimate.low, estimate.high),

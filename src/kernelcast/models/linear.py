@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 # Prior scale of the intercept, in units of a shorter launch's time.
 _INTERCEPT_SCALE = 1.0
 # Largest share of a shorter launch's time that the intercept may be.
-_LARGEST_INTERCEPT = 0.9
+_LARGEST_INTERCEPT = 0.6
 # Sizes count as two sampling points if they differ by this factor.
 _TWO_SIZES = 1.5
 # Launches of even work this much above the middle were disturbed: their neighbours were not.
@@ -55,9 +55,10 @@ class LinearFit:
     rate_s : float
         Seconds per work-group, mean over the index space.
     p1, p2 : int
-        Work-groups in all shorter and in all longer launches.
+        Work-groups of a shorter and of a longer launch; where all launches are of one size, of
+        one launch and of all together.
     two_point_s : float or None
-        The paper's formula on the sums of both; None without two sizes.
+        The paper's formula on the means of both; None without two sizes.
     pooled_s : float
         Time by the pooled rate alone.
     """
@@ -261,20 +262,15 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _paper_points(launches: _Launches, total: int) -> tuple[int, int, float | None]:
-    """Give P1, P2 and the paper's prediction from the sums of shorter and longer launches."""
+    """Give P1, P2 and the paper's prediction from the means of shorter and longer launches."""
     short, long = launches.is_short, launches.is_long
     if not launches.has_two_sizes:
-        half = max(1, len(short) * 2 // 5)
-        return int(launches.counts[:half].sum()), int(launches.counts.sum()), None
+        return int(launches.counts[0]), int(launches.counts.sum()), None
     # Means per launch, so that both points hold one intercept.
-    p1, p2 = launches.counts[short].mean(), launches.counts[long].mean()
-    t1, t2 = launches.times[short].mean(), launches.times[long].mean()
-    prediction = two_point(float(t1), float(t2), float(p1), float(p2), total)
-    return (
-        int(launches.counts[short].sum()),
-        int(launches.counts[long].sum()),
-        prediction if prediction > 0 else None,
-    )
+    p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
+    t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
+    prediction = two_point(t1, t2, p1, p2, total)
+    return round(p1), round(p2), prediction if prediction > 0 else None
 
 
 def make_interval(fit: LinearFit, *, coverage: float) -> Interval:

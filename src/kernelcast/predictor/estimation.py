@@ -65,6 +65,7 @@ def estimate_launch(
         compute_units=launch.device.compute_units,
         saturation=launch.saturation,
         sample_work_groups=(fit.p1, fit.p2),
+        sampled_work_groups=run.sampled_work_groups,
         interval=interval,
         tier=Tier.LINEAR,
         estimates_s=_methods(fit),

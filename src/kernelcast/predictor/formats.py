@@ -69,6 +69,7 @@ def _describe(estimate: Estimate) -> dict[str, object]:
         "p_sat_computed": saturation.computed,
         "p_sat_measured": saturation.measured,
         "sample_work_groups": list(estimate.sample_work_groups),
+        "sampled_work_groups": estimate.sampled_work_groups,
         "seconds": estimate.seconds,
         "low": estimate.low,
         "high": estimate.high,

@@ -93,7 +93,10 @@ class Estimate:
     saturation : SaturationPoint
         P_sat by rules and by measurement.
     sample_work_groups : tuple of int
-        P1 and P2: work-groups in the shorter and in the longer sampling launches.
+        P1 and P2: work-groups of a shorter and of a longer sampling launch; where all are of one
+        size, of one launch and of all together.
+    sampled_work_groups : int
+        Work-groups that ran in all sampling launches together.
     interval : Interval
         The prediction, in seconds.
     tier : Tier
@@ -121,6 +124,7 @@ class Estimate:
     compute_units: int
     saturation: SaturationPoint
     sample_work_groups: tuple[int, int]
+    sampled_work_groups: int
     interval: Interval
     tier: Tier
     estimates_s: dict[str, float]

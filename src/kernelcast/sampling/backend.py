@@ -49,7 +49,7 @@ class PreparedLaunch(Protocol):
         ...
 
     def settle(self) -> None:
-        """Keep the device busy until it runs at its usual rate."""
+        """Make ready for an estimate: true buffer contents, a device at its usual rate."""
         ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:

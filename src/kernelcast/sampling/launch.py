@@ -56,6 +56,7 @@ class OpenCLLaunch:
         self._session = session
         self._kernel = kernel
         self._ndrange = ndrange
+        self._has_run = False
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
@@ -120,15 +121,23 @@ class OpenCLLaunch:
         if key in self._session.warmed:
             return
         self.time_boxes([box])
+        self._has_run = False  # its work-group is not sampled again
         self._session.warmed.add(key)
 
     def settle(self) -> None:
-        """Keep the device busy until it runs at its usual rate."""
+        """Give the copies their true content, keep the device busy until it runs as usual."""
+        if self._has_run:
+            self._refresh()
         self._session.settle()
+
+    def _refresh(self) -> None:
+        self._scratch.refresh()
+        self._has_run = False
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other and give each one's time in seconds."""
         launches = [self._ndrange.work_items_of(box) for box in boxes]
+        self._has_run = True
         with explained_errors(self._kernel, self.device):
             if not self._session.uses_event_timer:
                 durations = [self._time_by_host(self._window, *launch) for launch in launches]
@@ -143,7 +152,8 @@ class OpenCLLaunch:
 
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
-        self._scratch.refresh()
+        self._refresh()
+        self._has_run = True
         ndrange = self._ndrange
         with explained_errors(self._kernel, self.device):
             if not self._session.uses_event_timer:

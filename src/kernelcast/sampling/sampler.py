@@ -46,7 +46,12 @@ _MINI_SHARE = 4
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
+# Samples pay for cold caches what the whole launch does not: plan for less than the budget.
+_PLANNED = 0.85
 _FEW_SINGLES = 3
+# Rate of a long launch over that of short ones, beyond which they saw different work: what short
+# ones pay once cannot be more than three fifths of their time.
+_SAME_WORK = (0.4, 1.5)
 _BALANCED = 4
 _HANDFUL = 5
 # Uneven work, and work of few work-groups, may cost so many times the budget: a handful of places
@@ -108,7 +113,7 @@ class _Sampling:
 
     def available_s(self, rate_s: float) -> float:
         """Device time left to spend if a work-group takes `rate_s`."""
-        budget = self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
+        budget = _PLANNED * self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
         return max(budget * rate_s * self.total - self.spent_s, 0.0)
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
@@ -210,16 +215,20 @@ def _run_pilot(sampling: _Sampling) -> tuple[int, float]:
             break
         sampling.run([(PILOT_WINDOW, box)])
         net_s = sampling.timed[-1].duration_s - sampling.launch.launch_overhead_s
-        if sampling.timed[-1].duration_s >= sampling.floor_s or work_groups >= sampling.most:
+        # A slow launch hides what a few work-groups take: then the budget has to wait.
+        is_hidden = net_s < sampling.launch.launch_overhead_s
+        most = max(1, sampling.total // 8) if is_hidden else sampling.most
+        if sampling.timed[-1].duration_s >= sampling.floor_s or work_groups >= most:
             break
         # Several doublings at once while far from the goal: most kernels start at microseconds.
         doublings = min(5, max(1, round(math.log2(sampling.floor_s / max(net_s, 1e-7)))))
-        work_groups = min(work_groups * 2**doublings, sampling.most)
+        work_groups = min(work_groups * 2**doublings, most)
     last = sampling.timed[-1]
     net_s = max(last.duration_s - sampling.launch.launch_overhead_s, 0.1 * last.duration_s)
     rate_s = net_s / last.box.work_group_count
     enough = sampling.unit * math.ceil(sampling.floor_s / (sampling.unit * rate_s))
-    return min(max(enough, sampling.unit), sampling.most), rate_s
+    largest = max(sampling.most, last.box.work_group_count)
+    return min(max(enough, sampling.unit), largest), rate_s
 
 
 def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
@@ -236,7 +245,8 @@ def _run_few(sampling: _Sampling, short: int, affordable: float) -> None:
     left = _STRETCHED_BUDGET * sampling.plan.budget * sampling.total - sampling.work_groups
     more = int(left / short)
     if sampling.is_even and more >= 2:
-        sampling.run_windows([short * more], 1)
+        long = sampling.run_windows([short * more], 1)
+        sampling.is_even = _is_same_work(singles, long)
     elif more > 0:
         sampling.run_windows([short], more)
 
@@ -251,20 +261,29 @@ def _run_scouts_and_more(sampling: _Sampling, short: int, scouts: int) -> None:
         sampling, heavy, middle_s=median(rates_of(shorts))
     )
     if sampling.is_even:
-        _run_long(sampling, short, float(median(rates_of(shorts))))
+        long = _run_long(sampling, short, float(median(rates_of(shorts))))
         _settle_doubts(sampling)
+        sampling.is_even = _is_same_work(shorts, long)
     else:
         _run_many(sampling, timed)
 
 
-def _run_long(sampling: _Sampling, short: int, rate_s: float) -> None:
+def _is_same_work(short: Sequence[TimedLaunch], long: Sequence[TimedLaunch]) -> bool:
+    """Tell whether long launches can be the same work as short ones, less what is paid once."""
+    if not long:
+        return True
+    lowest, highest = _SAME_WORK
+    return bool(lowest < median(rates_of(long)) / median(rates_of(short)) < highest)
+
+
+def _run_long(sampling: _Sampling, short: int, rate_s: float) -> list[TimedLaunch]:
     """Spend what is left on a few launches, as long as possible."""
     available = sampling.available_s(rate_s) / rate_s
     launches = sampling.plan.long_launches
     while launches > 1 and available / launches < sampling.plan.ratio * short:
         launches -= 1
     long = sampling.unit * max(1, round(available / launches / sampling.unit))
-    sampling.run_windows([long], launches)
+    return sampling.run_windows([long], launches)
 
 
 def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
