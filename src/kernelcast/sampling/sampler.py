@@ -216,7 +216,8 @@ def _run_pilot(sampling: _Sampling) -> tuple[int, float]:
         sampling.run([(PILOT_WINDOW, box)])
         net_s = sampling.timed[-1].duration_s - sampling.launch.launch_overhead_s
         # A slow launch hides what a few work-groups take: then the budget has to wait.
-        is_hidden = net_s < sampling.launch.launch_overhead_s
+        overhead_s = sampling.launch.launch_overhead_s
+        is_hidden = overhead_s > sampling.plan.min_launch_s and net_s < overhead_s
         most = max(1, sampling.total // 8) if is_hidden else sampling.most
         if sampling.timed[-1].duration_s >= sampling.floor_s or work_groups >= most:
             break
