@@ -47,7 +47,7 @@ _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 # Samples pay for cold caches what the whole launch does not: plan for less than the budget.
-_PLANNED = 0.85
+_PLANNED = 0.8
 _FEW_SINGLES = 3
 # Rate of a long launch over that of short ones, beyond which they saw different work: what short
 # ones pay once cannot be more than three fifths of their time.
