@@ -17,22 +17,55 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 RESULTS = Path(__file__).resolve().parent / "results"
+README = RESULTS.parent.parent / "README.md"
+FOLDERS = {"examples": "accuracy", "heldout": "accuracy-heldout"}
+BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 SHORTEST_S = 0.1
 FEWEST_WORK_GROUPS = 256
 WORST_SHOWN = 5
 
 
 def main() -> None:
-    """Render all result files of one set."""
+    """Render all result files of one set, and the README's overview of all sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=("examples", "heldout"), default="examples")
+    parser.add_argument("--set", choices=sorted(FOLDERS), default="examples")
     chosen = parser.parse_args().set
-    folder = RESULTS / ("accuracy" if chosen == "examples" else f"accuracy-{chosen}")
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    folder = RESULTS / FOLDERS[chosen]
+    files = _read(folder)
     text = "\n".join(_table(content) for content in files)
     (folder / "summary.md").write_text(f"# Accuracy: {chosen}\n\n{text}", encoding="utf-8")
     _draw(files, folder / "errors.png")
+    _write_overview()
     print(text)
+
+
+def _read(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def _write_overview() -> None:
+    """Put one row per set and device between the README's markers."""
+    lines = [
+        "| kernels | device | mean error | median | worst | single estimates: median "
+        "| sampling cost: median | noise: mean |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, folder in FOLDERS.items():
+        for content in _read(RESULTS / folder):
+            rows = [_figures(row) for row in content["rows"] if "trials" in row]
+            rows = [row for row in rows if row["counts"]]
+            errors = np.abs([row["median_error"] for row in rows])
+            single = np.abs(np.concatenate([row["errors"] for row in rows]))
+            lines.append(
+                f"| {name} ({len(rows)}) | {content['device']['platform']} | {errors.mean():.1%} "
+                f"| {np.median(errors):.1%} | {errors.max():.0%} | {np.median(single):.1%} "
+                f"| {np.median([row['cost'] for row in rows]):.1%} "
+                f"| {np.mean([row['noise'] for row in rows]):.1%} |"
+            )
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    block = "\n".join([BEGIN, "", *lines, "", END])
+    README.write_text(f"{before}{block}{after}", encoding="utf-8")
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:
