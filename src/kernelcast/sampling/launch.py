@@ -116,8 +116,10 @@ class OpenCLLaunch:
         return self._scratch.copied_bytes
 
     def warm_up(self, box: GroupBox) -> None:
-        """Run a box untimed, once per kernel and local size on this device."""
-        key = (self._kernel.digest, self._ndrange.known_local_size)
+        """Run a box untimed, once per compiled kernel and local size on this device."""
+        # With the prelude, each index space has a build of its own.
+        build = "" if self._window is self._whole else repr(self._ndrange)
+        key = (self._kernel.digest, build, self._ndrange.known_local_size)
         if key in self._session.warmed:
             return
         self.time_boxes([box])

@@ -64,7 +64,7 @@ class DeviceSession:
         )
         self.lock = threading.RLock()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
-        self.warmed: set[tuple[str, tuple[int, ...]]] = set()
+        self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._kernels: OrderedDict[tuple[str, str], BuiltKernel] = OrderedDict()
         self._last_busy_s = -math.inf
