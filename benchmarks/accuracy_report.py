@@ -130,7 +130,7 @@ def _summary(rows: list[dict[str, Any]]) -> list[str]:
         "",
         "| absolute error | mean | median | 90th percentile | worst |",
         "|---|---:|---:|---:|---:|",
-        _quantiles("median of 5 estimates", middle),
+        _quantiles(f"median of {len(rows[0]['errors'])} estimates", middle),
         _quantiles("single estimates", single),
         _quantiles("noise of whole runs", noise),
         "",
@@ -158,7 +158,7 @@ def _draw(files: list[dict[str, Any]], path: Path) -> None:
         rows = [_figures(row) for row in content["rows"] if "trials" in row]
         places = np.arange(len(rows))
         errors = [100 * abs(row["median_error"]) for row in rows]
-        axis.bar(places - 0.2, errors, 0.4, label="error, median of 5 estimates")
+        axis.bar(places - 0.2, errors, 0.4, label="error, median of the estimates")
         axis.bar(
             places + 0.2, [100 * row["noise"] for row in rows], 0.4, color="0.7",
             label="noise of whole runs",
