@@ -19,7 +19,13 @@ import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.records.samples import (
+    PILOT_WINDOW,
+    TWO_SIZES,
+    SampleRun,
+    TimedLaunch,
+    find_intercepts,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,8 +33,6 @@ FloatArray = npt.NDArray[np.float64]
 _INTERCEPT_SCALE = 1.0
 # Largest share of a shorter launch's time that the intercept may be.
 _LARGEST_INTERCEPT = 0.6
-# Sizes count as two sampling points if they differ by this factor.
-_TWO_SIZES = 1.5
 # Launches of even work this much above the middle were disturbed: their neighbours were not.
 _DISTURBED = 1.5
 # What noise of whole runs and the line's own error add to the samples' spread: set so that 90 %
@@ -86,7 +90,7 @@ class _Launches:
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:
         """Which launches belong to the second sampling point: those near the largest size."""
-        return np.asarray(self.counts * _TWO_SIZES > self.counts.max())
+        return np.asarray(self.counts * TWO_SIZES > self.counts.max())
 
     @property
     def is_short(self) -> npt.NDArray[np.bool_]:
@@ -94,7 +98,7 @@ class _Launches:
         others = ~self.is_long
         if not others.any():
             return self.is_long
-        return np.asarray(others & (self.counts * _TWO_SIZES > self.counts[others].max()))
+        return np.asarray(others & (self.counts * TWO_SIZES > self.counts[others].max()))
 
     @property
     def has_two_sizes(self) -> bool:
@@ -184,10 +188,13 @@ def _fit_intercept(launches: _Launches, run: SampleRun) -> tuple[float, float]:
     overhead_s = min(run.launch_overhead_s, _LARGEST_INTERCEPT * short_s)
     if not launches.has_two_sizes:
         return overhead_s, 0.0
-    estimate = _intercept_by_medians if run.is_even else _intercept_by_windows
-    found, error = estimate(launches)
-    if not math.isfinite(error):
-        return overhead_s, 0.0
+    if run.is_even:
+        found, error = _intercept_by_medians(launches)
+    else:
+        by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
+        if not by_window:
+            return overhead_s, 0.0
+        found, error = _middle(np.array(by_window))
     scale = _INTERCEPT_SCALE * short_s
     weight = scale**2 / (scale**2 + error**2)
     intercept = overhead_s + weight * (found - overhead_s)
@@ -203,19 +210,6 @@ def _intercept_by_medians(launches: _Launches) -> tuple[float, float]:
     rate2, error2 = _middle(launches.times[long] / launches.counts[long])
     reach = n1 * n2 / (n2 - n1)
     return float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
-
-
-def _intercept_by_windows(launches: _Launches) -> tuple[float, float]:
-    """Draw a line per window, through its shortest and its longest launch; take the median."""
-    found = []
-    for window in np.unique(launches.windows):
-        inside = launches.windows == window
-        counts, times = launches.counts[inside], launches.times[inside]
-        first, last = int(np.argmin(counts)), int(np.argmax(counts))
-        n1, n2, t1, t2 = counts[first], counts[last], times[first], times[last]
-        if n2 >= _TWO_SIZES * n1:
-            found.append((t1 * n2 - t2 * n1) / (n2 - n1))
-    return _middle(np.array(found)) if found else (0.0, math.inf)
 
 
 def _middle(values: FloatArray) -> tuple[float, float]:

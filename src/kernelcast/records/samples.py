@@ -1,9 +1,13 @@
 """Timed launches of a few work-groups."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.ndrange import GroupBox, NDRange
+
+# Launches count as two sampling points if their sizes differ by this factor.
+TWO_SIZES = 1.5
 
 PILOT_WINDOW = -1
 """Window index of launches that only serve to find the right sizes."""
@@ -75,3 +79,29 @@ class SampleRun:
     def sampled_work_groups(self) -> int:
         """Work-groups that ran in all launches together."""
         return sum(launch.box.work_group_count for launch in self.launches)
+
+
+def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:
+    """Draw a line through the shortest and the longest launch of each window.
+
+    Parameters
+    ----------
+    launches : sequence of TimedLaunch
+        Launches of any windows.
+
+    Returns
+    -------
+    list of float, in seconds
+        What a launch costs beside its work-groups, one per window that has two sizes.
+    """
+    by_window: dict[int, list[TimedLaunch]] = {}
+    for one in launches:
+        by_window.setdefault(one.window, []).append(one)
+    found = []
+    for inside in by_window.values():
+        first = min(inside, key=lambda one: one.box.work_group_count)
+        last = max(inside, key=lambda one: one.box.work_group_count)
+        n1, n2 = first.box.work_group_count, last.box.work_group_count
+        if n2 >= TWO_SIZES * n1:
+            found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
+    return found

@@ -19,26 +19,6 @@ def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
     return np.array([one.duration_s / one.box.work_group_count for one in launches])
 
 
-def find_intercepts(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
-    """Draw a line through the launches of each window that has two sizes; give its intercepts.
-
-    Returns
-    -------
-    ndarray of shape (n_windows_with_two_sizes,), or one zero, in seconds
-    """
-    by_window: dict[int, list[TimedLaunch]] = {}
-    for one in launches:
-        by_window.setdefault(one.window, []).append(one)
-    found = []
-    for inside in by_window.values():
-        first = min(inside, key=lambda one: one.box.work_group_count)
-        last = max(inside, key=lambda one: one.box.work_group_count)
-        n1, n2 = first.box.work_group_count, last.box.work_group_count
-        if n2 > n1:
-            found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
-    return np.array(found or [0.0])
-
-
 def is_even(rates: npt.NDArray[np.float64]) -> bool:
     """Tell whether work-groups of different places take about the same time.
 

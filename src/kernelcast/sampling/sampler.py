@@ -26,13 +26,18 @@ import numpy as np
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, find_intercepts
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.evenness import compare_places, find_intercepts, is_even, rates_of
+from kernelcast.sampling.evenness import compare_places, is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.windows import box_near, find_free_box, position_of, spread_positions
+from kernelcast.sampling.windows import (
+    GOLDEN,
+    box_near,
+    find_free_box,
+    position_of,
+    spread_positions,
+)
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _MOST_PILOT_STEPS = 40
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
@@ -209,7 +214,7 @@ def _run_pilot(sampling: _Sampling) -> tuple[int, float]:
     """
     work_groups = sampling.unit
     for step in range(1, _MOST_PILOT_STEPS + 1):
-        place = (0.5 + (step + sampling.plan.seed * 0.37) * _GOLDEN) % 1
+        place = (0.5 + (step + sampling.plan.seed * 0.37) * GOLDEN) % 1
         box = sampling.reserve(int(sampling.total * place), work_groups)
         if box is None:
             break
@@ -292,7 +297,7 @@ def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
 
     In two rounds: a few scouts may be far off the mean rate that the budget follows from.
     """
-    intercept_s = float(median(find_intercepts(scouts)))
+    intercept_s = median(find_intercepts(scouts) or [0.0])
     shortest_s, longest_s = _UNEVEN_LAUNCH_S
     launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
     launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
@@ -325,7 +330,7 @@ def _is_heavy_again(sampling: _Sampling, heavy: Sequence[TimedLaunch], *, middle
     repeated = sampling.timed[before:]
     slow = rates_of(repeated) > _STICKS_OUT * middle_s
     calm = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
-    return any(one.window not in calm for one in doubted)
+    return any(one.window not in calm for one in repeated)
 
 
 def _settle_doubts(sampling: _Sampling) -> None:

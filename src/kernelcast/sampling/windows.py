@@ -8,7 +8,8 @@ import numpy as np
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""The golden ratio's fraction: multiples of it fall nowhere twice near the same place."""
 # Inverse of the plastic number: the golden ratio's relative for two dimensions.
 _PLASTIC = 0.7548776662466927
 _SMALL_TILE = 256
@@ -118,12 +119,12 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     counts = [int(count) for count in group_counts]
     last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
     steps = np.arange(windows) + shift
-    places = (0.5 + steps * _GOLDEN) % 1.0
+    places = (0.5 + steps * GOLDEN) % 1.0
     places = np.clip(0.5 + (places - places.mean()) * 0.8, 0.02, 0.98)
     coordinates = [np.zeros(windows, dtype=int) for _ in counts]
     coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
     for axis in range(last):
-        alpha = _GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
+        alpha = GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
         coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
     number, stride = np.zeros(windows, dtype=int), 1
     for coordinate, count in zip(coordinates, counts, strict=True):
