@@ -39,6 +39,8 @@ from kernelcast.sampling.windows import (
 )
 
 _MOST_PILOT_STEPS = 40
+# A launch so many times as long as the shortest worth timing is no mere start.
+_SURELY_LONG = 5
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
 _MOST_SCOUTS = 12
@@ -212,20 +214,25 @@ def _run_pilot(sampling: _Sampling) -> tuple[int, float]:
 
     Returns the work-groups of such a launch and the seconds per work-group, about.
     """
-    work_groups = sampling.unit
+    work_groups, is_second = sampling.unit, False
     for step in range(1, _MOST_PILOT_STEPS + 1):
         place = (0.5 + (step + sampling.plan.seed * 0.37) * GOLDEN) % 1
         box = sampling.reserve(int(sampling.total * place), work_groups)
         if box is None:
             break
         sampling.run([(PILOT_WINDOW, box)])
-        net_s = sampling.timed[-1].duration_s - sampling.launch.launch_overhead_s
+        duration_s = sampling.timed[-1].duration_s
+        if sampling.floor_s <= duration_s < _SURELY_LONG * sampling.floor_s and not is_second:
+            is_second = True  # waking threads alone may last that long: look again
+            continue
+        net_s = duration_s - sampling.launch.launch_overhead_s
         # A slow launch hides what a few work-groups take: then the budget has to wait.
         overhead_s = sampling.launch.launch_overhead_s
         is_hidden = overhead_s > sampling.plan.min_launch_s and net_s < overhead_s
         most = max(1, sampling.total // 8) if is_hidden else sampling.most
-        if sampling.timed[-1].duration_s >= sampling.floor_s or work_groups >= most:
+        if duration_s >= sampling.floor_s or work_groups >= most:
             break
+        is_second = False
         # Several doublings at once while far from the goal: most kernels start at microseconds.
         doublings = min(5, max(1, round(math.log2(sampling.floor_s / max(net_s, 1e-7)))))
         work_groups = min(work_groups * 2**doublings, most)
