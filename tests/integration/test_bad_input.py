@@ -22,6 +22,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 
@@ -50,7 +51,7 @@ GOOD = Problem(
 
 def prepare(session: DeviceSession, problem: Problem) -> tuple[int, ...]:
     """Prepare a problem and run it once; give the local size in use."""
-    with prepared_problem(session, problem, seed=0) as launch:
+    with prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
         assert launch.time_whole() > 0
         return launch.ndrange.known_local_size
 

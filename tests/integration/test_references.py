@@ -12,6 +12,7 @@ from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 
@@ -67,7 +68,7 @@ def test_agrees_with_its_numpy_reference(session: DeviceSession, path: Path) -> 
     if needs_fp64(problem) and not session.description.has_fp64:
         pytest.skip(f"{session.description.id} has no double precision")
     inferred = infer_accesses(problem.kernel, len(problem.arguments))
-    with prepared_problem(session, problem, seed=11, inferred=inferred) as launch:
+    with prepared_problem(session, problem, OpenCLLaunch, seed=11, inferred=inferred) as launch:
         inputs = read_values(session, launch, problem.arguments)
         launch.time_whole()
         outputs = read_values(session, launch, problem.arguments)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Self
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
@@ -69,7 +70,7 @@ class OpenCLLaunch:
                     target.set_arg(index, argument)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
 
-    def __enter__(self) -> "OpenCLLaunch":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

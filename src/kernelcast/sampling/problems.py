@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from kernelcast.records.arguments import (
     Access,
@@ -21,15 +22,18 @@ from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
 
+Launch = TypeVar("Launch", bound=OpenCLLaunch)
+
 
 @contextmanager
 def prepared_problem(
     session: DeviceSession,
     problem: Problem,
+    launch_type: type[Launch],
     *,
     seed: int,
     inferred: Sequence[Access | None] | None = None,
-) -> Iterator[OpenCLLaunch]:
+) -> Iterator[Launch]:
     """Build a problem on a device and keep its buffers there for the length of the block.
 
     Parameters
@@ -38,6 +42,8 @@ def prepared_problem(
         The device.
     problem : Problem
         Kernel, index space, arguments.
+    launch_type : type
+        What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
     seed : int
         Seed of random buffer contents.
     inferred : sequence of Access or None, optional
@@ -46,6 +52,7 @@ def prepared_problem(
     Yields
     ------
     OpenCLLaunch
+        Of the type asked for.
 
     Raises
     ------
@@ -70,7 +77,7 @@ def prepared_problem(
     with explained_errors(problem.kernel, session.description):
         arguments = put_arguments(session, problem, seed=seed)
     try:
-        with OpenCLLaunch(session, problem.kernel, ndrange, arguments, accesses) as launch:
+        with launch_type(session, problem.kernel, ndrange, arguments, accesses) as launch:
             yield launch
     finally:
         session.queue.finish()

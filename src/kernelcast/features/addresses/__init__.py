@@ -1,0 +1,1 @@
+"""Follows whole numbers and pointers through a kernel, to its addresses."""

@@ -1,0 +1,163 @@
+"""Everything the source of a kernel tells: the front door of static analysis."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernelcast.features.addresses.state import Findings
+from kernelcast.features.addresses.walk import AddressWalk
+from kernelcast.features.blocks.functions import divide
+from kernelcast.features.blocks.model import Block, BlockList
+from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.tree import Node, SyntaxTree
+from kernelcast.features.syntax.types import TypeClass
+from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.records.errors import KernelNotFoundError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import (
+    BlockFacts, Gap, KernelFacts, LocalArray, ParameterFacts,
+)  # fmt: skip
+from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Analysis:
+    """The facts about a kernel, with the syntax tree they were read from.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        What is passed on to other rooms.
+    tree : SyntaxTree
+        The unit.
+    function : Node
+        The kernel's definition.
+    blocks : BlockList
+        Places of the counters and of the memory operations.
+    """
+
+    facts: KernelFacts
+    tree: SyntaxTree
+    function: Node
+    blocks: BlockList
+
+
+@lru_cache(maxsize=64)
+def analyse(kernel: Kernel) -> Analysis:
+    """Analyse a kernel's source.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel with its build options.
+
+    Returns
+    -------
+    Analysis
+        Partial where the source has errors or constructs that are not followed; `facts.gaps`
+        says which.
+
+    Raises
+    ------
+    CompileError
+        If the text is nothing that libclang takes for a source.
+    KernelNotFoundError
+        If it defines no kernel of that name.
+    """
+    parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+    return analyse_parsed(parsed, kernel.name, source_name=kernel.source_name)
+
+
+def analyse_parsed(parsed: ParsedSource, name: str, *, source_name: str = "<source>") -> Analysis:
+    """Analyse one kernel of a source that is parsed already.
+
+    Raises
+    ------
+    KernelNotFoundError
+        If it defines no kernel of that name.
+    """
+    tree = SyntaxTree(parsed.unit, parsed.source, MAIN_FILE)
+    function = tree.function_named(name)
+    if function is None:
+        have = ", ".join(list_kernels(parsed)) or "none"
+        msg = f"kernel {name!r} is not in {source_name}; its kernels are: {have}"
+        raise KernelNotFoundError(msg)
+    blocks = divide(tree, function)
+    walk = AddressWalk(tree, blocks)
+    walk.follow(function)
+    facts = _collect(parsed, function, blocks, walk.findings)
+    return Analysis(facts=facts, tree=tree, function=function, blocks=blocks)
+
+
+def _collect(
+    parsed: ParsedSource, function: Node, blocks: BlockList, findings: Findings
+) -> KernelFacts:
+    accesses = tuple(findings.accesses)
+    spaces = {access.site: access.space for access in accesses}
+    gaps = [Gap(line=line, reason=reason) for line, reason in blocks.gaps]
+    gaps += [Gap(line=0, reason=f"error in the source: {error}") for error in parsed.errors]
+    return KernelFacts(
+        kernel=function.spelling,
+        line=function.line,
+        parameters=tuple(
+            _describe_parameter(child, accesses)
+            for child in function.children
+            if child.kind == kinds.PARAMETER
+        ),
+        local_arrays=tuple(_local_arrays(function)),
+        blocks=tuple(_describe_block(block, spaces) for block in blocks.blocks),
+        counter_count=len(blocks.counters),
+        reaches=tuple(findings.reaches),
+        accesses=accesses,
+        loops=tuple(findings.loops),
+        gaps=tuple(dict.fromkeys(gaps)),
+    )
+
+
+def _describe_parameter(node: Node, accesses: tuple[MemoryAccess, ...]) -> ParameterFacts:
+    info, name = node.type, node.spelling
+    target = info.target if info.type_class is TypeClass.POINTER else None
+    own = [access for access in accesses if access.buffer in (name, None)]
+    return ParameterFacts(
+        name=name,
+        type_name=info.name,
+        space=MemorySpace(target.space) if target else MemorySpace.PRIVATE,
+        is_pointer=target is not None,
+        is_const=target.is_const if target else info.is_const,
+        is_restrict=info.is_restrict,
+        is_volatile=target.is_volatile if target else info.is_volatile,
+        element_bytes=target.bytes if target else info.bytes,
+        is_read=target is not None and any(one.kind is not AccessKind.STORE for one in own),
+        is_written=target is not None and any(one.kind is not AccessKind.LOAD for one in own),
+    )
+
+
+def _local_arrays(function: Node) -> list[LocalArray]:
+    return [
+        LocalArray(name=node.spelling, bytes=node.type.bytes)
+        for node in function.walk()
+        if node.kind == kinds.VARIABLE and node.type.space == "local"
+        and node.type.type_class is not TypeClass.POINTER
+    ]  # fmt: skip
+
+
+def _describe_block(block: Block, spaces: dict[int, MemorySpace]) -> BlockFacts:
+    memory: dict[MemoryOperation, float] = {}
+    for site in block.sites:
+        if not site.is_atomic:
+            operation = MemoryOperation(
+                space=spaces.get(site.id, MemorySpace(site.space)),
+                is_store=site.is_store,
+                bytes=site.bytes,
+            )
+            memory[operation] = memory.get(operation, 0) + 1
+    return BlockFacts(
+        id=block.id,
+        function=block.function,
+        kind=block.kind.value,
+        line=block.line,
+        last_line=max(block.line, block.last_line),
+        parent=block.parent,
+        count=block.count.terms,
+        operations=OperationCounts(operations=dict(block.operations), memory=memory),
+    )

@@ -1,0 +1,303 @@
+"""Walks a function's statements and divides them into blocks.
+
+Counts obey flow conservation: what enters a statement leaves it at its end, or by one of the jumps
+in it. So only branches, loop bodies and labels need counters; the counts of everything else
+follow, the evaluations of a loop's condition for instance. Jumps are counted as a compiler without
+optimisation lays blocks out (clang's CodeGen), which is what Oclgrind executes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kernelcast.features.blocks.expressions import ExpressionCounter, add
+from kernelcast.features.blocks.model import (
+    NEVER, Block, BlockKind, BlockList, CounterForm, LinearCount,
+)  # fmt: skip
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.semicolons import split_for
+from kernelcast.features.syntax.tree import Node, SyntaxTree
+from kernelcast.records.operations import OperationKind as Kind
+
+
+@dataclass(slots=True)
+class _Exits:
+    """Where jumps go that leave the innermost loop or switch."""
+
+    breaks: LinearCount = NEVER
+    continues: LinearCount = NEVER
+    arrivals: LinearCount = NEVER
+    """How often a switch has gone to one of its labels."""
+
+
+@dataclass(slots=True)
+class _Function:
+    """What is known of the function while its statements are walked."""
+
+    node: Node
+    returns: list[Block] = field(default_factory=list)
+    exits: list[_Exits] = field(default_factory=list)
+    loops: list[_Exits] = field(default_factory=list)
+    switches: list[_Exits] = field(default_factory=list)
+
+
+class StatementWalker:
+    """Divides one function into blocks.
+
+    Parameters
+    ----------
+    tree : SyntaxTree
+        The unit.
+    found : BlockList
+        Where blocks, counters and sites are added.
+    function : Node
+        The function's definition.
+    """
+
+    def __init__(self, tree: SyntaxTree, found: BlockList, function: Node) -> None:
+        self._found = found
+        self._state = _Function(function)
+        self._name = function.spelling
+        self._expressions = ExpressionCounter(tree, found, function)
+        self._handlers: dict[int, Callable[[Node, Block], Block]] = {
+            kinds.COMPOUND: self._compound,
+            kinds.IF: self._if,
+            kinds.FOR: self._for,
+            kinds.WHILE: self._while,
+            kinds.DO: self._do,
+            kinds.SWITCH: self._switch,
+            kinds.CASE: self._case,
+            kinds.DEFAULT: self._case,
+            kinds.LABEL: self._label,
+            kinds.RETURN: self._return,
+            kinds.BREAK: self._break,
+            kinds.CONTINUE: self._continue,
+            kinds.GOTO: self._goto,
+        }
+
+    def walk(self, count: LinearCount) -> None:
+        """Add the function's blocks.
+
+        Parameters
+        ----------
+        count : LinearCount
+            How often the function is entered.
+        """
+        body = self._state.node.children[-1]
+        entry = self._found.new_block(self._name, BlockKind.ENTRY, count, body, None)
+        last = self._statement(body, entry)
+        returns = self._state.returns
+        falls_through = bool(last.count) and not _ends_with_return(body)
+        if len(returns) > 1 or (returns and falls_through):
+            for block in (*returns, *([last] if falls_through else [])):
+                add(block, Kind.JUMP)
+
+    def _statement(self, node: Node, block: Block) -> Block:
+        """Walk a statement; give the block that its end belongs to."""
+        handler = self._handlers.get(node.kind)
+        if handler is not None:
+            return handler(node, block)
+        if node.kind == kinds.DECLARATION:
+            for variable in node.children:
+                self._declare(variable, block)
+        elif kinds.FIRST_EXPRESSION <= node.kind <= kinds.LAST_EXPRESSION:
+            self._expressions.value(node, block)
+        elif node.kind == kinds.ASSEMBLER:
+            self._found.gaps.append((node.line, "inline assembler is not understood"))
+        elif node.kind != kinds.EMPTY:
+            for child in node.children:
+                block = self._statement(child, block)
+        self._note_line(node, block)
+        return block
+
+    def _declare(self, variable: Node, block: Block) -> None:
+        """Count a variable's initial value; sizes of arrays are constants."""
+        if variable.kind != kinds.VARIABLE or not variable.children:
+            return
+        last = variable.children[-1]
+        if not (variable.type.target and last.constant is not None):
+            self._expressions.value(last, block)
+
+    def _compound(self, node: Node, block: Block) -> Block:
+        for child in node.children:
+            block = self._statement(child, block)
+        self._note_line(node, block)
+        return block
+
+    def _if(self, node: Node, block: Block) -> Block:
+        test, then_node, *rest = node.children
+        known = test.constant
+        if known is not None:
+            chosen = then_node if known else (rest[0] if rest else None)
+            return block if chosen is None else self._statement(chosen, block)
+        self._expressions.condition(test, block)
+        then = self._counted_block(BlockKind.THEN, then_node, block)
+        end = self._statement(then_node, then)
+        _jump(end, then_node)
+        missing = block.count - then.count
+        if not rest:
+            return self._continue_with(block, end.count + missing, node)
+        otherwise = self._found.new_block(self._name, BlockKind.ELSE, missing, rest[0], block)
+        other_end = self._statement(rest[0], otherwise)
+        _jump(other_end, rest[0])
+        return self._continue_with(block, end.count + other_end.count, node)
+
+    def _for(self, node: Node, block: Block) -> Block:
+        parts = split_for(node)
+        if parts.initial is not None:
+            block = self._statement(parts.initial, block)
+        add(block, Kind.JUMP)
+        body, end, exits = self._loop_body(parts.body, block)
+        completed = end.count + exits.continues
+        _jump(end, parts.body)
+        if parts.step is not None:
+            step = self._found.new_block(
+                self._name, BlockKind.LOOP_STEP, completed, parts.step, body
+            )
+            self._expressions.value(parts.step, step)
+            add(step, Kind.JUMP)
+        self._loop_condition(parts.condition, block.count + completed, block)
+        returned = body.count - completed - exits.breaks
+        return self._continue_with(block, block.count - returned, node)
+
+    def _while(self, node: Node, block: Block) -> Block:
+        test, body_node = node.children[0], node.children[-1]
+        add(block, Kind.JUMP)
+        body, end, exits = self._loop_body(body_node, block)
+        completed = end.count + exits.continues
+        _jump(end, body_node)
+        self._loop_condition(test, block.count + completed, block)
+        returned = body.count - completed - exits.breaks
+        return self._continue_with(block, block.count - returned, node)
+
+    def _do(self, node: Node, block: Block) -> Block:
+        body_node, test = node.children[0], node.children[-1]
+        add(block, Kind.JUMP)
+        body, end, exits = self._loop_body(body_node, block)
+        completed = end.count + exits.continues
+        _jump(end, body_node)
+        self._loop_condition(test, completed, block)
+        returned = body.count - completed - exits.breaks
+        return self._continue_with(block, block.count - returned, node)
+
+    def _loop_body(self, body_node: Node, block: Block) -> tuple[Block, Block, _Exits]:
+        exits = _Exits()
+        self._state.exits.append(exits)
+        self._state.loops.append(exits)
+        body = self._counted_block(BlockKind.LOOP_BODY, body_node, block)
+        end = self._statement(body_node, body)
+        self._state.exits.pop()
+        self._state.loops.pop()
+        return body, end, exits
+
+    def _loop_condition(self, test: Node | None, count: LinearCount, block: Block) -> None:
+        if test is None or test.constant is not None:
+            return
+        condition = self._found.new_block(
+            self._name, BlockKind.LOOP_CONDITION, count, test, block
+        )
+        self._expressions.condition(test, condition)
+
+    def _switch(self, node: Node, block: Block) -> Block:
+        test, body = node.children[0], node.children[-1]
+        self._expressions.value(test, block)
+        exits = _Exits()
+        self._state.exits.append(exits)
+        self._state.switches.append(exits)
+        # Statements before the first label are never reached.
+        inside = self._found.new_block(self._name, BlockKind.CASE, NEVER, body, block)
+        end = self._statement(body, inside)
+        self._state.exits.pop()
+        self._state.switches.pop()
+        skipped = NEVER if _has_default(body) else block.count - exits.arrivals
+        _jump(end, body)
+        return self._continue_with(block, end.count + exits.breaks + skipped, node)
+
+    def _case(self, node: Node, block: Block) -> Block:
+        inner = node.children[-1]
+        if inner.kind in (kinds.CASE, kinds.DEFAULT):
+            return self._statement(inner, block)
+        if block.count:
+            add(block, Kind.JUMP)
+        count = self._found.new_counter(CounterForm.LABELLED, inner)
+        labelled = self._found.new_block(self._name, BlockKind.CASE, count, inner, block)
+        if self._state.switches:
+            self._state.switches[-1].arrivals += labelled.count - block.count
+        return self._statement(inner, labelled)
+
+    def _label(self, node: Node, block: Block) -> Block:
+        if block.count:
+            add(block, Kind.JUMP)
+        inner = node.children[-1]
+        count = self._found.new_counter(CounterForm.LABELLED, inner)
+        labelled = self._found.new_block(self._name, BlockKind.LABEL, count, inner, block)
+        return self._statement(inner, labelled)
+
+    def _return(self, node: Node, block: Block) -> Block:
+        for child in node.children:
+            self._expressions.value(child, block)
+        self._state.returns.append(block)
+        return self._unreachable(block, node)
+
+    def _break(self, node: Node, block: Block) -> Block:
+        if self._state.exits:
+            self._state.exits[-1].breaks += block.count
+        add(block, Kind.JUMP)
+        return self._unreachable(block, node)
+
+    def _continue(self, node: Node, block: Block) -> Block:
+        if self._state.loops:
+            self._state.loops[-1].continues += block.count
+        add(block, Kind.JUMP)
+        return self._unreachable(block, node)
+
+    def _goto(self, node: Node, block: Block) -> Block:
+        add(block, Kind.JUMP)
+        self._found.gaps.append((node.line, "goto: counts of what follows need counters"))
+        return self._unreachable(block, node)
+
+    def _unreachable(self, block: Block, node: Node) -> Block:
+        self._note_line(node, block)
+        return self._found.new_block(self._name, BlockKind.AFTER, NEVER, node, block)
+
+    def _continue_with(self, block: Block, count: LinearCount, node: Node) -> Block:
+        """Give the block of what follows a statement."""
+        self._note_line(node, block)
+        if count == block.count:
+            return block
+        return self._found.new_block(self._name, BlockKind.AFTER, count, node, block)
+
+    def _counted_block(self, kind: BlockKind, node: Node, parent: Block) -> Block:
+        is_compound = node.kind == kinds.COMPOUND
+        form = CounterForm.COMPOUND if is_compound else CounterForm.STATEMENT
+        count = self._found.new_counter(form, node)
+        return self._found.new_block(self._name, kind, count, node, parent)
+
+    def _note_line(self, node: Node, block: Block) -> None:
+        span = node.span
+        if span:
+            block.last_line = max(block.last_line, node.tree.places.line_of(span.end))
+
+
+def _jump(end: Block, node: Node) -> None:
+    """Count the jump from a statement's end to what follows, if its end is reached."""
+    if end.count and not _ends_with_return(node):
+        add(end, Kind.JUMP)
+
+
+def _ends_with_return(node: Node) -> bool:
+    while node.kind == kinds.COMPOUND and node.children:
+        node = node.children[-1]
+    return node.kind in kinds.JUMPS
+
+
+def _has_default(body: Node) -> bool:
+    """Tell whether a switch has a default label of its own."""
+    stack = [body]
+    while stack:
+        node = stack.pop()
+        if node.kind == kinds.DEFAULT:
+            return True
+        if node.kind == kinds.SWITCH:
+            continue
+        stack.extend(node.children)
+    return False

@@ -1,0 +1,242 @@
+"""Writes the copy of a kernel that counts how often each of its blocks is executed.
+
+Counters are private: an array of each work-item, indexed by constants only, so that compilers keep
+it in registers. Helper functions that count are handed a pointer to it. At the end, each
+work-item writes its counters into a buffer; `return` in the kernel goes there first.
+"""
+
+from dataclasses import replace
+
+from kernelcast.features.analysis import Analysis, analyse_parsed
+from kernelcast.features.blocks.model import CounterForm, CounterPlace
+from kernelcast.features.instrumentation.addresses import AddressEdits
+from kernelcast.features.instrumentation.expansion import expand_functions
+from kernelcast.features.instrumentation.signatures import (
+    add_argument, add_parameter, exact_span,
+)  # fmt: skip
+from kernelcast.features.parsing import parse_source
+from kernelcast.features.rewriting import SourceEdits
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.tree import Node
+from kernelcast.records.errors import InputError
+from kernelcast.records.instrumented_kernel import InstrumentedKernel
+from kernelcast.records.kernel import Kernel
+
+_HEADER = """\
+#define KC_N {words}
+static inline size_t kc_row_of(size_t x, size_t y, size_t z)
+{{ return (z * get_global_size(1) + y) * get_global_size(0) + x; }}
+static inline size_t kc_row(void)
+{{
+    return kc_row_of(get_global_id(0) - get_global_offset(0),
+        get_global_id(1) - get_global_offset(1), get_global_id(2) - get_global_offset(2));
+}}
+static inline size_t kc_rows(void)
+{{ return get_global_size(0) * get_global_size(1) * get_global_size(2); }}
+static inline void kc_flush(__global uint *kc_to, __private const uint *kc_n)
+{{
+    const size_t kc_at = kc_row();
+    const size_t kc_apart = kc_rows();
+    {stores}
+}}
+#define KC(kc_c) (kc_n[kc_c] += 1u)
+"""
+_LABEL = "kc_end"
+_FEWEST_WORDS = 1
+
+
+def instrument(
+    kernel: Kernel, analysis: Analysis, *, records_addresses: bool = False
+) -> InstrumentedKernel:
+    """Write the counting copy of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    analysis : Analysis
+        Of this kernel.
+    records_addresses : bool
+        Whether each access to global, constant and local memory writes its address down as well.
+
+    Returns
+    -------
+    InstrumentedKernel
+        Counters have the numbers that `analysis` gives them.
+
+    Raises
+    ------
+    InputError
+        If the source has errors, or functions that cannot be rewritten; says which and why.
+    """
+    if analysis.facts.gaps and any("error in the source" in gap.reason
+                                   for gap in analysis.facts.gaps):  # fmt: skip
+        msg = f"kernel {kernel.name}: its source has errors; {analysis.facts.gaps[0].reason}"
+        raise InputError(msg)
+    try:
+        return _Writer(kernel, analysis, records_addresses=records_addresses).write()
+    except InputError:
+        expanded = _expand(kernel, analysis)
+        return _Writer(kernel, expanded, records_addresses=records_addresses).write()
+
+
+def _expand(kernel: Kernel, analysis: Analysis) -> Analysis:
+    """Analyse the kernel without its macros; blocks and sites must come out the same."""
+    text = expand_functions(analysis.tree, kernel.source)
+    parsed = parse_source(text, kernel.build_options, source_name=kernel.source_name)
+    expanded = analyse_parsed(parsed, kernel.name, source_name=kernel.source_name)
+    old, new = analysis.blocks, expanded.blocks
+    if len(old.counters) != len(new.counters) or len(old.sites) != len(new.sites):
+        msg = (
+            f"kernel {kernel.name}: written out without macros it has {len(new.counters)} blocks "
+            f"to count, with them {len(old.counters)}; replace the macros around its statements"
+        )
+        raise InputError(msg)
+    return expanded
+
+
+class _Writer:
+    """Edits one source."""
+
+    def __init__(self, kernel: Kernel, analysis: Analysis, *, records_addresses: bool) -> None:
+        self._kernel = kernel
+        self._analysis = analysis
+        self._source = analysis.tree.places.source.decode()
+        self._edits = SourceEdits(self._source)
+        self._counters = analysis.blocks.counters
+        self._addresses = AddressEdits(analysis, self._edits) if records_addresses else None
+
+    def write(self) -> InstrumentedKernel:
+        """Apply all edits."""
+        count = len(self._counters)
+        counted = self._functions_that_count()
+        if self._addresses is not None:
+            self._addresses.write(first_free_counter=count)
+        for place in self._counters:
+            self._count(place)
+        for function in counted:
+            add_parameter(self._edits, function, "__private uint *kc_n" + self._log_parameter())
+        self._pass_on(counted)
+        self._mark_kernel()
+        words = max(_FEWEST_WORDS, count + (self._addresses is not None))
+        # Written out: an index that is no constant would move the array out of registers.
+        stores = " ".join(
+            f"kc_to[{word} * kc_apart + kc_at] = kc_n[{word}];" for word in range(words)
+        )
+        header = _HEADER.format(words=words, stores=stores)
+        if self._addresses is not None:
+            header += self._addresses.header(log_counter=count)
+        return InstrumentedKernel(
+            kernel=replace(self._kernel, source=self._edits.apply()),
+            original=self._kernel,
+            header=header,
+            counter_count=count,
+            places=self._addresses.places if self._addresses else (),
+            bases=self._addresses.bases if self._addresses else (),
+        )
+
+    def _log_parameter(self) -> str:
+        return "" if self._addresses is None else ", __global ulong *kc_log, uint kc_capacity"
+
+    def _log_argument(self) -> str:
+        return "" if self._addresses is None else ", kc_log, kc_capacity"
+
+    def _count(self, place: CounterPlace) -> None:
+        """Write a counter's increment."""
+        span = place.span
+        if span is None or not span.is_exact:
+            msg = f"line {place.line}: a block is made by a macro or stands in an included file"
+            raise InputError(msg)
+        increment = f"KC({place.counter})"
+        if place.form is CounterForm.COMPOUND:
+            self._edits.insert_after(span.start + 1, f" {increment};")
+        elif place.form is CounterForm.EXPRESSION:
+            self._edits.wrap(span.start, span.end, f"({increment}, (", "))")
+        elif place.form is CounterForm.LABELLED:
+            self._edits.insert_before(span.start, f"{increment}; ")
+        else:
+            end = _end_of_statement(self._analysis.tree.places.source, span.end)
+            self._edits.wrap(span.start, end, f"{{ {increment}; ", " }")
+
+    def _functions_that_count(self) -> list[Node]:
+        """Find the helper functions that count or record, or call one that does."""
+        tree, kernel = self._analysis.tree, self._analysis.function
+        spans = [place.span for place in self._counters if place.span is not None]
+        if self._addresses is not None:
+            spans += self._addresses.spans()
+        helpers = [one for one in tree.functions.values() if one.key != kernel.key]
+        found = {
+            one.key: one
+            for one in helpers
+            if one.span is not None
+            and any(one.span.start <= span.start < one.span.end for span in spans)
+        }
+        callers = {
+            one.key: {
+                target.key
+                for node in one.walk()
+                if node.kind == kinds.CALL and (target := tree.definition_of(node)) is not None
+            }
+            for one in helpers
+        }
+        grows = True
+        while grows:
+            more = {one.key: one for one in helpers
+                    if one.key not in found and callers[one.key] & found.keys()}  # fmt: skip
+            found.update(more)
+            grows = bool(more)
+        return list(found.values())
+
+    def _pass_on(self, counted: list[Node]) -> None:
+        """Hand the counters to each call, and add the parameter to declarations."""
+        keys = {one.key for one in counted}
+        names = {one.spelling for one in counted}
+        tree = self._analysis.tree
+        for function in (*counted, self._analysis.function):
+            for node in function.walk():
+                if node.kind == kinds.CALL and node.spelling in names:
+                    target = tree.definition_of(node)
+                    if target is not None and target.key in keys:
+                        add_argument(self._edits, node, "kc_n" + self._log_argument())
+        for function in tree.functions.values():
+            if function.key not in keys and function.key != self._analysis.function.key:
+                self._refuse_outside_calls(function, names)
+        for declaration in tree.declarations:
+            if declaration.spelling in names:
+                add_parameter(
+                    self._edits, declaration, "__private uint *kc_n" + self._log_parameter()
+                )
+
+    def _refuse_outside_calls(self, function: Node, names: set[str]) -> None:
+        """Neutralise other kernels that call a counting function: they are not run."""
+        if not any(node.kind == kinds.CALL and node.spelling in names for node in function.walk()):
+            return
+        body = exact_span(function.children[-1], f"the body of {function.spelling}")
+        self._edits.replace(body.start, body.end, "{ }")
+
+    def _mark_kernel(self) -> None:
+        """Add the kernel's parameters, the counters at its start and the flush at its end."""
+        kernel = self._analysis.function
+        add_parameter(self._edits, kernel, "__global uint *kc_counts" + self._log_parameter())
+        body = exact_span(kernel.children[-1], "the kernel's body")
+        places = self._analysis.tree.places
+        bases = self._addresses.base_marks() if self._addresses is not None else ""
+        # The latest insertion at one place stands outermost: the rest of the body follows it.
+        self._edits.insert_after(
+            body.start + 1,
+            f" uint kc_n[KC_N] = {{ 0 }};{bases}\n#define return goto {_LABEL}\n"
+            f"#line {places.line_of(body.start)}\n",
+        )
+        self._edits.insert_before(
+            body.end - 1,
+            f"\n#undef return\n#line {places.line_of(body.end)}\n"
+            f"{_LABEL}: __attribute__((unused)); kc_flush(kc_counts, kc_n);",
+        )
+
+
+def _end_of_statement(source: bytes, end: int) -> int:
+    """Give the byte behind a statement's semicolon; libclang leaves it out of expressions."""
+    if source[end - 1 : end] in (b";", b"}"):
+        return end
+    place = source.find(b";", end)
+    return place + 1 if place >= 0 else end

@@ -1,0 +1,1 @@
+"""A function's syntax tree, read out of libclang in one pass."""

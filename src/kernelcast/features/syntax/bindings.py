@@ -1,0 +1,108 @@
+"""The few functions of libclang that reading a whole tree needs, called without wrappers.
+
+clang's own Python classes make an object, look up its kind and translate its type for each cursor
+they pass: some 40 microseconds. Reading structures directly takes a tenth, and ten milliseconds
+for a file is what a scheduler can wait.
+"""
+
+import ctypes
+from typing import Any
+
+from clang import cindex
+
+_POINTER = ctypes.c_void_p
+
+
+class CXString(ctypes.Structure):
+    """A string of libclang's, to be disposed of."""
+
+    _fields_ = (("data", _POINTER), ("flags", ctypes.c_uint))
+
+
+class CXCursor(ctypes.Structure):
+    """A place in the tree; `data` holds the declaration, the statement and the unit."""
+
+    _fields_ = (("kind", ctypes.c_int), ("extra", ctypes.c_int), ("first", _POINTER),
+                ("second", _POINTER), ("third", _POINTER))  # fmt: skip
+
+
+class CXType(ctypes.Structure):
+    """A type; `first` is unique to type and qualifiers within a unit."""
+
+    _fields_ = (("kind", ctypes.c_int), ("first", _POINTER), ("second", _POINTER))
+
+
+class CXSourceLocation(ctypes.Structure):
+    """A place in the source."""
+
+    _fields_ = (("first", _POINTER), ("second", _POINTER), ("raw", ctypes.c_uint))
+
+
+class CXSourceRange(ctypes.Structure):
+    """A range of the source; its ends are raw numbers, see `SourcePlaces`."""
+
+    _fields_ = (("first", _POINTER), ("second", _POINTER), ("begin", ctypes.c_uint),
+                ("end", ctypes.c_uint))  # fmt: skip
+
+
+VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, CXCursor, CXCursor, ctypes.c_void_p)
+CONTINUE, RECURSE = 1, 2
+
+_LIBRARY = ctypes.CDLL(cindex.conf.get_filename())
+
+
+def _bind(name: str, result: Any, *arguments: Any) -> Any:  # noqa: ANN401 - ctypes' own types
+    function = getattr(_LIBRARY, name)
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+_UINT_POINTER = ctypes.POINTER(ctypes.c_uint)
+_PLACE = (CXSourceLocation, ctypes.POINTER(_POINTER), _UINT_POINTER, _UINT_POINTER, _UINT_POINTER)
+
+unit_cursor = _bind("clang_getTranslationUnitCursor", CXCursor, _POINTER)
+visit_children = _bind("clang_visitChildren", ctypes.c_uint, CXCursor, VISITOR, _POINTER)
+cursor_type = _bind("clang_getCursorType", CXType, CXCursor)
+cursor_extent = _bind("clang_getCursorExtent", CXSourceRange, CXCursor)
+cursor_spelling = _bind("clang_getCursorSpelling", CXString, CXCursor)
+cursor_referenced = _bind("clang_getCursorReferenced", CXCursor, CXCursor)
+cursor_definition = _bind("clang_getCursorDefinition", CXCursor, CXCursor)
+pretty_printed = _bind("clang_getCursorPrettyPrinted", CXString, CXCursor, _POINTER)
+binary_operator = _bind("clang_getCursorBinaryOperatorKind", ctypes.c_int, CXCursor)
+unary_operator = _bind("clang_getCursorUnaryOperatorKind", ctypes.c_int, CXCursor)
+enum_constant_value = _bind("clang_getEnumConstantDeclValue", ctypes.c_longlong, CXCursor)
+field_offset_bits = _bind("clang_Cursor_getOffsetOfField", ctypes.c_longlong, CXCursor)
+evaluate = _bind("clang_Cursor_Evaluate", _POINTER, CXCursor)
+result_kind = _bind("clang_EvalResult_getKind", ctypes.c_int, _POINTER)
+result_integer = _bind("clang_EvalResult_getAsLongLong", ctypes.c_longlong, _POINTER)
+result_double = _bind("clang_EvalResult_getAsDouble", ctypes.c_double, _POINTER)
+dispose_result = _bind("clang_EvalResult_dispose", None, _POINTER)
+string_bytes = _bind("clang_getCString", ctypes.c_char_p, CXString)
+dispose_string = _bind("clang_disposeString", None, CXString)
+canonical_type = _bind("clang_getCanonicalType", CXType, CXType)
+type_spelling = _bind("clang_getTypeSpelling", CXString, CXType)
+type_declaration = _bind("clang_getTypeDeclaration", CXCursor, CXType)
+pointee_type = _bind("clang_getPointeeType", CXType, CXType)
+element_type = _bind("clang_getArrayElementType", CXType, CXType)
+vector_element_type = _bind("clang_getElementType", CXType, CXType)
+element_count = _bind("clang_getNumElements", ctypes.c_longlong, CXType)
+array_size = _bind("clang_getArraySize", ctypes.c_longlong, CXType)
+type_size_bytes = _bind("clang_Type_getSizeOf", ctypes.c_longlong, CXType)
+address_space = _bind("clang_getAddressSpace", ctypes.c_uint, CXType)
+is_const = _bind("clang_isConstQualifiedType", ctypes.c_uint, CXType)
+is_volatile = _bind("clang_isVolatileQualifiedType", ctypes.c_uint, CXType)
+is_restrict = _bind("clang_isRestrictQualifiedType", ctypes.c_uint, CXType)
+result_type = _bind("clang_getResultType", CXType, CXType)
+range_start = _bind("clang_getRangeStart", CXSourceLocation, CXSourceRange)
+range_end = _bind("clang_getRangeEnd", CXSourceLocation, CXSourceRange)
+file_location = _bind("clang_getFileLocation", None, *_PLACE)
+expansion_location = _bind("clang_getExpansionLocation", None, *_PLACE)
+file_name = _bind("clang_getFileName", CXString, _POINTER)
+
+
+def take_string(text: CXString) -> str:
+    """Give a libclang string as Python's and free it."""
+    content = string_bytes(text)
+    dispose_string(text)
+    return content.decode(errors="replace") if content else ""

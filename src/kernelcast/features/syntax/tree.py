@@ -1,0 +1,236 @@
+"""The syntax tree: nodes of the functions that a source defines."""
+
+from collections.abc import Iterator
+
+from clang import cindex
+
+from kernelcast.features.syntax import bindings as clang
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.places import SourcePlaces, Span
+from kernelcast.features.syntax.types import TypeInfo, TypeReader
+
+_SKIPPED = kinds.REFERENCES | kinds.ATTRIBUTES
+_INTEGER_RESULT, _FLOAT_RESULT = 1, 2
+_LITERALS = frozenset((kinds.INTEGER, kinds.FLOATING, kinds.CHARACTER, kinds.SIZE_OF))
+_FOLDABLE = frozenset((kinds.BINARY, kinds.UNARY, kinds.CONDITIONAL, kinds.CAST))
+
+
+class Node:
+    """One declaration, statement or expression.
+
+    Attributes
+    ----------
+    kind : int
+        One of `kinds`.
+    key : int
+        Identity of the declaration or statement within its unit.
+    children : list of Node
+        In the order of the source.
+    """
+
+    __slots__ = (
+        "_constant", "_operator", "_referenced", "_span", "_type", "children", "cursor", "key",
+        "kind", "tree",
+    )  # fmt: skip
+
+    def __init__(self, kind: int, key: int, cursor: clang.CXCursor, tree: "SyntaxTree") -> None:
+        self.kind = kind
+        self.key = key
+        self.cursor = cursor
+        self.tree = tree
+        self.children: list[Node] = []
+        self._type: TypeInfo | None = None
+        self._operator = -1
+        self._span: Span | None | bool = False
+        self._referenced: clang.CXCursor | None = None
+        self._constant: int | float | bool | None = False
+
+    @property
+    def type(self) -> TypeInfo:
+        """Type of the expression's value, or of the variable."""
+        if self._type is None:
+            self._type = self.tree.types.read(clang.cursor_type(self.cursor))
+        return self._type
+
+    @property
+    def operator(self) -> int:
+        """Which operator a unary, binary or assignment node is."""
+        if self._operator < 0:
+            ask = clang.unary_operator if self.kind == kinds.UNARY else clang.binary_operator
+            self._operator = ask(self.cursor)
+        return self._operator
+
+    @property
+    def span(self) -> Span | None:
+        """Where it stands; None where that is another file."""
+        if isinstance(self._span, bool):
+            self._span = self.tree.places.span(self.cursor)
+        return self._span
+
+    @property
+    def line(self) -> int:
+        """Line of its beginning, from 1; 0 if it is in another file."""
+        span = self.span
+        return self.tree.places.line_of(span.start) if span else 0
+
+    @property
+    def spelling(self) -> str:
+        """Name of a declaration, a called function or a member."""
+        return clang.take_string(clang.cursor_spelling(self.cursor))
+
+    @property
+    def referenced_key(self) -> int:
+        """Identity of the declaration that a reference means; 0 if there is none."""
+        return self._find_referenced().first or 0
+
+    @property
+    def is_enumerator(self) -> bool:
+        """Whether it names a constant of an enumeration."""
+        return bool(self._find_referenced().kind == kinds.ENUM_CONSTANT)
+
+    @property
+    def constant(self) -> int | float | None:
+        """Value of an expression that the compiler can compute, None for any other."""
+        if isinstance(self._constant, bool):
+            self._constant = self._fold()
+        return self._constant
+
+    def text(self) -> str:
+        """Give its source text; empty if it is in another file."""
+        return self.tree.places.text(self.span) if self.span else ""
+
+    def walk(self) -> Iterator["Node"]:
+        """Give the node and all below it."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def _find_referenced(self) -> clang.CXCursor:
+        if self._referenced is None:
+            self._referenced = clang.cursor_referenced(self.cursor)
+        return self._referenced
+
+    def _fold(self) -> int | float | None:
+        """Ask libclang only about what can be constant: asking is slow."""
+        node = strip(self)
+        while node.kind == kinds.UNEXPOSED and len(node.children) == 1:
+            node = strip(node.children[0])
+        if node.kind in _LITERALS:
+            return node._evaluate()
+        if node.kind == kinds.DECLARATION_REFERENCE:
+            return node._evaluate() if node.is_enumerator else None
+        if node.kind not in _FOLDABLE or any(child.constant is None for child in node.children):
+            return None
+        if node.kind == kinds.BINARY and node.operator in (kinds.ASSIGN, kinds.COMMA):
+            return None
+        return node._evaluate()
+
+    def _evaluate(self) -> int | float | None:
+        """Give the value of a constant expression, as the compiler computes it."""
+        found = clang.evaluate(self.cursor)
+        if not found:
+            return None
+        try:
+            kind = clang.result_kind(found)
+            if kind == _INTEGER_RESULT:
+                return int(clang.result_integer(found))
+            return float(clang.result_double(found)) if kind == _FLOAT_RESULT else None
+        finally:
+            clang.dispose_result(found)
+
+
+class SyntaxTree:
+    """All functions and file-scope variables of a unit, wherever they are defined.
+
+    Parameters
+    ----------
+    unit : clang.cindex.TranslationUnit
+        A parsed source.
+    source : str
+        Its text.
+    main_file : str
+        The name it was parsed by.
+    """
+
+    def __init__(self, unit: cindex.TranslationUnit, source: str, main_file: str) -> None:
+        self._unit = unit  # the cursors point into it
+        self.types = TypeReader()
+        self.places = SourcePlaces(source.encode(errors="replace"), main_file)
+        self.functions: dict[int, Node] = {}
+        self.variables: dict[int, Node] = {}
+        self.declarations: list[Node] = []
+        self._definitions: dict[int, int] = {}
+        self._read_top_level()
+
+    def function_named(self, name: str) -> Node | None:
+        """Find the definition of a function."""
+        for node in self.functions.values():
+            if node.spelling == name:
+                return node
+        return None
+
+    def definition_of(self, call: Node) -> Node | None:
+        """Find the function that a call runs; None for a builtin or a mere declaration."""
+        target = clang.cursor_referenced(call.cursor)
+        if not target.first:
+            return None
+        known = self.functions.get(target.first)
+        if known is not None:
+            return known
+        if target.first not in self._definitions:
+            definition = clang.cursor_definition(target)
+            self._definitions[target.first] = definition.first or 0
+        return self.functions.get(self._definitions[target.first])
+
+    def _read_top_level(self) -> None:
+        top: list[clang.CXCursor] = []
+
+        def note(cursor: clang.CXCursor, _: clang.CXCursor, __: int) -> int:
+            if cursor.kind in (kinds.FUNCTION, kinds.VARIABLE):
+                top.append(cursor)
+            return clang.CONTINUE
+
+        _visit(clang.unit_cursor(self._unit.obj), note)
+        for cursor in top:
+            node = self._read(cursor)
+            if cursor.kind == kinds.VARIABLE:
+                self.variables[node.key] = node
+            elif node.children and node.children[-1].kind == kinds.COMPOUND:
+                self.functions[node.key] = node
+            else:
+                self.declarations.append(node)
+
+    def _read(self, cursor: clang.CXCursor) -> Node:
+        root = Node(cursor.kind, cursor.first, cursor, self)
+        nodes = {root.key: root}
+
+        def note(child: clang.CXCursor, parent: clang.CXCursor, _: int) -> int:
+            kind = child.kind
+            if kind in _SKIPPED:
+                return clang.CONTINUE
+            above = parent.first if parent.kind <= kinds.LAST_DECLARATION else parent.second
+            key = child.first if kind <= kinds.LAST_DECLARATION else child.second
+            node = Node(kind, key, child, self)
+            nodes[key] = node
+            nodes[above].children.append(node)
+            return clang.RECURSE
+
+        _visit(cursor, note)
+        return root
+
+
+def _visit(cursor: clang.CXCursor, note: object) -> None:
+    callback = clang.VISITOR(note)
+    clang.visit_children(cursor, callback, None)
+    del callback
+
+
+def strip(node: Node) -> Node:
+    """Give what stands within parentheses."""
+    while node.kind == kinds.PARENTHESES and node.children:
+        node = node.children[0]
+    return node
+
+

@@ -1,0 +1,135 @@
+"""What compiler and driver tell of one kernel on one device, beside what its source says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.traits import Trait, TraitSource
+
+# Sizes of something that is there: a kernel always has work-groups of at least one work-item.
+_AT_LEAST_ONE = frozenset({
+    "preferred_work_group_multiple",
+    "max_work_group_size",
+    "sub_group_size",
+    "sub_groups_per_work_group",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerFacts:
+    """Resources of a compiled kernel; None stands for "nobody says", never for zero.
+
+    Parameters
+    ----------
+    private_bytes_per_work_item : Trait of int or None
+        Private memory that does not fit into registers.
+    local_bytes_per_work_group : Trait of int or None
+        Local memory that the kernel declares; local arguments come on top.
+    preferred_work_group_multiple : Trait of int or None
+        Work-items of which a work-group should have a multiple.
+    max_work_group_size : Trait of int or None
+        Work-items of the largest work-group of this kernel.
+    sub_group_size : Trait of int or None
+        Work-items per sub-group (warp, wavefront, vector) at this local size.
+    sub_groups_per_work_group : Trait of int or None
+        At this local size.
+    registers_per_work_item : Trait of int or None
+        32-bit hardware registers.
+    stack_frame_bytes_per_work_item : Trait of int or None
+        Call stack, arrays and spilled registers together.
+    spill_store_bytes_per_work_item, spill_load_bytes_per_work_item : Trait of int or None
+        Bytes moved by the instructions that spill registers, each counted once.
+    ptx_virtual_register_count : Trait of int or None
+        Registers that the PTX of the kernel declares, of any width, before hardware registers
+        are allocated.
+    ptx_instruction_count : Trait of int or None
+        Instructions in the PTX of the kernel's own body, each counted once.
+
+    Raises
+    ------
+    InputError
+        If a number is negative, or a size is zero.
+
+    Examples
+    --------
+    >>> facts = CompilerFacts(sub_group_size=Trait(value=32, source=TraitSource.REPORTED))
+    >>> facts.sub_group_size.value, facts.registers_per_work_item
+    (32, None)
+    """
+
+    private_bytes_per_work_item: Trait[int] | None = None
+    local_bytes_per_work_group: Trait[int] | None = None
+    preferred_work_group_multiple: Trait[int] | None = None
+    max_work_group_size: Trait[int] | None = None
+    sub_group_size: Trait[int] | None = None
+    sub_groups_per_work_group: Trait[int] | None = None
+    registers_per_work_item: Trait[int] | None = None
+    stack_frame_bytes_per_work_item: Trait[int] | None = None
+    spill_store_bytes_per_work_item: Trait[int] | None = None
+    spill_load_bytes_per_work_item: Trait[int] | None = None
+    ptx_virtual_register_count: Trait[int] | None = None
+    ptx_instruction_count: Trait[int] | None = None
+
+    def __post_init__(self) -> None:
+        for name, trait in self.known.items():
+            least = 1 if name in _AT_LEAST_ONE else 0
+            if trait.value < least:
+                msg = (
+                    f"compiler facts: {name} is {trait.value}; give a number of at least {least}, "
+                    "or None where it is not known"
+                )
+                raise InputError(msg)
+
+    @property
+    def known(self) -> dict[str, Trait[int]]:
+        """The facts that somebody told, by name, in the order of the fields."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: trait for name, trait in values.items() if trait is not None}
+
+
+def facts_to_json(facts: CompilerFacts) -> dict[str, dict[str, int | str]]:
+    """Turn facts into what a JSON file holds of them: only those that are known.
+
+    Examples
+    --------
+    >>> width = Trait(value=32, source=TraitSource.REPORTED)
+    >>> facts_to_json(CompilerFacts(sub_group_size=width))
+    {'sub_group_size': {'value': 32, 'source': 'reported'}}
+    """
+    return {
+        name: {"value": trait.value, "source": trait.source.value}
+        for name, trait in facts.known.items()
+    }
+
+
+def facts_from_json(content: Mapping[str, Mapping[str, object] | None]) -> CompilerFacts:
+    """Make facts of what a JSON file holds; the inverse of `facts_to_json`.
+
+    Raises
+    ------
+    InputError
+        If a name is no fact's, a value is no whole number or out of range, or a source unknown.
+    """
+    names = [field.name for field in fields(CompilerFacts)]
+    unknown = sorted(content.keys() - set(names))
+    if unknown:
+        msg = f"compiler facts: {', '.join(unknown)} unknown; the facts are {', '.join(names)}"
+        raise InputError(msg)
+    return CompilerFacts(**{
+        name: _read_trait(name, one) for name, one in content.items() if one is not None
+    })  # fmt: skip
+
+
+def _read_trait(name: str, content: Mapping[str, object]) -> Trait[int]:
+    value = content.get("value")
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"compiler facts: {name} is {value!r}; give a whole number"
+        raise InputError(msg)
+    try:
+        return Trait(value=value, source=TraitSource(str(content.get("source"))))
+    except ValueError as error:
+        msg = (
+            f"compiler facts: {name} has source {content.get('source')!r}; give one of "
+            f"{', '.join(TraitSource)}"
+        )
+        raise InputError(msg) from error

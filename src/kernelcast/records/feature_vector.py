@@ -1,0 +1,311 @@
+"""What models see of a launch: named numbers, the groups they come in, and their schema."""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import InputError
+
+UNITS = ("count", "bytes", "s", "ratio", "flag")
+"""What a feature's name may end in; a ratio has no unit, a flag is 0 or 1."""
+REFERENCES = (
+    "work_item", "work_group", "warp", "compute_unit", "request", "operation", "byte", "s",
+)  # fmt: skip
+"""What a feature may be counted per, as in `bytes_per_work_item`."""
+
+_DIGEST_LETTERS = 12
+_SCHEMA_ID = re.compile(r"v(?P<version>[1-9]\d*)-[0-9a-f]{12}")
+
+
+class FeatureGroup(StrEnum):
+    """Where a feature comes from; the part of its name before the dot."""
+
+    STATIC = "static"
+    """Source and launch, nothing else."""
+    COMPILER = "compiler"
+    """What compiler and driver say of the kernel on one device."""
+    SAMPLED = "sampled"
+    """Timed launches of a few work-groups on one device."""
+    COUNTERS = "counters"
+    """Software counters: measured by an instrumented run, or derived from the source."""
+    ANALYTIC = "analytic"
+    """Analytic models of a device."""
+
+
+_NAME = re.compile(
+    rf"(?P<group>{'|'.join(FeatureGroup)})\.[a-z][a-z0-9_]*?"
+    rf"(_({'|'.join(UNITS)})|_per_({'|'.join(REFERENCES)}))"
+)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is no feature's.
+
+    Parameters
+    ----------
+    name : str
+        ``group.what_unit``, as in ``static.local_bytes`` or ``counters.branches_per_work_item``.
+
+    Raises
+    ------
+    InputError
+        If the group is unknown, the name does not end in a unit, or a letter is not allowed.
+
+    Examples
+    --------
+    >>> check_name("static.buffers_count")
+    """
+    if _NAME.fullmatch(name) is None:
+        msg = (
+            f"feature {name!r}: expected group.name_unit in small letters; groups are "
+            f"{', '.join(FeatureGroup)}; units are {', '.join(UNITS)}, or per_X with X one of "
+            f"{', '.join(REFERENCES)}"
+        )
+        raise InputError(msg)
+
+
+def group_of(name: str) -> FeatureGroup:
+    """Give the group of a feature.
+
+    Examples
+    --------
+    >>> group_of("static.buffers_count").value
+    'static'
+    """
+    return FeatureGroup(name.partition(".")[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSchema:
+    """Every feature that a vector could have, in order, and the version of their meaning.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Features, each once.
+    version : int
+        Grows when a feature keeps its name and changes its meaning.
+
+    Raises
+    ------
+    InputError
+        If a name is no feature's or stands twice, or the version is not positive.
+
+    Examples
+    --------
+    >>> FeatureSchema(names=("static.buffers_count",), version=1).id
+    'v1-85e64aec4a66'
+    """
+
+    names: tuple[str, ...]
+    version: int
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            check_name(name)
+        twice = sorted(name for name, times in Counter(self.names).items() if times > 1)
+        if twice:
+            msg = f"schema: {', '.join(twice)} given twice; name each feature once"
+            raise InputError(msg)
+        if self.version < 1:
+            msg = f"schema: version {self.version}; give a number of at least 1"
+            raise InputError(msg)
+
+    @property
+    def id(self) -> str:
+        """Version and hash of the names: equal for equal schemas, and for no others."""
+        text = "\n".join((str(self.version), *self.names))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]
+        return f"v{self.version}-{digest}"
+
+    def select(self, groups: Collection[str]) -> "FeatureSchema":
+        """Keep the features of some groups."""
+        _check_groups(groups)
+        kept = tuple(name for name in self.names if group_of(name) in groups)
+        return FeatureSchema(names=kept, version=self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AlignedFeatures:
+    """Values in the order a model wants, with what is absent marked.
+
+    Parameters
+    ----------
+    names : tuple of str
+        As they were asked for.
+    values : ndarray of float64, shape (names,)
+        NaN where a feature is absent.
+    is_present : ndarray of bool, shape (names,)
+        False where a feature is absent.
+    """
+
+    names: tuple[str, ...]
+    values: npt.NDArray[np.float64]
+    is_present: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureVector:
+    """Numbers that describe one launch, on one device where groups ask for one.
+
+    A feature that is not known is not in the vector: no number stands for "unknown".
+
+    Parameters
+    ----------
+    names : tuple of str
+        Features, in the order of the schema.
+    values : tuple of float
+        One finite number per name.
+    schema : FeatureSchema
+        What the vector could have.
+
+    Raises
+    ------
+    InputError
+        If names and values do not match, a value is not finite, or a name is not in the schema
+        or out of its order.
+
+    Examples
+    --------
+    >>> schema = FeatureSchema(names=("static.buffers_count", "static.buffer_bytes"), version=1)
+    >>> vector = make_vector({"static.buffers_count": 2}, schema)
+    >>> vector.as_dict(), vector.absent
+    ({'static.buffers_count': 2.0}, ('static.buffer_bytes',))
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    schema: FeatureSchema
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.values):
+            msg = f"vector: {len(self.names)} names and {len(self.values)} values; give one each"
+            raise InputError(msg)
+        for name, value in zip(self.names, self.values, strict=True):
+            if not math.isfinite(value):
+                msg = f"vector: {name} is {value}; leave a feature out that has no finite value"
+                raise InputError(msg)
+        _check_order(self.names, self.schema)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Features of the schema that the vector lacks."""
+        have = set(self.names)
+        return tuple(name for name in self.schema.names if name not in have)
+
+    def as_dict(self) -> dict[str, float]:
+        """Give values by name; what is absent is not there."""
+        return dict(zip(self.names, self.values, strict=True))
+
+    def select(self, groups: Collection[str]) -> "FeatureVector":
+        """Keep the features of some groups, in vector and schema.
+
+        Raises
+        ------
+        InputError
+            If there is no such group.
+        """
+        return make_vector(self.as_dict(), self.schema.select(groups))
+
+    def align(self, names: Sequence[str] | None = None) -> AlignedFeatures:
+        """Put values into the order of names; NaN and an indicator where one is absent.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Features, all of the schema when left out.
+
+        Raises
+        ------
+        InputError
+            If a name is no feature's.
+        """
+        wanted = self.schema.names if names is None else tuple(names)
+        for name in wanted:
+            check_name(name)
+        have = self.as_dict()
+        values = np.array([have.get(name, math.nan) for name in wanted], dtype=np.float64)
+        return AlignedFeatures(names=wanted, values=values, is_present=~np.isnan(values))
+
+
+def make_vector(values: Mapping[str, float], schema: FeatureSchema) -> FeatureVector:
+    """Make a vector of those values that the schema names."""
+    names = tuple(name for name in schema.names if name in values)
+    return FeatureVector(
+        names=names, values=tuple(float(values[name]) for name in names), schema=schema
+    )
+
+
+def vector_to_json(vector: FeatureVector) -> dict[str, object]:
+    """Turn a vector into what a JSON file holds of it; null stands for what is absent.
+
+    Examples
+    --------
+    >>> schema = FeatureSchema(names=("static.buffers_count", "static.buffer_bytes"), version=1)
+    >>> vector_to_json(make_vector({"static.buffers_count": 2}, schema))["features"]
+    {'static.buffers_count': 2.0, 'static.buffer_bytes': None}
+    """
+    have = vector.as_dict()
+    features = {name: have.get(name) for name in vector.schema.names}
+    return {"schema": vector.schema.id, "features": features}
+
+
+def vector_from_json(content: Mapping[str, object]) -> FeatureVector:
+    """Make a vector of what a JSON file holds; the inverse of `vector_to_json`.
+
+    Raises
+    ------
+    InputError
+        If something is missing, a value is no finite number, or names and schema disagree.
+    """
+    features, schema_id = content.get("features"), content.get("schema")
+    match = _SCHEMA_ID.fullmatch(str(schema_id))
+    if not isinstance(features, Mapping) or match is None:
+        msg = (
+            f"vector: schema {schema_id!r} and features of type {type(features).__name__}; "
+            "expected an id such as v1-0123456789ab and a mapping of names to numbers"
+        )
+        raise InputError(msg)
+    schema = FeatureSchema(names=tuple(map(str, features)), version=int(match["version"]))
+    if schema.id != schema_id:
+        msg = f"vector: schema {schema_id} expected, its names make {schema.id}; is it cut off?"
+        raise InputError(msg)
+    return make_vector(
+        {name: _read_number(name, one) for name, one in features.items() if one is not None},
+        schema,
+    )
+
+
+def _read_number(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        msg = f"vector: {name} is {value!r}; give a number, or null where it is not known"
+        raise InputError(msg)
+    return float(value)
+
+
+def _check_order(names: Iterable[str], schema: FeatureSchema) -> None:
+    places = {name: place for place, name in enumerate(schema.names)}
+    last = -1
+    for name in names:
+        place = places.get(name)
+        if place is None:
+            msg = f"vector: {name} is not in schema {schema.id}; take names from one schema"
+            raise InputError(msg)
+        if place <= last:
+            msg = f"vector: {name} is out of the order of schema {schema.id}; use make_vector"
+            raise InputError(msg)
+        last = place
+
+
+def _check_groups(groups: Collection[str]) -> None:
+    unknown = sorted(set(groups) - set(FeatureGroup))
+    if unknown:
+        msg = f"feature groups {', '.join(unknown)} unknown; choose of {', '.join(FeatureGroup)}"
+        raise InputError(msg)

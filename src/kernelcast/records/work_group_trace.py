@@ -1,0 +1,181 @@
+"""When each work-group of a launch began and ended, and what that tells of the scheduler."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelcast.records.errors import KernelcastError, KernelRunError
+from kernelcast.records.ndrange import NDRange
+
+
+class TraceMethod(StrEnum):
+    """How a trace is made."""
+
+    AUTO = "auto"
+    """By a clock where the device has one, else by steps; only asked for, never answered."""
+    CLOCK = "clock"
+    """Every work-group reads a clock at its begin and end."""
+    STEPS = "steps"
+    """Launches of 1, 2, 3, ... work-groups are timed: t(n) climbs where a new wave begins."""
+
+
+class Staircase(StrEnum):
+    """Whether work-groups that began together on a compute unit ended one after the other.
+
+    The paper's staircase (Fig. 5b, 6b, 8): the scheduler favours the lowest numbers, the others
+    take up to several times as long.
+    """
+
+    YES = "yes"
+    NO = "no"
+    NOT_APPLICABLE = "not applicable"
+    """No compute unit had two work-groups at once, or no clock told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Begin and end of each work-group by a clock on the device.
+
+    Parameters
+    ----------
+    starts_s, finishes_s : tuple of float
+        Per work-group in the order of their numbers, in seconds after the first start.
+    lanes : tuple of int
+        Where each ran: its compute unit if the device tells, else a lane without overlaps.
+    lanes_are_compute_units : bool
+        Which of both.
+    waves : tuple of int
+        Number of each work-group's wave; the next wave begins after the first finish.
+    clock : str
+        What was read.
+    resolution_s : float
+        Least difference seen between two readings, in seconds.
+    launch_s, plain_s : float
+        Time of the traced launch, and of the same work-groups without marks, in seconds.
+
+    Raises
+    ------
+    KernelcastError
+        If there is no work-group or the tuples differ in length.
+    KernelRunError
+        If a work-group ends before it begins.
+    """
+
+    starts_s: tuple[float, ...]
+    finishes_s: tuple[float, ...]
+    lanes: tuple[int, ...]
+    lanes_are_compute_units: bool
+    waves: tuple[int, ...]
+    clock: str
+    resolution_s: float
+    launch_s: float
+    plain_s: float
+
+    def __post_init__(self) -> None:
+        lengths = [len(one) for one in (self.starts_s, self.finishes_s, self.lanes, self.waves)]
+        if lengths[0] < 1 or len(set(lengths)) > 1:
+            msg = f"timeline: {lengths} starts, finishes, lanes, waves; give one per work-group"
+            raise KernelcastError(msg)
+        for number, (start, finish) in enumerate(zip(self.starts_s, self.finishes_s, strict=True)):
+            if not 0 <= start <= finish:
+                msg = (
+                    f"work-group {number} began at {start} s and ended at {finish} s; the "
+                    f"device's clock ({self.clock}) is not usable"
+                )
+                raise KernelRunError(msg)
+
+    @property
+    def wave_count(self) -> int:
+        """How many waves there were."""
+        return max(self.waves) + 1
+
+    @property
+    def slowdown(self) -> float:
+        """How much longer the launch took because it was traced, as a factor."""
+        return self.launch_s / self.plain_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Times of launches that grow by a few work-groups.
+
+    Parameters
+    ----------
+    work_groups : tuple of int
+        Sizes of the launches, increasing.
+    times_s : tuple of float
+        Median time of each, in seconds.
+    has_steps : bool
+        Whether the times climb in steps, rather than with every work-group.
+    """
+
+    work_groups: tuple[int, ...]
+    times_s: tuple[float, ...]
+    has_steps: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkGroupTrace:
+    """How a device scheduled the work-groups of a launch.
+
+    Parameters
+    ----------
+    device, device_id, problem, kernel : str
+        Whose trace it is.
+    ndrange : NDRange
+        The whole launch, local size chosen.
+    compute_units : int
+        As the device reports.
+    reason : str
+        Why the method is what it is.
+    concurrency : int or None
+        Most work-groups that were active at once on the whole device; None if neither a clock
+        nor steps told.
+    p_sat : int or None
+        The same per compute unit: the measured saturation point.
+    probe_concurrency : int
+        For comparison, what `kernelcast estimate` counts or computes without a trace.
+    staircase : Staircase
+        The paper's verdict.
+    run_length : float or None
+        Mean number of consecutive work-groups that a lane takes one after the other.
+    outcome : Timeline or StepTimes
+        What the clock told, or without one the growing launches.
+    """
+
+    device: str
+    device_id: str
+    problem: str
+    kernel: str
+    ndrange: NDRange
+    compute_units: int
+    reason: str
+    concurrency: int | None
+    p_sat: int | None
+    probe_concurrency: int
+    staircase: Staircase
+    outcome: Timeline | StepTimes
+    run_length: float | None = None
+
+    @property
+    def method(self) -> TraceMethod:
+        """How the trace was made."""
+        return TraceMethod.CLOCK if isinstance(self.outcome, Timeline) else TraceMethod.STEPS
+
+    @property
+    def work_groups(self) -> int:
+        """Work-groups that were traced, or those of the largest of the growing launches."""
+        if isinstance(self.outcome, Timeline):
+            return len(self.outcome.starts_s)
+        return self.outcome.work_groups[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceAnswer:
+    """A device's trace, or the error that kept it from one."""
+
+    device: str
+    device_id: str
+    problem: str
+    kernel: str
+    trace: WorkGroupTrace | None = None
+    error: KernelcastError | None = None

@@ -1,0 +1,161 @@
+"""Runs the counting copy of a kernel on a few work-groups."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import DeviceLimitError, KernelRunError
+from kernelcast.records.instrumented_kernel import ADDRESS_WORDS, InstrumentedKernel
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.building import build_program, get_kernel
+from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
+
+_MOST_LOG_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountedBox:
+    """What the work-items of one box of work-groups counted.
+
+    Parameters
+    ----------
+    box : GroupBox
+        The work-groups.
+    counts : ndarray of uint32, shape (counters, work-items)
+        Work-items in the order of their global ids, dimension 0 fastest.
+    log : ndarray of uint64, shape (work-items, capacity, 2), or None
+        Place and address of each access, in the order of execution; zeros behind the last.
+    duration_s : float
+        Time of the counting launch, in seconds.
+    """
+
+    box: GroupBox
+    counts: npt.NDArray[np.uint32]
+    log: npt.NDArray[np.uint64] | None
+    duration_s: float
+
+
+class CountingLaunch(OpenCLLaunch):
+    """A launch whose work-groups can also be counted; buffers stay as they are."""
+
+    def build_counting(self, instrumented: InstrumentedKernel) -> cl.Kernel:
+        """Build the counting copy, with the launch's arguments set.
+
+        Raises
+        ------
+        CompileError
+            If the device's compiler refuses it.
+        """
+        kernel = instrumented.kernel
+        if needs_prelude(instrumented.original.source, kernel.build_options):
+            text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
+        else:
+            text = mark_line(kernel.source_name) + kernel.source
+        program = build_program(
+            self._session.context,
+            self._session.device,
+            instrumented.header + text,
+            kernel.build_options,
+        )
+        built = get_kernel(program, kernel)
+        with explained_errors(kernel, self.device):
+            for index, argument in enumerate(self._scratch.arguments):
+                built.set_arg(index, argument)
+        return built
+
+    def count(
+        self,
+        instrumented: InstrumentedKernel,
+        built: cl.Kernel,
+        boxes: Sequence[GroupBox],
+        *,
+        capacity: int = 0,
+    ) -> list[CountedBox]:
+        """Run boxes of work-groups and read their counters.
+
+        Parameters
+        ----------
+        instrumented : InstrumentedKernel
+            The counting copy.
+        built : pyopencl.Kernel
+            From `build_counting`.
+        boxes : sequence of GroupBox
+            What to run; each starts from the buffers' true content.
+        capacity : int
+            Addresses that a work-item can write down, where the copy records them.
+
+        Returns
+        -------
+        list of CountedBox
+
+        Raises
+        ------
+        DeviceLimitError
+            If the buffer for addresses would be too large.
+        """
+        return [self._count_box(instrumented, built, box, capacity) for box in boxes]
+
+    def _count_box(
+        self, instrumented: InstrumentedKernel, built: cl.Kernel, box: GroupBox, capacity: int
+    ) -> CountedBox:
+        offset, size = self.ndrange.work_items_of(box)
+        rows = int(np.prod(size))
+        words = max(1, instrumented.row_words)
+        first = len(self._scratch.arguments)
+        buffers = [self._zeros(words * rows * 4)]
+        if instrumented.records_addresses:
+            buffers.append(self._zeros(self._log_bytes(rows, capacity)))
+            built.set_arg(first + 2, np.uint32(capacity))
+        try:
+            for index, buffer in enumerate(buffers):
+                built.set_arg(first + index, buffer)
+            self.settle()
+            duration_s = self._run_counting(built, offset, size)
+            counts = np.empty((words, rows), dtype=np.uint32)
+            cl.enqueue_copy(self._session.queue, counts, buffers[0])
+            log = None
+            if instrumented.records_addresses:
+                log = np.empty((rows, max(1, capacity), ADDRESS_WORDS), dtype=np.uint64)
+                cl.enqueue_copy(self._session.queue, log, buffers[1])
+        finally:
+            self._session.queue.finish()
+            for buffer in buffers:
+                buffer.release()
+        return CountedBox(box=box, counts=counts, log=log, duration_s=duration_s)
+
+    def _run_counting(
+        self, built: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
+    ) -> float:
+        self._has_run = True
+        with explained_errors(self._kernel, self.device):
+            begin_s = time.perf_counter()
+            event = self._enqueue(built, offset, size)
+            self._session.queue.finish()
+            host_s = time.perf_counter() - begin_s
+        if event.command_execution_status < 0:
+            msg = f"{self.device.id}: the counting copy of {self._kernel.name} failed"
+            raise KernelRunError(msg)
+        if not self._session.uses_event_timer:
+            return host_s
+        return float(event.profile.end - event.profile.start) * 1e-9
+
+    def _log_bytes(self, rows: int, capacity: int) -> int:
+        size = rows * max(1, capacity) * ADDRESS_WORDS * 8
+        most = min(_MOST_LOG_BYTES, self.device.max_allocation_bytes)
+        if size > most:
+            msg = (
+                f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "
+                f"{size:,} bytes, more than {most:,}; record fewer work-groups"
+            )
+            raise DeviceLimitError(msg)
+        return size
+
+    def _zeros(self, size_bytes: int) -> cl.Buffer:
+        buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size_bytes)
+        cl.enqueue_fill_buffer(self._session.queue, buffer, np.uint8(0), 0, size_bytes)
+        return buffer
