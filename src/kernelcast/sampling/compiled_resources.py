@@ -1,6 +1,8 @@
 """P_sat by the vendors' occupancy rules, from what compiler and driver tell of a kernel."""
 
 import re
+import secrets
+from weakref import WeakKeyDictionary
 
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -17,7 +19,12 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
 _VERBOSE_OPTION = "-cl-nv-verbose"
+_VERBOSE_EXTENSION = "cl_nv_compiler_options"
 _BARRIER = re.compile(r"\bbarrier\s*\(")
+# Registers do not depend on the local size: one more build per kernel and session is enough.
+_statistics: WeakKeyDictionary[DeviceSession, dict[str, CompiledResources | None]] = (
+    WeakKeyDictionary()
+)
 
 
 def compute_for_kernel(
@@ -40,7 +47,7 @@ def compute_for_kernel(
     limits = find_limits(session.device.platform.vendor, description.name, capability)
     if limits is None:
         return None
-    registers = _read_registers(session, kernel) if capability else None
+    registers = read_compiler_statistics(session, kernel)
     info = cl.kernel_work_group_info
     resources = KernelResources(
         work_group_size=ndrange.work_group_size,
@@ -54,13 +61,53 @@ def compute_for_kernel(
     return compute_p_sat(limits, resources)
 
 
-def _read_registers(session: DeviceSession, kernel: Kernel) -> CompiledResources | None:
-    """Build once more with the compiler's statistics on; a comment forces a miss of its cache."""
-    source = f"// statistics of {kernel.digest}\n{kernel.source}"
-    program = build_program(
-        session.context, session.device, source, (*kernel.build_options, _VERBOSE_OPTION)
-    )
-    return parse_build_log(read_build_log(program, session.device), kernel.name)
+def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> CompiledResources | None:
+    """Build once more with the compiler's statistics on, and read them from the build log.
+
+    Returns
+    -------
+    CompiledResources or None
+        None where the device's compiler has no such option, or does not answer as expected.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses the source.
+    """
+    if _VERBOSE_EXTENSION not in session.description.extensions:
+        return None  # other compilers refuse the option
+    known = _statistics.setdefault(session, {})
+    if kernel.digest not in known:
+        program = build_program(
+            session.context,
+            session.device,
+            make_unique(kernel.source, secrets.token_hex(8)),
+            (*kernel.build_options, _VERBOSE_OPTION),
+        )
+        log = read_build_log(program, session.device)
+        known[kernel.digest] = parse_build_log(log, kernel.name)
+    return known[kernel.digest]
+
+
+def make_unique(source: str, token: str) -> str:
+    """Add an empty kernel of a new name, so that no cache of the compiler knows the source.
+
+    NVIDIA's driver takes what it built before from a cache on disk, and then gives an empty log.
+    Comments and macros are gone before PTX is written, and unused constants may be: a cache that
+    goes by the PTX would not notice them. A kernel can be asked for by its name, so it stays. Its
+    name is new at every build: a fixed one would be found in the cache the second time.
+
+    Examples
+    --------
+    >>> print(make_unique("kernel void k() {}", "5eed"))
+    kernel void k() {}
+    <BLANKLINE>
+    kernel void kc_unique_5eed(void) {}
+    <BLANKLINE>
+    """
+    # at the end, so that lines keep their numbers; after two line ends, as a source may end in a
+    # comment or in a backslash
+    return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
 
 
 def _compute_capability(device: cl.Device) -> tuple[int, int] | None:

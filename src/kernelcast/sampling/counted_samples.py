@@ -44,6 +44,14 @@ def make_sample(
     )
 
 
+def make_uncounted_sample(ndrange: NDRange, boxes: Sequence[GroupBox]) -> CounterSample:
+    """Give the sample of a kernel that has nothing to count."""
+    numbers = [np.unique(place_work_items(ndrange, box)[0]).tolist() for box in boxes]
+    groups = tuple(number for each in numbers for number in each)
+    counts = np.empty((len(groups), ndrange.work_group_size, 0))
+    return CounterSample(work_groups=groups, counts=counts, is_exact=())
+
+
 def place_work_items(
     ndrange: NDRange, box: GroupBox
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

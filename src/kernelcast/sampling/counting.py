@@ -85,7 +85,7 @@ class CountingLaunch(OpenCLLaunch):
         built : pyopencl.Kernel
             From `build_counting`.
         boxes : sequence of GroupBox
-            What to run; each starts from the buffers' true content.
+            What to run, one after the other; the first starts from the buffers' true content.
         capacity : int
             Addresses that a work-item can write down, where the copy records them.
 
@@ -98,6 +98,7 @@ class CountingLaunch(OpenCLLaunch):
         DeviceLimitError
             If the buffer for addresses would be too large.
         """
+        self.settle()
         return [self._count_box(instrumented, built, box, capacity) for box in boxes]
 
     def _count_box(
@@ -114,7 +115,6 @@ class CountingLaunch(OpenCLLaunch):
         try:
             for index, buffer in enumerate(buffers):
                 built.set_arg(first + index, buffer)
-            self.settle()
             duration_s = self._run_counting(built, offset, size)
             counts = np.empty((words, rows), dtype=np.uint32)
             cl.enqueue_copy(self._session.queue, counts, buffers[0])

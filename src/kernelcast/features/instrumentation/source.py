@@ -11,6 +11,7 @@ from kernelcast.features.analysis import Analysis, analyse_parsed
 from kernelcast.features.blocks.model import CounterForm, CounterPlace
 from kernelcast.features.instrumentation.addresses import AddressEdits
 from kernelcast.features.instrumentation.expansion import expand_functions
+from kernelcast.features.instrumentation.marks import mark_body
 from kernelcast.features.instrumentation.signatures import (
     add_argument, add_parameter, exact_span,
 )  # fmt: skip
@@ -218,19 +219,13 @@ class _Writer:
         """Add the kernel's parameters, the counters at its start and the flush at its end."""
         kernel = self._analysis.function
         add_parameter(self._edits, kernel, "__global uint *kc_counts" + self._log_parameter())
-        body = exact_span(kernel.children[-1], "the kernel's body")
-        places = self._analysis.tree.places
         bases = self._addresses.base_marks() if self._addresses is not None else ""
-        # The latest insertion at one place stands outermost: the rest of the body follows it.
-        self._edits.insert_after(
-            body.start + 1,
-            f" uint kc_n[KC_N] = {{ 0 }};{bases}\n#define return goto {_LABEL}\n"
-            f"#line {places.line_of(body.start)}\n",
-        )
-        self._edits.insert_before(
-            body.end - 1,
-            f"\n#undef return\n#line {places.line_of(body.end)}\n"
-            f"{_LABEL}: __attribute__((unused)); kc_flush(kc_counts, kc_n);",
+        mark_body(
+            self._edits,
+            kernel,
+            begin=f" uint kc_n[KC_N] = {{ 0 }};{bases}",
+            end="kc_flush(kc_counts, kc_n);",
+            label=_LABEL,
         )
 
 

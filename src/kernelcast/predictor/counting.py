@@ -1,0 +1,179 @@
+"""Counts what a few work-groups of a problem execute: analysis writes the copy, sampling runs it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import Analysis, analyse
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.instrumentation.source import instrument
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import CounterSample
+from kernelcast.sampling.counted_samples import make_sample, make_uncounted_sample
+from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.recorded_accesses import read_log
+from kernelcast.sampling.session import DeviceSession
+
+_MOST_LOGGED = 1 << 22
+"""Addresses written down per work-group at most: 64 MiB."""
+_LOGGED_GROUPS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountSettings:
+    """How much is counted.
+
+    Parameters
+    ----------
+    work_groups : int
+        Work-groups that are counted, spread over the index space.
+    seed : int
+        Of their choice and of random buffers.
+    records_addresses : bool
+        Whether some of them write their addresses down as well.
+    """
+
+    work_groups: int = 8
+    seed: int = 0
+    records_addresses: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What was counted, and what it cost.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch, local size chosen.
+    sample : CounterSample
+        Counters of each work-item.
+    addresses : RecordedAddresses or None
+        None where none were asked for, or none could be recorded.
+    is_log_complete : bool
+        False if a work-item touched memory more often than could be written down.
+    instrumented_s, plain_s : float
+        Time of the counted work-groups, and of the same ones of the plain kernel, in seconds.
+    total_s : float
+        All of it: writing and building the copies, running them, reading the counters.
+    """
+
+    ndrange: NDRange
+    sample: CounterSample
+    addresses: RecordedAddresses | None
+    is_log_complete: bool
+    instrumented_s: float
+    plain_s: float
+    total_s: float
+
+
+def count_in_session(
+    session: DeviceSession,
+    problem: Problem,
+    settings: CountSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> Counted:
+    """Count what a few work-groups execute on a device that is open.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        The launch.
+    settings : CountSettings
+        How much is counted.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    Counted
+
+    Raises
+    ------
+    InputError
+        If the kernel cannot be rewritten, or the problem is wrong.
+    DeviceError
+        If the device cannot hold or run it.
+    """
+    started_s = time.perf_counter()
+    report("analysing the source")
+    kernel = problem.kernel
+    analysis = analyse(kernel)
+    inferred = infer_accesses(kernel, len(problem.arguments))
+    with (
+        session.lock,
+        prepared_problem(
+            session, problem, CountingLaunch, seed=settings.seed, inferred=inferred
+        ) as launch,
+    ):
+        groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
+        boxes = [_box_of(launch.ndrange, group) for group in groups]
+        report("counting")
+        sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
+        addresses, is_complete = None, True
+        if settings.records_addresses:
+            report("recording addresses")
+            some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
+            addresses, is_complete = _record(launch, kernel, analysis, some)
+        return Counted(
+            ndrange=launch.ndrange,
+            sample=sample,
+            addresses=addresses,
+            is_log_complete=is_complete,
+            instrumented_s=instrumented_s,
+            plain_s=plain_s,
+            total_s=time.perf_counter() - started_s,
+        )
+
+
+def _count(
+    launch: CountingLaunch, kernel: Kernel, analysis: Analysis, boxes: Sequence[GroupBox]
+) -> tuple[CounterSample, float, float]:
+    """Run the counting copy, and the plain kernel over the same work-groups for comparison."""
+    instrumented = instrument(kernel, analysis)
+    if not instrumented.counter_count:
+        # Straight-line code: each work-item executes each block once, nothing is left to count.
+        return make_uncounted_sample(launch.ndrange, boxes), 0.0, 0.0
+    built = launch.build_counting(instrumented)
+    launch.warm_up(boxes[0])
+    launch.count(instrumented, built, boxes[:1])  # compiles, where a runtime does that late
+    counted = launch.count(instrumented, built, boxes)
+    launch.settle()
+    plain_s = sum(launch.time_boxes(boxes))
+    sample = make_sample(launch.ndrange, counted, instrumented.counter_count)
+    return sample, sum(one.duration_s for one in counted), plain_s
+
+
+def _record(
+    launch: CountingLaunch, kernel: Kernel, analysis: Analysis, boxes: Sequence[GroupBox]
+) -> tuple[RecordedAddresses, bool]:
+    """Run the recording copy: once to see how much there is to write down, then for good."""
+    recording = instrument(kernel, analysis, records_addresses=True)
+    built = launch.build_counting(recording)
+    trial = launch.count(recording, built, boxes, capacity=1)
+    most = max(int(one.counts[recording.counter_count].max()) for one in trial)
+    capacity = max(1, min(most, _MOST_LOGGED // launch.ndrange.work_group_size))
+    counted = launch.count(recording, built, boxes, capacity=capacity)
+    facts = analysis.facts
+    owners = {access.site: access.buffer for access in facts.accesses}
+    names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
+    numbers = {name: number for number, name in enumerate(names)}
+    return read_log(launch.ndrange, counted, recording, owners, numbers), capacity >= most
+
+
+def _box_of(ndrange: NDRange, group: int) -> GroupBox:
+    start = []
+    for count in ndrange.group_counts:
+        start.append(group % count)
+        group //= count
+    return GroupBox(start=tuple(start), shape=(1,) * len(start))
+
+

@@ -1,0 +1,70 @@
+"""Traces as plain dictionaries for JSON; the keys are the program's public interface."""
+
+from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceAnswer, WorkGroupTrace
+
+
+def trace_to_json(answer: TraceAnswer) -> dict[str, object]:
+    """Turn an answer into what `kernelcast trace --json` prints of it.
+
+    Parameters
+    ----------
+    answer : TraceAnswer
+        Of one problem on one device.
+
+    Returns
+    -------
+    dict
+        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
+    """
+    about: dict[str, object] = {
+        "device": answer.device,
+        "device_id": answer.device_id,
+        "problem": answer.problem,
+        "kernel": answer.kernel,
+    }
+    if answer.trace is None:
+        return {**about, "error_message": str(answer.error)}
+    return {**about, **_describe(answer.trace)}
+
+
+def _describe(trace: WorkGroupTrace) -> dict[str, object]:
+    outcome = trace.outcome
+    return {
+        "global_size": list(trace.ndrange.global_size),
+        "local_size": list(trace.ndrange.known_local_size),
+        "work_groups": trace.ndrange.work_group_count,
+        "traced_work_groups": trace.work_groups,
+        "compute_units": trace.compute_units,
+        "method": str(trace.method),
+        "reason": trace.reason,
+        "concurrency": trace.concurrency,
+        "p_sat": trace.p_sat,
+        "probe_concurrency": trace.probe_concurrency,
+        "staircase": str(trace.staircase),
+        "run_length": trace.run_length,
+        "timeline": _describe_timeline(outcome) if isinstance(outcome, Timeline) else None,
+        "steps": _describe_steps(outcome) if isinstance(outcome, StepTimes) else None,
+    }
+
+
+def _describe_timeline(timeline: Timeline) -> dict[str, object]:
+    return {
+        "clock": timeline.clock,
+        "resolution_seconds": timeline.resolution_s,
+        "launch_seconds": timeline.launch_s,
+        "plain_seconds": timeline.plain_s,
+        "lanes_are_compute_units": timeline.lanes_are_compute_units,
+        "wave_count": timeline.wave_count,
+        "starts_seconds": list(timeline.starts_s),
+        "finishes_seconds": list(timeline.finishes_s),
+        "lanes": list(timeline.lanes),
+        "waves": list(timeline.waves),
+    }
+
+
+def _describe_steps(steps: StepTimes) -> dict[str, object]:
+    return {
+        "work_groups": list(steps.work_groups),
+        "seconds": list(steps.times_s),
+        "has_steps": steps.has_steps,
+    }

@@ -1,0 +1,67 @@
+"""Addresses that an instrumented kernel wrote down."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import RecordingError
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedAddresses:
+    """Memory accesses of some work-groups, one by one, in any order.
+
+    Parameters
+    ----------
+    work_groups : tuple of int
+        Numbers of the work-groups that were recorded, dimension 0 fastest.
+    work_items : tuple of int
+        How many work-items each of them has.
+    sites : ndarray of int64, shape (accesses,)
+        Place in the source: `MemoryAccess.site`.
+    groups : ndarray of int64, shape (accesses,)
+        Number of the work-group.
+    local_ids : ndarray of int64, shape (accesses,)
+        Local linear id of the work-item.
+    sequences : ndarray of int64, shape (accesses,)
+        How often the work-item had executed the site before.
+    buffers : ndarray of int64, shape (accesses,)
+        Index of the kernel's parameter that the address belongs to; local arrays are numbered
+        behind the parameters; -1 if it is not known.
+    offsets_bytes : ndarray of int64, shape (accesses,)
+        Offset from the start of the buffer, or any address if the buffer is not known.
+
+    Raises
+    ------
+    RecordingError
+        If the arrays are not equally long, or an access belongs to no recorded work-item.
+    """
+
+    work_groups: tuple[int, ...]
+    work_items: tuple[int, ...]
+    sites: IntArray
+    groups: IntArray
+    local_ids: IntArray
+    sequences: IntArray
+    buffers: IntArray
+    offsets_bytes: IntArray
+
+    def __post_init__(self) -> None:
+        columns = [one.name for one in fields(self) if not one.name.startswith("work_")]
+        shapes = {name: getattr(self, name).shape for name in columns}
+        if set(shapes.values()) != {(self.sites.size,)}:
+            msg = f"columns have shapes {shapes}; expected one number per access in each"
+            raise RecordingError(msg)
+        if len(self.work_items) != len(self.work_groups):
+            msg = (
+                f"{len(self.work_groups)} work-groups, but sizes of {len(self.work_items)}; "
+                "give one size per work-group"
+            )
+            raise RecordingError(msg)
+        strangers = set(np.unique(self.groups).tolist()) - set(self.work_groups)
+        if strangers:
+            msg = f"accesses of work-group {min(strangers)}, which is not in {self.work_groups}"
+            raise RecordingError(msg)

@@ -1,0 +1,268 @@
+"""What a trace tells of the scheduler: pure functions of starts and finishes.
+
+Arrays hold one entry per work-group, in the order of their numbers.
+"""
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.work_group_trace import Staircase
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+# The paper's example takes "almost double the time"; a quarter is more than noise does.
+_STAIRCASE_RATIO = 1.25
+# Share of pairs in which the higher number ends later, less those in which it ends earlier.
+_STAIRCASE_ORDER = 0.5
+# Starts closer than this share of the shortest duration are one begin.
+_TOGETHER = 0.5
+# Steps must explain t(n) so much better than a straight line does: squared errors' ratio.
+_STEPS_GAIN = 0.5
+# Between the smallest and the largest launch t(n) must grow by half, or noise is all there is.
+_LEAST_GROWTH = 1.5
+# Pairs are compared among so many work-groups at most: their table grows with the square.
+_MOST_COMPARED = 256
+
+
+def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers]:
+    """Count the work-groups that are active at each moment at which that changes.
+
+    Parameters
+    ----------
+    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
+        Where one ends at the very moment another begins, they do not overlap.
+
+    Returns
+    -------
+    times_s : ndarray of shape (2 * n_groups,), in seconds
+    active : ndarray of shape (2 * n_groups,)
+        From each time on.
+
+    Examples
+    --------
+    >>> times_s, active = count_active(np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 2.0]))
+    >>> active.tolist()
+    [1, 2, 1, 2, 1, 0]
+    """
+    times = np.concatenate([starts_s, finishes_s])
+    changes = np.repeat(np.array([1, -1]), len(starts_s))
+    order = np.lexsort((changes, times))
+    # At time 0 nothing has begun: a work-group too short for the clock would count below zero.
+    return times[order], np.maximum(np.cumsum(changes[order]), 0)
+
+
+def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[Floats, Floats]:
+    """Average the number of active work-groups over equal spans of time.
+
+    Parameters
+    ----------
+    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
+    bins : int
+        How many spans, from the first start to the last finish.
+
+    Returns
+    -------
+    edges_s : ndarray of shape (bins + 1,), in seconds
+        Where the spans begin and end.
+    active : ndarray of shape (bins,)
+        Mean number of active work-groups in each.
+
+    Examples
+    --------
+    >>> average_active(np.array([0.0, 0.0]), np.array([1.0, 2.0]), bins=2)[1].tolist()
+    [2.0, 1.0]
+    """
+    times, active = count_active(starts_s, finishes_s)
+    if times[-1] <= times[0]:  # shorter than the clock's tick
+        return np.full(bins + 1, times[0]), np.zeros(bins)
+    work = np.concatenate([[0.0], np.cumsum(active[:-1] * np.diff(times))])
+    edges = np.linspace(times[0], times[-1], bins + 1)
+    return edges, np.diff(np.interp(edges, times, work)) / np.diff(edges)
+
+
+def find_concurrency(starts_s: Floats, finishes_s: Floats) -> int:
+    """Give the most work-groups that are active at once, at least 1.
+
+    Examples
+    --------
+    >>> find_concurrency(np.array([0.0, 0.5, 2.0]), np.array([1.0, 2.0, 3.0]))
+    2
+    """
+    _, active = count_active(starts_s, finishes_s)
+    return max(1, int(active.max()))
+
+
+def find_waves(starts_s: Floats, finishes_s: Floats) -> Integers:
+    """Give each one's wave: a start after the first finish of a wave opens the next.
+
+    Examples
+    --------
+    >>> find_waves(np.array([0.0, 0.1, 1.0, 1.1]), np.array([1.0, 1.1, 2.0, 2.1])).tolist()
+    [0, 0, 1, 1]
+    """
+    waves = np.zeros(len(starts_s), dtype=np.int64)
+    wave, first_finish_s = 0, math.inf
+    for number in np.lexsort((finishes_s, starts_s)):
+        if starts_s[number] >= first_finish_s:
+            wave, first_finish_s = wave + 1, math.inf
+        waves[number] = wave
+        first_finish_s = min(first_finish_s, float(finishes_s[number]))
+    return waves
+
+
+def pack_lanes(starts_s: Floats, finishes_s: Floats) -> Integers:
+    """Assign work-groups to as few lanes as hold them without overlap.
+
+    Of the free lanes the one that has just done the work-group before is taken, else the one that
+    became free last: a thread that has ended a work-group begins the next at once, and runtimes
+    hand out consecutive ones. So lanes are the threads wherever two do not end together.
+
+    Examples
+    --------
+    >>> pack_lanes(np.array([0.0, 0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [0, 1, 0, 1]
+    """
+    lanes = np.zeros(len(starts_s), dtype=np.int64)
+    busy: list[tuple[float, int]] = []
+    free: list[int] = []
+    last_of: dict[int, int] = {}
+    for number in np.lexsort((finishes_s, starts_s)).tolist():
+        while busy and busy[0][0] <= starts_s[number]:
+            free.append(heapq.heappop(busy)[1])
+        lane = next((one for one in free if last_of[one] == number - 1), None)
+        if lane is None:
+            lane = free[-1] if free else len(busy)
+        if free:
+            free.remove(lane)
+        lanes[number], last_of[lane] = lane, number
+        heapq.heappush(busy, (float(finishes_s[number]), lane))
+    return lanes
+
+
+def find_run_length(starts_s: Floats, lanes: Integers) -> float:
+    """Give the mean number of consecutive work-groups that a lane takes one after the other.
+
+    Examples
+    --------
+    >>> find_run_length(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 0, 1, 1]))
+    2.0
+    """
+    order = np.lexsort((starts_s, lanes))
+    is_continued = (np.diff(order) == 1) & (np.diff(lanes[order]) == 0)
+    return len(order) / (len(order) - int(is_continued.sum()))
+
+
+def find_p_sat(
+    starts_s: Floats, finishes_s: Floats, lanes: Integers, *, compute_units: int, knows_units: bool
+) -> int:
+    """Give the most work-groups that are active at once on one compute unit.
+
+    Where the device does not tell the compute unit, they are taken as evenly spread.
+    """
+    if not knows_units:
+        return math.ceil(find_concurrency(starts_s, finishes_s) / compute_units)
+    return max(
+        find_concurrency(starts_s[lanes == lane], finishes_s[lanes == lane])
+        for lane in np.unique(lanes)
+    )
+
+
+def find_staircase(
+    starts_s: Floats, finishes_s: Floats, waves: Integers, units: Integers | None
+) -> Staircase:
+    """Tell whether work-groups that share a compute unit from the same moment end in turn.
+
+    Parameters
+    ----------
+    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
+    waves : ndarray of shape (n_groups,)
+        Number of each one's wave.
+    units : ndarray of shape (n_groups,) or None
+        Compute unit of each; None if it is not known: then all of a wave are compared.
+
+    Returns
+    -------
+    Staircase
+        Yes if, in the median set of work-groups that share a compute unit, the longest takes at
+        least 1.25 times as long as the shortest and higher numbers mostly end later.
+    """
+    ratios, orders = [], []
+    for members in _shared_sets(waves, units):
+        starts, durations = starts_s[members], (finishes_s - starts_s)[members]
+        if np.ptp(starts) > _TOGETHER * durations.min() or durations.min() <= 0:
+            continue
+        ratios.append(durations.max() / durations.min())
+        orders.append(_measure_order(finishes_s[members]))
+    if not ratios:
+        return Staircase.NOT_APPLICABLE
+    is_staircase = np.median(ratios) >= _STAIRCASE_RATIO and np.median(orders) >= _STAIRCASE_ORDER
+    return Staircase.YES if is_staircase else Staircase.NO
+
+
+def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[int, bool]:
+    """Find the width of the steps in which t(n) climbs.
+
+    Fits ``a + b * ceil(n / width)`` for each width.
+
+    Parameters
+    ----------
+    work_groups : sequence of int
+        Sizes of launches of equal work-groups.
+    times_s : sequence of float, in seconds
+        Their times.
+
+    Returns
+    -------
+    width : int
+        Work-groups that are active at once; 1 where t(n) climbs with each.
+    has_steps : bool
+        Whether steps explain the times clearly better than a straight line.
+
+    Examples
+    --------
+    >>> find_steps([1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 4, 4, 6, 6, 8, 8])
+    (2, True)
+    """
+    if len(work_groups) < 3:  # two points lie on any line
+        return 1, False
+    counts, times = np.asarray(work_groups), np.asarray(times_s, dtype=float)
+    errors = {
+        width: _fit_error(np.ceil(counts / width), times)
+        for width in range(1, int(counts.max()) // 2 + 1)
+    }
+    width = min(errors, key=errors.__getitem__, default=1)
+    grows = times.max() >= _LEAST_GROWTH * times.min()
+    has_steps = width > 1 and bool(grows) and errors[width] < _STEPS_GAIN * errors[1]
+    return (width, True) if has_steps else (1, False)
+
+
+def _shared_sets(waves: Integers, units: Integers | None) -> Iterator[Integers]:
+    """Give the work-groups of each wave on each compute unit, where they are at least two."""
+    keys = (waves,) if units is None else (units, waves)
+    order = np.lexsort((np.arange(len(waves)), *keys))
+    changes = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+    for members in np.split(order, np.flatnonzero(changes) + 1):
+        if len(members) > 1:
+            yield members
+
+
+def _measure_order(finishes_s: Floats) -> float:
+    """Kendall's tau of number and finish: 1 if each ends after all with lower numbers."""
+    if len(finishes_s) > _MOST_COMPARED:
+        picked = np.linspace(0, len(finishes_s) - 1, _MOST_COMPARED).astype(int)
+        finishes_s = finishes_s[picked]
+    later = np.sign(finishes_s[None, :] - finishes_s[:, None])
+    pairs = len(finishes_s) * (len(finishes_s) - 1) / 2
+    return float(np.triu(later, 1).sum() / pairs)
+
+
+def _fit_error(steps: Floats, times: Floats) -> float:
+    """Give the squared error of the line through times over steps; infinite if it falls."""
+    slope, intercept = np.polyfit(steps, times, 1)
+    return float(np.sum((times - slope * steps - intercept) ** 2)) if slope > 0 else math.inf

@@ -1,0 +1,301 @@
+"""Runs a launch whose work-groups note when they begin and end, or times growing launches."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import CompileError, DeviceError, InputError, KernelRunError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod
+from kernelcast.sampling.building import build_program, get_kernel
+from kernelcast.sampling.clocks import ClockCheck, KernelClock, check_clock, list_clocks
+from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
+from kernelcast.sampling.trace_analysis import find_steps, find_waves, pack_lanes
+from kernelcast.sampling.windows import box_near
+
+DEFAULT_WORK_GROUPS = 10_000
+MOST_WORK_GROUPS = 1_000_000
+_WORDS = 3  # begin, end, compute unit
+_NO_MARK = np.zeros(1, dtype=np.uint64)
+_ROUNDS = 2
+_LONG_LAUNCH_S = 5.0
+# t(n) up to three waves, as the paper's sampling points, in no more launches than that.
+_STEP_WAVES = 3
+_FEWEST_STEPS = 16
+_MOST_STEP_LAUNCHES = 32
+_STEP_ROUNDS = 15
+_STEP_BUDGET_S = 10.0
+
+# Every work-item passes a barrier beside each mark, for two reasons. The time is then taken
+# before the first has begun and after the last has ended, in whatever order a device runs them.
+# And runtimes that run the work-items of a group in a loop split that loop at barriers: reading a
+# clock inside it kept PoCL from vectorising a stencil (6.3 times as slow, 2.1 with barriers).
+_MARKS = """\
+#define KC_TRACE_PARAMETER global ulong *kc_trace
+static inline bool kc_is_item(size_t x, size_t y, size_t z)
+{ return get_local_id(0) == x && get_local_id(1) == y && get_local_id(2) == z; }
+static inline ulong kc_trace_place(uint word)
+{
+    return word + 3 * (get_group_id(0)
+        + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
+}
+static inline void kc_trace_begin(global ulong *trace)
+{
+    if (kc_is_item(0, 0, 0)) {
+        trace[kc_trace_place(0)] = kc_clock();
+        trace[kc_trace_place(2)] = kc_unit();
+    }
+}
+static inline void kc_trace_end(global ulong *trace, bool is_chosen)
+{
+    if (is_chosen)
+        trace[kc_trace_place(1)] = kc_clock();
+}
+#define KC_TRACE_BEGIN kc_trace_begin(kc_trace); barrier(CLK_LOCAL_MEM_FENCE);
+#define KC_TRACE_END barrier(CLK_LOCAL_MEM_FENCE); kc_trace_end(kc_trace, kc_is_item(0, 0, 0));
+#define KC_TRACE_END_APART kc_trace_end(kc_trace, kc_is_item( \\
+    get_local_size(0) - 1, get_local_size(1) - 1, get_local_size(2) - 1));
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Marked:
+    """A clock with the kernel that reads it, built."""
+
+    clock: KernelClock
+    check: ClockCheck
+    program: cl.Program
+    kernel: cl.Kernel
+
+
+class TracingLaunch(OpenCLLaunch):
+    """A launch that can also be traced; buffers stay as they are, as with any launch."""
+
+    def __enter__(self) -> "TracingLaunch":
+        return self
+
+    def first_box(self, work_groups: int | None) -> GroupBox:
+        """Give about the first work-groups: part of a row, whole rows or whole planes.
+
+        Where no number is given, the whole launch, at most the first 10,000.
+
+        Raises
+        ------
+        InputError
+            If fewer than 1 or more than a million are asked for.
+        """
+        counts = self.ndrange.group_counts
+        total = math.prod(counts)
+        asked = min(total, DEFAULT_WORK_GROUPS) if work_groups is None else work_groups
+        if not 1 <= asked <= MOST_WORK_GROUPS:
+            msg = (
+                f"{asked:,} work-groups to trace; give --work-groups of at least 1, at most "
+                f"{MOST_WORK_GROUPS:,}"
+            )
+            raise InputError(msg)
+        return box_near(0, min(asked, total), counts)
+
+    def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
+        """Build the marked kernel with the best clock that works.
+
+        Parameters
+        ----------
+        traced : Kernel
+            Copy with the marks of `kernelcast.features.instrumentation.tracing`.
+        box : GroupBox
+            What will be run.
+
+        Returns
+        -------
+        marked : object or None
+            None if the device has no clock that works.
+        reason : str
+            Why this clock, or why none.
+        """
+        obstacles = []
+        for clock in list_clocks(self.device, traced.build_options):
+            try:
+                check = check_clock(self._session, clock)
+                program = self._build(traced, box, clock)
+                kernel = get_kernel(program, traced)
+                with explained_errors(traced, self.device):
+                    for index, argument in enumerate(self._scratch.arguments):
+                        kernel.set_arg(index, argument)
+            except (CompileError, DeviceError) as error:
+                obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
+                continue
+            marked = _Marked(clock=clock, check=check, program=program, kernel=kernel)
+            return marked, "; ".join(["the device has a clock", *obstacles])
+        return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
+
+    def trace(self, marked: _Marked, box: GroupBox) -> Timeline:
+        """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
+        plain_s, launch_s = [], []
+        with self._marks_buffer(box) as buffer:
+            marked.kernel.set_arg(len(self._scratch.arguments), buffer)
+            # Compiles, where a runtime does that at the first launch.
+            self._run_marked(marked, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
+            for _ in range(_ROUNDS):
+                self.settle()
+                plain_s += self.time_boxes([box])
+                self.settle()
+                cl.enqueue_fill_buffer(self._session.queue, buffer, _NO_MARK, 0, buffer.size)
+                launch_s.append(self._run_marked(marked, box))
+                if plain_s[0] > _LONG_LAUNCH_S:
+                    break
+            marks = np.empty((box.work_group_count, _WORDS), dtype=np.uint64)
+            cl.enqueue_copy(self._session.queue, marks, buffer)
+        return _make_timeline(marks, marked, launch_s=launch_s[-1], plain_s=plain_s[-1])
+
+    def time_steps(self) -> StepTimes:
+        """Time launches of 1, 2, 3, ... work-groups in turn; give each one's median."""
+        boxes = self._list_step_boxes()
+        self.warm_up(boxes[0])
+        rounds: list[list[float]] = []
+        begin_s = time.perf_counter()
+        while len(rounds) < _STEP_ROUNDS and (
+            len(rounds) < 3 or time.perf_counter() - begin_s < _STEP_BUDGET_S
+        ):
+            self.settle()
+            # Up and down in turn, so that a slow drift hits small and large launches alike.
+            step = -1 if len(rounds) % 2 else 1
+            rounds.append(self.time_boxes(boxes[::step])[::step])
+        counts = tuple(box.work_group_count for box in boxes)
+        medians = tuple(float(one) for one in np.median(rounds, axis=0))
+        _, has_steps = find_steps(counts, medians)
+        return StepTimes(work_groups=counts, times_s=medians, has_steps=has_steps)
+
+    def _build(self, traced: Kernel, box: GroupBox, clock: KernelClock) -> cl.Program:
+        """Build the kernel: our functions first, since the prelude renames what they call."""
+        is_whole = box.shape == self.ndrange.group_counts
+        if is_whole or not needs_prelude(self._kernel.source, traced.build_options):
+            text = mark_line(traced.source_name) + traced.source
+        else:
+            text = add_prelude(traced.source, self.ndrange, source_name=traced.source_name)
+        options = (*traced.build_options, *clock.build_options)
+        source = clock.declarations + _MARKS + text
+        return build_program(self._session.context, self._session.device, source, options)
+
+    @contextmanager
+    def _marks_buffer(self, box: GroupBox) -> Iterator[cl.Buffer]:
+        size = box.work_group_count * _WORDS * np.dtype(np.uint64).itemsize
+        buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size)
+        try:
+            yield buffer
+        finally:
+            self._session.queue.finish()
+            buffer.release()
+
+    def _run_marked(self, marked: _Marked, box: GroupBox) -> float:
+        offset, size = self.ndrange.work_items_of(box)
+        self._has_run = True
+        with explained_errors(self._kernel, self.device):
+            begin_s = time.perf_counter()
+            event = self._enqueue(marked.kernel, offset, size)
+            self._session.queue.finish()
+            host_s = time.perf_counter() - begin_s
+        if not self._session.uses_event_timer:
+            return host_s
+        return float(event.profile.end - event.profile.start) * 1e-9
+
+    def _list_step_boxes(self) -> list[GroupBox]:
+        counts = self.ndrange.group_counts
+        most = max(_FEWEST_STEPS, _STEP_WAVES * self.saturation.concurrency)
+        most = min(most, math.prod(counts))
+        stride = math.ceil(most / _MOST_STEP_LAUNCHES)
+        boxes = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
+        return sorted(boxes, key=lambda box: box.work_group_count)
+
+
+def _make_timeline(
+    marks: npt.NDArray[np.uint64], marked: _Marked, *, launch_s: float, plain_s: float
+) -> Timeline:
+    """Turn ticks into seconds after the first start.
+
+    Raises
+    ------
+    KernelRunError
+        If a work-group has left no mark or ends before it begins.
+    """
+    ticks = marks[:, :2].astype(np.int64)
+    if not ticks.all():
+        number = int(np.flatnonzero((ticks == 0).any(axis=1))[0])
+        msg = f"work-group {number} left no mark; the kernel was not traced as a whole"
+        raise KernelRunError(msg)
+    seconds = (ticks - ticks[:, 0].min()) * marked.check.tick_s
+    starts, finishes = seconds[:, 0], seconds[:, 1]
+    tells_unit = marked.clock.tells_unit
+    lanes = marks[:, 2].astype(np.int64) if tells_unit else pack_lanes(starts, finishes)
+    return Timeline(
+        starts_s=tuple(starts.tolist()),
+        finishes_s=tuple(finishes.tolist()),
+        lanes=tuple(lanes.tolist()),
+        lanes_are_compute_units=tells_unit,
+        waves=tuple(find_waves(starts, finishes).tolist()),
+        clock=marked.clock.name,
+        resolution_s=marked.check.resolution_s,
+        launch_s=launch_s,
+        plain_s=plain_s,
+    )
+
+
+ReportProgress = Callable[[str], None]
+
+
+def run_trace(
+    launch: TracingLaunch,
+    traced: Kernel | str,
+    *,
+    method: TraceMethod,
+    work_groups: int | None,
+    report: ReportProgress = lambda _: None,
+) -> tuple[Timeline | StepTimes, str]:
+    """Trace a launch by a clock, or by the steps of t(n) where there is none.
+
+    Parameters
+    ----------
+    launch : TracingLaunch
+        The launch, built.
+    traced : Kernel or str
+        The kernel with marks, or why it cannot have any.
+    method : TraceMethod
+        Which way is wanted.
+    work_groups : int or None
+        How many of the first to trace; None means all, at most 10,000.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    outcome : Timeline or StepTimes
+    reason : str
+        Why this method.
+
+    Raises
+    ------
+    DeviceError
+        If the launch cannot be run, or a clock is demanded where there is none.
+    """
+    box = launch.first_box(work_groups)
+    marked, reason = None, "asked for"
+    if method is not TraceMethod.STEPS:
+        report("building the traced kernel")
+        marked, reason = (
+            (None, traced) if isinstance(traced, str) else launch.build_marked(traced, box)
+        )
+    if marked is not None:
+        report(f"tracing {box.work_group_count:,} work-groups")
+        return launch.trace(marked, box), reason
+    if method is TraceMethod.CLOCK:
+        msg = f"{launch.device.id}: no trace by a clock: {reason}; leave the method to kernelcast"
+        raise KernelRunError(msg)
+    report("timing launches of 1, 2, 3, ... work-groups")
+    return launch.time_steps(), reason

@@ -1,0 +1,103 @@
+"""Enumerates the addresses that an access expression describes, one by one: slow and obvious."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.accesses import MemoryAccess
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
+
+_AXES = 3
+_FIRST_TRIPS = 64
+
+
+def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict[Symbol, Value]:
+    """Give the values of all symbols for the work-items of one uniform work-group.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch, local size chosen.
+    group : int
+        Number of the work-group, dimension 0 fastest.
+    scalars : mapping of str to int
+        Scalar arguments.
+
+    Returns
+    -------
+    dict of Symbol to int or ndarray of int64, shape (work-items, 1)
+    """
+    items = np.arange(ndrange.work_group_size, dtype=np.int64)[:, None]
+    bound: dict[Symbol, Value] = {
+        Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()
+    }
+    for axis in range(_AXES):
+        is_used = axis < ndrange.dimensions
+        size = ndrange.known_local_size[axis] if is_used else 1
+        count = ndrange.group_counts[axis] if is_used else 1
+        offset = ndrange.global_offset[axis] if is_used else 0
+        own, local = group % count, items % size
+        values: dict[SymbolKind, Value] = {
+            SymbolKind.LOCAL_ID: local,
+            SymbolKind.GROUP_ID: own,
+            SymbolKind.GLOBAL_ID: own * size + local + offset,
+            SymbolKind.LOCAL_SIZE: size,
+            SymbolKind.GLOBAL_SIZE: ndrange.global_size[axis] if is_used else 1,
+            SymbolKind.GROUP_COUNT: count,
+            SymbolKind.GLOBAL_OFFSET: offset,
+        }
+        bound |= {Symbol(kind, axis=axis): value for kind, value in values.items()}
+        items, group = items // size, group // count
+    return bound
+
+
+def enumerate_offsets(access: MemoryAccess, bound: Mapping[Symbol, Value]) -> set[int]:
+    """Give every offset that the work-items of a work-group touch through one access.
+
+    Parameters
+    ----------
+    access : MemoryAccess
+        With a known offset.
+    bound : mapping of Symbol to value
+        From `bind_group`.
+
+    Returns
+    -------
+    set of int
+        Offsets in bytes. Conditions on data count as met.
+    """
+    return _enumerate(access, dict(bound), depth=0, active=np.array([[True]]))
+
+
+def _enumerate(
+    access: MemoryAccess, bound: dict[Symbol, Value], *, depth: int, active: npt.NDArray[np.bool_]
+) -> set[int]:
+    if depth == len(access.loops):
+        return _offsets(access, bound, active)
+    loop = access.loops[depth]
+    symbol = Symbol(SymbolKind.LOOP, loop.name)
+    found: set[int] = set()
+    # Many iterations of an innermost loop at once; powers of two would soon exceed 64 bits.
+    is_wide = depth == len(access.loops) - 1 and loop.trip_count is not None
+    start, width = 0, _FIRST_TRIPS if is_wide else 1
+    while True:
+        numbers = np.arange(start, start + width, dtype=np.int64)[None, :]
+        inner = {**bound, symbol: numbers if is_wide else start}
+        runs = np.logical_and(active, loop.condition.evaluate(inner))
+        if not runs.any():
+            return found
+        found |= _enumerate(access, inner, depth=depth + 1, active=runs)
+        start, width = start + width, width * 2 if is_wide else 1
+
+
+def _offsets(
+    access: MemoryAccess, bound: Mapping[Symbol, Value], active: npt.NDArray[np.bool_]
+) -> set[int]:
+    if access.offset_bytes is None:
+        return set()
+    offsets = access.offset_bytes.evaluate(bound)
+    is_met = np.logical_and(active, access.guard.evaluate(bound))
+    wide, met = np.broadcast_arrays(np.asarray(offsets), is_met)
+    return set(np.unique(wide[met]).tolist())

@@ -1,0 +1,101 @@
+import pytest
+
+from kernelcast.records.compiler_facts import facts_from_json, facts_to_json
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.traits import TraitSource
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.session import DeviceSession
+
+pytestmark = pytest.mark.device
+
+SOURCE = """
+kernel void plain(global float *values)
+{
+    values[get_global_id(0)] *= 2.0f;
+}
+
+kernel void staged(global float *values, local float *more, int n)
+{
+    local float tile[512];
+    float kept[300];
+    for (int i = 0; i < 300; ++i)
+        kept[i] = values[(i * n) % 1000];
+    tile[get_local_id(0)] = values[get_global_id(0)];
+    more[get_local_id(0)] = kept[get_local_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    values[get_global_id(0)] = tile[(get_local_id(0) + n) % 64] + more[0]
+        + kept[kept[n % 300] > 0.0f ? n % 299 : 7];
+}
+
+kernel __attribute__((reqd_work_group_size(64, 1, 1))) void required(global float *values)
+{
+    values[get_global_id(0)] += get_local_id(0);
+}
+"""
+PLAIN = Kernel(name="plain", source=SOURCE)
+STAGED = Kernel(name="staged", source=SOURCE)
+NDRANGE = NDRange(global_size=(1024,), local_size=(64,))
+ARRAY_BYTES = 300 * 4
+
+
+def test_local_memory_is_what_the_source_declares(session: DeviceSession) -> None:
+    """Finds the declared bytes of local memory, also where local arguments were set before."""
+    kernel = session.whole_kernel(STAGED).kernel
+    kernel.set_arg(1, cl.LocalMemory(256))
+    found = [read_compiler_facts(session, one, NDRANGE) for one in (PLAIN, STAGED)]
+    local = [one.local_bytes_per_work_group for one in found]
+    assert [one and one.value for one in local] == [0, 2048]
+
+
+def test_private_memory_holds_what_registers_cannot(session: DeviceSession) -> None:
+    """Tells an array from a scalar by private memory, or says nothing of either."""
+    found = [read_compiler_facts(session, one, NDRANGE) for one in (PLAIN, STAGED)]
+    plain, staged = (one.private_bytes_per_work_item for one in found)
+    assert (plain is None) == (staged is None)
+    if plain is not None and staged is not None:
+        assert plain.value < ARRAY_BYTES <= staged.value < 4 * ARRAY_BYTES
+
+
+def test_sizes_fit_together(session: DeviceSession) -> None:
+    """Finds work-group and sub-group sizes that agree with each other and with the device."""
+    facts = read_compiler_facts(session, PLAIN, NDRANGE)
+    multiple = facts.preferred_work_group_multiple
+    assert multiple is not None
+    assert multiple.value <= session.description.max_work_group_size
+    if facts.max_work_group_size is not None:
+        assert 64 <= facts.max_work_group_size.value <= session.description.max_work_group_size
+    size, count = facts.sub_group_size, facts.sub_groups_per_work_group
+    assert (size is None) == (count is None)
+    if size is not None and count is not None:
+        assert (count.value - 1) * size.value < NDRANGE.work_group_size
+        assert NDRANGE.work_group_size <= count.value * size.value
+
+
+def test_the_device_may_choose_the_local_size(session: DeviceSession) -> None:
+    """Reads the facts at the local size that the kernel requires where none is given."""
+    required = Kernel(name="required", source=SOURCE)
+    free, given = (
+        read_compiler_facts(session, required, NDRange(global_size=(1024,), local_size=local))
+        for local in (None, (64,))
+    )
+    assert free == given
+
+
+def test_only_who_can_tell_tells(session: DeviceSession) -> None:
+    """Has registers, spills and PTX from NVIDIA's compiler, and leaves them out elsewhere."""
+    facts = read_compiler_facts(session, STAGED, NDRANGE)
+    names = ("registers_per_work_item", "spill_store_bytes_per_work_item", "ptx_instruction_count")
+    is_told = "cl_nv_compiler_options" in session.description.extensions
+    assert [name in facts.known for name in names] == [is_told] * len(names)
+    if facts.registers_per_work_item is not None:
+        assert 1 <= facts.registers_per_work_item.value <= 255
+
+
+def test_facts_repeat(session: DeviceSession) -> None:
+    """Gives the same facts again, which survive JSON and are none of them assumed."""
+    facts = read_compiler_facts(session, STAGED, NDRANGE)
+    assert read_compiler_facts(session, STAGED, NDRANGE) == facts
+    assert facts_from_json(facts_to_json(facts)) == facts
+    assert TraitSource.ASSUMED not in {trait.source for trait in facts.known.values()}

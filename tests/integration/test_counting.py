@@ -1,0 +1,127 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.static import count_statically
+from kernelcast.predictor.counting import Counted, CountSettings, count_in_session
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+
+pytestmark = pytest.mark.device
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
+SETTINGS = CountSettings(work_groups=4)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[tuple[str, str], Counted]:
+    """Keep what was counted, since some runtimes compile slowly."""
+    return {}
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda path: path.stem)
+def example(
+    request: pytest.FixtureRequest,
+    session: DeviceSession,
+    outcomes: dict[tuple[str, str], Counted],
+) -> tuple[Problem, Counted]:
+    """Count an example on a device, or skip it where the device lacks double precision."""
+    problem = read_problem(request.param)
+    if "double" in problem.kernel.source and not session.description.has_fp64:
+        pytest.skip("the device has no double precision")
+    key = (session.description.id, problem.name)
+    if key not in outcomes:
+        outcomes[key] = count_in_session(session, problem, SETTINGS)
+    return problem, outcomes[key]
+
+
+def test_counters_are_those_that_the_source_foretells(example: tuple[Problem, Counted]) -> None:
+    """Counts at each work-item what follows exactly from loops and guards."""
+    problem, counted = example
+    facts = analyse(problem.kernel).facts
+    scalars = bind_scalars(facts, problem.arguments)
+    foretold = count_statically(facts, counted.ndrange, scalars, counted.sample.work_groups)
+    for counter, is_exact in enumerate(foretold.is_exact):
+        if is_exact:
+            np.testing.assert_array_equal(
+                counted.sample.counts[:, :, counter], foretold.counts[:, :, counter]
+            )
+
+
+def test_addresses_are_those_that_the_expressions_describe(
+    example: tuple[Problem, Counted],
+) -> None:
+    """Touches exactly the computed addresses, or some of them where data decides."""
+    problem, counted = example
+    facts, addresses = analyse(problem.kernel).facts, counted.addresses
+    assert addresses is not None
+    scalars = bind_scalars(facts, problem.arguments)
+    sites = {access.site for access in facts.accesses}
+    assert sites
+    for site in sites:
+        accesses = [access for access in facts.accesses if access.site == site]
+        if any(access.offset_bytes is None for access in accesses):
+            continue
+        for group in addresses.work_groups:
+            bound = bind_group(counted.ndrange, group, scalars)
+            computed = set().union(*(enumerate_offsets(access, bound) for access in accesses))
+            chosen = (addresses.sites == site) & (addresses.groups == group)
+            recorded = set(np.unique(addresses.offsets_bytes[chosen]).tolist())
+            if counted.is_log_complete and all(access.is_exact for access in accesses):
+                assert computed == recorded, accesses[0].text
+            else:
+                assert recorded <= computed, accesses[0].text
+
+
+def make_problem(source: str, *, size: int = 64) -> Problem:
+    """Give a problem of the kernel `k(global int *a, int n)` over 16-wide work-groups."""
+    return Problem(
+        name="k",
+        kernel=Kernel(name="k", source=source),
+        ndrange=NDRange(global_size=(size,), local_size=(16,)),
+        arguments=(
+            BufferArgument(element=ElementType("int32"), count=size, access=Access.READ_WRITE),
+            ScalarArgument(element=ElementType("int32"), values=(5,)),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for (int i = 0; i < n; ++i) { if (i == 3) break; a[g] += i; }", [4, 1]),
+        ("for (int i = 0; i < n; ++i) { if (i == 3) continue; a[g] += i; }", [5, 1]),
+        ("if (g > 1000) return; a[g] = g > 2000 ? n : a[g];", [0, 0]),
+        ("int i = 0; do { a[g] += i; } while (++i < n && a[g] < 1000);", [5, 4]),
+        ("switch (n) { case 5: a[g] = 1; case 6: a[g] = 2; break; default: a[g] = 3; }", [1, 1, 0]),
+        ("int i = 0; again: ++i; if (i < n) goto again; a[g] = i;", [5, 4]),
+        ("for (int i = 0; i < help(n); ++i) a[g] += help(i);", [4, 5 * 4 + 0 + 1 + 2 + 3]),
+    ],
+)
+def test_jumps_are_counted_right(session: DeviceSession, body: str, expected: list[int]) -> None:
+    """Counts branches, loops and labels through every kind of jump."""
+    helper = "int help(int x) { int y = 0; while (y < x && y < 4) ++y; return y; }\n"
+    source = f"{helper}kernel void k(global int *a, int n) {{ int g = get_global_id(0); {body} }}"
+    counted = count_in_session(session, make_problem(source), SETTINGS)
+    means = np.nanmean(counted.sample.counts, axis=(0, 1)).tolist()
+    assert means[: len(expected)] == pytest.approx(expected)
+
+
+def test_blocks_hidden_in_macros_are_counted(session: DeviceSession) -> None:
+    """Counts a loop that a macro opens and closes."""
+    source = (
+        "#define EACH(v, n) for (int v = 0; v < (n); ++v) {\n#define END }\n"
+        "kernel void k(global int *a, int n) { EACH(i, n) a[get_global_id(0)] += i; END }"
+    )
+    counted = count_in_session(session, make_problem(source), SETTINGS)
+    assert set(counted.sample.counts.ravel().tolist()) == {5.0}
+    assert counted.addresses is not None
+    assert counted.addresses.sites.size > 0

@@ -1,0 +1,230 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.predictor.trace_task import TraceSettings, trace_in_session
+from kernelcast.predictor.tracing import trace_on_devices
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
+from kernelcast.sampling.clocks import check_clock, list_clocks
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import put_arguments
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.tracing import TracingLaunch
+
+pytestmark = pytest.mark.device
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = {"nbody": 4096, "matmul_tiled": 512, "triangular": 8192}
+ODD_WORK_GROUPS = 21
+
+# Work-items that return before a barrier must do so all together; PoCL hangs otherwise.
+NOSY = """
+#define LEAVE return
+kernel void k(global float *a, int n)
+{
+    const int i = get_global_id(0);
+    if (STAYS_AWAY) LEAVE;
+    for (int j = 0; j < 300; ++j)
+        a[i] = a[i] * 0.5f + 1.0f;
+    if (get_local_id(0) & 1) { if (ENDS_EARLY) return; else a[i] += 1; }
+    a[i] += get_num_groups(0) + get_group_id(0) * get_global_size(0);
+    BARRIER;
+}
+"""
+ALONE = {"STAYS_AWAY": "i >= n", "ENDS_EARLY": "i > 70", "BARRIER": ""}
+TOGETHER = {
+    "STAYS_AWAY": "get_group_id(0) % 2 == n % 2",
+    "ENDS_EARLY": "false",
+    "BARRIER": "barrier(CLK_LOCAL_MEM_FENCE)",
+}
+
+
+def read(name: str) -> Problem:
+    """Read an example, made small."""
+    return read_problem(EXAMPLES / name / f"{name}.yaml", parameters={"N": SMALL[name]})
+
+
+def make_nosy(words: Mapping[str, str]) -> Problem:
+    """Make a problem whose kernel returns early and asks for the sizes of the launch."""
+    source = NOSY
+    for word, meaning in words.items():
+        source = source.replace(word, meaning)
+    return Problem(
+        name="nosy",
+        kernel=Kernel(name="k", source=source),
+        ndrange=NDRange(global_size=(64 * 32,), local_size=(32,), global_offset=(64,)),
+        arguments=(
+            BufferArgument(element=ElementType("float32"), count=65 * 32 + 32),
+            ScalarArgument(element=ElementType("int32"), values=(2000,)),
+        ),
+    )
+
+
+def has_clock(session: DeviceSession) -> bool:
+    """Tell whether a device is one of those that have a clock."""
+    return bool(list_clocks(session.description, ()))
+
+
+def check_timeline(trace: WorkGroupTrace) -> None:
+    """Check what holds for every timeline."""
+    timeline = trace.outcome
+    assert isinstance(timeline, Timeline)
+    starts, finishes = np.array(timeline.starts_s), np.array(timeline.finishes_s)
+    assert starts.min() == 0
+    assert (starts <= finishes).all()
+    # The device's clock agrees with the launch's own time, but for the launch itself.
+    assert finishes.max() <= 1.05 * timeline.launch_s + 1e-3
+    assert finishes.max() >= 0.2 * timeline.launch_s - 1e-3
+    assert (finishes - starts).sum() <= trace.concurrency * finishes.max() * 1.0001
+    assert 0 < timeline.resolution_s < 1e-4
+    assert trace.p_sat is not None
+    assert 1 <= trace.concurrency <= trace.p_sat * trace.compute_units
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_work_group_is_traced(session: DeviceSession, name: str) -> None:
+    """Gives a timeline of all work-groups by a clock, or steps and the reason without one."""
+    trace = trace_in_session(session, read(name), TraceSettings())
+    if not has_clock(session):
+        assert isinstance(trace.outcome, StepTimes)
+        assert trace.reason == "the device has no clock that kernels can read"
+        return
+    check_timeline(trace)
+    assert trace.method is TraceMethod.CLOCK
+    assert trace.work_groups == trace.ndrange.work_group_count
+
+
+def test_the_first_work_groups_are_traced(session: DeviceSession) -> None:
+    """Traces as many work-groups as asked for, not more."""
+    settings = TraceSettings(work_groups=ODD_WORK_GROUPS)
+    trace = trace_in_session(session, read("triangular"), settings)
+    if has_clock(session):
+        check_timeline(trace)
+        assert trace.work_groups == ODD_WORK_GROUPS
+    else:
+        assert trace.method is TraceMethod.STEPS
+
+
+def test_clocks_are_what_they_seem(session: DeviceSession) -> None:
+    """Finds in each clock's trial a tick between a tenth of a nanosecond and a microsecond."""
+    for clock in list_clocks(session.description, ()):
+        check = check_clock(session, clock)
+        assert 1e-10 < check.tick_s <= check.resolution_s < 1e-5
+
+
+def test_old_kernels_keep_their_language(session: DeviceSession) -> None:
+    """Names no clock that needs OpenCL C 2.0 for a kernel built as OpenCL C 1.2."""
+    clocks = list_clocks(session.description, ("-cl-std=CL1.2",))
+    assert all(not clock.build_options for clock in clocks)
+    assert "cl_khr_kernel_clock" not in [clock.name for clock in clocks]
+
+
+def test_steps_can_be_asked_for(session: DeviceSession) -> None:
+    """Times growing launches on devices with a clock too."""
+    settings = TraceSettings(method=TraceMethod.STEPS)
+    trace = trace_in_session(session, read("nbody"), settings)
+    assert isinstance(trace.outcome, StepTimes)
+    assert trace.reason == "asked for"
+    assert trace.outcome.work_groups == tuple(range(1, len(trace.outcome.work_groups) + 1))
+    assert min(trace.outcome.times_s) > 0
+
+
+def test_a_clock_that_is_not_there_cannot_be_demanded(session: DeviceSession) -> None:
+    """Fails with the reason where a clock is demanded of a device that has none."""
+    if has_clock(session):
+        pytest.skip("the device has a clock")
+    settings = TraceSettings(method=TraceMethod.CLOCK)
+    with pytest.raises(KernelRunError, match="no clock that kernels can read"):
+        trace_in_session(session, read("triangular"), settings)
+
+
+def test_kernels_without_marks_are_timed_in_steps(session: DeviceSession) -> None:
+    """Falls back to steps, and says why, where the kernel has a form that cannot be marked."""
+    problem = make_nosy(ALONE)
+    source = f"kernel void k(global float *a, int n);\n{problem.kernel.source}"
+    kernel = Kernel(name="k", source=source)
+    ahead = Problem(
+        name="ahead", kernel=kernel, ndrange=problem.ndrange, arguments=problem.arguments
+    )
+    trace = trace_in_session(session, ahead, TraceSettings())
+    assert trace.method is TraceMethod.STEPS
+    assert "declares it ahead" in trace.reason
+
+
+@pytest.mark.parametrize("words", [ALONE, TOGETHER], ids=["alone", "together"])
+@pytest.mark.parametrize("work_groups", [7, 64])
+def test_the_traced_kernel_computes_the_same(
+    session: DeviceSession, words: Mapping[str, str], work_groups: int
+) -> None:
+    """Leaves the user's buffers as they are, and in the copies what the kernel itself writes."""
+    problem = make_nosy(words)
+    arguments = put_arguments(session, problem, seed=3)
+    before = _download(session, arguments[0])
+    accesses = [Access.READ_WRITE, None]
+    with TracingLaunch(session, problem.kernel, problem.ndrange, arguments, accesses) as launch:
+        box = launch.first_box(work_groups)
+        marked, reason = launch.build_marked(make_tracing_kernel(problem.kernel), box)
+        if marked is None:
+            pytest.skip(reason)
+        launch.settle()
+        launch.time_boxes([box])
+        expected = _download(session, launch._scratch.arguments[0])
+        timeline = launch.trace(marked, box)
+        written = _download(session, launch._scratch.arguments[0])
+    assert len(timeline.starts_s) == work_groups
+    np.testing.assert_array_equal(written, expected)
+    assert (written != before).any()
+    np.testing.assert_array_equal(_download(session, arguments[0]), before)
+
+
+def test_non_uniform_work_groups_are_traced(session: DeviceSession) -> None:
+    """Traces a smaller last work-group where the device has them."""
+    if not (session.description.has_non_uniform_work_groups and has_clock(session)):
+        pytest.skip("the device has no non-uniform work-groups, or no clock")
+    kernel = Kernel(
+        name="k",
+        source="kernel void k(global float *a) { a[get_global_id(0)] += 1; }",
+        build_options=("-cl-std=CL3.0",),
+    )
+    arguments = (BufferArgument(element=ElementType("float32"), count=1000),)
+    ndrange = NDRange(global_size=(1000,), local_size=(64,))
+    problem = Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=arguments)
+    trace = trace_in_session(session, problem, TraceSettings())
+    check_timeline(trace)
+    assert trace.work_groups == 16
+
+
+def test_too_many_work_groups_are_refused(session: DeviceSession) -> None:
+    """Names the limit where more work-groups are asked for than a trace can hold."""
+    settings = TraceSettings(work_groups=2_000_000)
+    with pytest.raises(InputError, match=r"at most\s+1,000,000"):
+        trace_in_session(session, read("triangular"), settings)
+
+
+def test_a_child_gives_a_trace(session: DeviceSession) -> None:
+    """Traces in a child process, and gives a device's failure as its answer."""
+    devices = [session.description]
+    (good,) = trace_on_devices(read("triangular"), devices, settings=TraceSettings())
+    assert good.trace is not None, good.error
+    assert good.trace.device_id == session.description.id
+    (late,) = trace_on_devices(
+        read("triangular"), devices, settings=TraceSettings(), timeout_s=0.001
+    )
+    assert late.trace is None
+    assert "no answer within" in str(late.error)
+
+
+def _download(session: DeviceSession, buffer: cl.Buffer) -> np.ndarray:
+    content = np.empty(buffer.size // 4, dtype=np.float32)
+    cl.enqueue_copy(session.queue, content, buffer)
+    session.queue.finish()
+    return content

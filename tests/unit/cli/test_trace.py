@@ -1,0 +1,215 @@
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kernelcast.cli import app
+from kernelcast.cli.trace_plot import choose_bars
+from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.work_group_trace import (
+    Staircase,
+    StepTimes,
+    Timeline,
+    TraceAnswer,
+    WorkGroupTrace,
+)
+from kernelcast.testing.builders import make_description
+
+PROBLEM = """\
+code: "kernel void k(global int *a) { a[get_global_id(0)] = 1; }"
+kernel: k
+global_size: ["{N}"]
+local_size: [8]
+parameters: {N: 64}
+args: [{buffer: int32, count: 64, init: zeros}]
+"""
+Answers = Callable[..., Iterator[TraceAnswer]]
+
+
+def make_timeline(groups: int = 8) -> Timeline:
+    """Make the timeline of two lanes that take turns."""
+    starts = tuple(float(number // 2) for number in range(groups))
+    return Timeline(
+        starts_s=starts,
+        finishes_s=tuple(start + 1.0 for start in starts),
+        lanes=tuple(number % 2 for number in range(groups)),
+        lanes_are_compute_units=False,
+        waves=tuple(number // 2 for number in range(groups)),
+        clock="a clock",
+        resolution_s=2e-8,
+        launch_s=groups / 2,
+        plain_s=groups / 4,
+    )
+
+
+STEPS = StepTimes(work_groups=(1, 2, 3, 4), times_s=(1.0, 1.0, 2.0, 2.0), has_steps=True)
+NO_STEPS = StepTimes(work_groups=(1, 2), times_s=(1.0, 1.0), has_steps=False)
+
+
+def make_answer(
+    problem: Problem, *, outcome: Timeline | StepTimes | KernelcastError
+) -> TraceAnswer:
+    """Make a device's answer."""
+    about = {"device": "A", "device_id": "a-1", "problem": problem.name, "kernel": "k"}
+    if isinstance(outcome, KernelcastError):
+        return TraceAnswer(**about, error=outcome)
+    is_told = isinstance(outcome, Timeline) or outcome.has_steps
+    trace = WorkGroupTrace(
+        **about,
+        ndrange=NDRange(global_size=(64,), local_size=(8,)),
+        compute_units=2,
+        reason="it is a test",
+        concurrency=2 if is_told else None,
+        p_sat=1 if is_told else None,
+        probe_concurrency=2,
+        staircase=Staircase.NOT_APPLICABLE,
+        outcome=outcome,
+        run_length=1.0 if isinstance(outcome, Timeline) else None,
+    )
+    return TraceAnswer(**about, trace=trace)
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replace the devices by what they shall answer; an exception type is raised after that."""
+
+    def replace(
+        *outcomes: Timeline | StepTimes | KernelcastError, then: type[BaseException] | None = None
+    ) -> None:
+        def trace_on_devices(problem: Problem, *_: object, **__: object) -> Iterator[TraceAnswer]:
+            for outcome in outcomes:
+                yield make_answer(problem, outcome=outcome)
+            if then is not None:
+                raise then
+
+        monkeypatch.setattr("kernelcast.cli.trace.choose_devices", lambda _: [make_description()])
+        monkeypatch.setattr("kernelcast.cli.trace.trace_on_devices", trace_on_devices)
+
+    return replace
+
+
+def run(tmp_path: Path, *words: str) -> Result:
+    """Run `kernelcast trace` on a small problem."""
+    path = tmp_path / "small.yaml"
+    path.write_text(PROBLEM, encoding="utf-8")
+    return CliRunner().invoke(app, ["trace", str(path), *words])
+
+
+def test_the_table_shows_what_the_clock_told(tmp_path: Path, answer: Callable[..., None]) -> None:
+    """Shows method, concurrency, waves and both times, and warns of a slowed launch."""
+    answer(make_timeline())
+    result = run(tmp_path)
+    assert result.exit_code == 0
+    row = next(line for line in result.stdout.splitlines() if line.strip().startswith("small"))
+    assert row.split()[:9] == ["small", "a-1", "clock", "8", "of", "8", "2", "1", "4"]
+    assert "4.00 s" in row
+    assert "traced by a clock, seen to tick every 20.0 ns; it is a test" in result.stdout
+    assert "2.0 times as long" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(STEPS, "climbs in steps of 2"), (NO_STEPS, "shows no steps")]
+)
+def test_steps_say_that_they_are_no_trace(
+    tmp_path: Path, answer: Callable[..., None], steps: StepTimes, told: str
+) -> None:
+    """Says which method was used, why, and what it told."""
+    answer(steps)
+    result = run(tmp_path)
+    assert result.exit_code == 0
+    assert "not traced by a clock: it is a test" in result.stdout
+    assert told in result.stdout
+
+
+def test_json_holds_one_object_per_device(tmp_path: Path, answer: Callable[..., None]) -> None:
+    """Prints times of every work-group, of steps, and an error, each in its object."""
+    answer(make_timeline(4), NO_STEPS, KernelRunError("it crashed"))
+    result = run(tmp_path, "--json")
+    assert result.exit_code == 1
+    by_clock, by_steps, failed = json.loads(result.stdout)
+    assert by_clock["timeline"]["starts_seconds"] == [0.0, 0.0, 1.0, 1.0]
+    assert (by_clock["method"], by_clock["p_sat"], by_clock["steps"]) == ("clock", 1, None)
+    assert (by_steps["method"], by_steps["p_sat"], by_steps["timeline"]) == ("steps", None, None)
+    assert by_steps["steps"] == {"work_groups": [1, 2], "seconds": [1.0, 1.0], "has_steps": False}
+    assert failed["error_message"] == "it crashed"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status"),
+    [
+        ((NO_STEPS, CompileError("refused")), 1),
+        ((CompileError("refused"), CompileError("refused")), 2),
+        ((KernelRunError("died"),), 1),
+    ],
+)
+def test_the_status_tells_bad_input_from_a_failed_device(
+    tmp_path: Path,
+    answer: Callable[..., None],
+    outcomes: tuple[StepTimes | KernelcastError, ...],
+    status: int,
+) -> None:
+    """Ends with 2 only where every device refuses the problem itself."""
+    answer(*outcomes)
+    assert run(tmp_path).exit_code == status
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path: Path, answer: Callable[..., None]) -> None:
+    """Prints the devices that had answered before Ctrl-C, and ends as shells expect."""
+    answer(make_timeline(), then=KeyboardInterrupt)
+    result = run(tmp_path)
+    assert result.exit_code == 130
+    assert "a-1" in result.stdout
+    assert "interrupted" in result.stderr
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+@pytest.mark.parametrize("groups", [1, 8, 10_000])
+def test_a_plot_is_written(
+    tmp_path: Path, answer: Callable[..., None], ending: str, groups: int
+) -> None:
+    """Draws clocks and steps into one file, small also for many work-groups."""
+    answer(make_timeline(groups), STEPS, KernelRunError("it crashed"))
+    path = tmp_path / f"chart.{ending}"
+    assert run(tmp_path, "--plot", str(path)).exit_code == 1
+    assert 5_000 < path.stat().st_size < 1_500_000
+
+
+def test_a_plot_of_nothing_is_not_made(tmp_path: Path, answer: Callable[..., None]) -> None:
+    """Leaves no file where no device has answered."""
+    answer(KernelRunError("it crashed"))
+    assert run(tmp_path, "--plot", str(tmp_path / "chart.png")).exit_code == 1
+    assert not (tmp_path / "chart.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--plot", "no/folder/a.png"), "there is no folder"),
+        (("--plot", "a.doc"), "charts are written as"),
+        (("--work-groups", "0"), "--work-groups"),
+        (("--method", "guess"), "--method"),
+        (("-p", "N"), "expected NAME=NUMBER"),
+        (("-p", "M=3"), "M"),
+    ],
+)
+def test_bad_words_are_refused(
+    tmp_path: Path, answer: Callable[..., None], words: tuple[str, ...], complaint: str
+) -> None:
+    """Names the option that is wrong, with status 2, before anything runs."""
+    answer(then=AssertionError)
+    result = run(tmp_path, *words)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+@pytest.mark.parametrize("sizes", [[1] * 9_000, [3000] * 3, [9_000]])
+def test_bars_are_thinned_by_waves(sizes: list[int]) -> None:
+    """Draws at most as many bars as asked for, from the first wave to the last."""
+    waves = [wave for wave, size in enumerate(sizes) for _ in range(size)]
+    chosen = choose_bars(waves, most=4000)
+    assert 2_500 <= len(chosen) <= 4_000
+    assert {waves[chosen[0]], waves[chosen[-1]]} == {0, len(sizes) - 1}

@@ -1,0 +1,156 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.work_group_trace import Staircase
+from kernelcast.sampling.trace_analysis import (
+    average_active,
+    count_active,
+    find_concurrency,
+    find_p_sat,
+    find_run_length,
+    find_staircase,
+    find_steps,
+    find_waves,
+    pack_lanes,
+)
+
+Times = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+
+
+def run_waves(durations: list[list[float]]) -> Times:
+    """Run waves one after the other, each when the longest of the one before has ended."""
+    starts, finishes, now = [], [], 0.0
+    for wave in durations:
+        starts += [now] * len(wave)
+        finishes += [now + duration for duration in wave]
+        now += max(wave)
+    return np.array(starts), np.array(finishes)
+
+
+FIG_5A = run_waves([[1.0] * 32, [1.0] * 32, [1.0] * 32])
+"""The paper's micro-kernel on 16 compute units: P_sat 2, no staircase."""
+UNITS_OF_16 = np.arange(96) % 16
+FIG_5B = run_waves([[1.0] * 16 + [1.4] * 16 + [1.9] * 16] * 2)
+"""The paper's n-body: P_sat 3, the third work-group takes almost twice as long as the first."""
+
+times_of_groups = st.lists(
+    st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30
+).map(
+    lambda pairs: (
+        np.array([float(start) for start, _ in pairs]),
+        np.array([float(start + length) for start, length in pairs]),
+    )
+)
+
+
+def test_an_even_kernel_has_waves_and_no_staircase() -> None:
+    """Reads the paper's Fig. 5a: 32 at once, P_sat 2, three waves, no staircase."""
+    starts, finishes = FIG_5A
+    waves = find_waves(starts, finishes)
+    assert find_concurrency(starts, finishes) == 32
+    assert np.bincount(waves).tolist() == [32, 32, 32]
+    assert find_staircase(starts, finishes, waves, UNITS_OF_16) is Staircase.NO
+    told = find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=True)
+    assert told == find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=False)
+    assert told == 2
+
+
+@pytest.mark.parametrize("units", [UNITS_OF_16, None])
+def test_favoured_numbers_are_a_staircase(units: npt.NDArray[np.int64] | None) -> None:
+    """Reads the paper's Fig. 5b, with and without knowing the compute units."""
+    starts, finishes = FIG_5B
+    waves = find_waves(starts, finishes)
+    assert find_staircase(starts, finishes, waves, units) is Staircase.YES
+    assert find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=True) == 3
+
+
+def test_uneven_work_without_order_is_no_staircase() -> None:
+    """Demands that later numbers end later: mere unevenness is none."""
+    generator = np.random.default_rng(7)
+    starts, finishes = run_waves([list(generator.uniform(1, 3, 32)) for _ in range(9)])
+    waves = find_waves(starts, finishes)
+    units = np.arange(len(starts)) % 16
+    assert find_staircase(starts, finishes, waves, units) is Staircase.NO
+
+
+def test_one_at_a_time_has_no_staircase_to_speak_of() -> None:
+    """Says that the question does not apply where no unit ran two work-groups at once."""
+    starts, finishes = run_waves([[1.0, 2.0]] * 4)
+    units = np.arange(8) % 2
+    waves = find_waves(starts, finishes)
+    assert find_staircase(starts, finishes, waves, units) is Staircase.NOT_APPLICABLE
+
+
+def test_two_threads_become_two_lanes() -> None:
+    """Gives two threads that run blocks of numbers back as two lanes and one block each."""
+    starts = np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+    lanes = pack_lanes(starts, starts + 1)
+    assert lanes.tolist() == [0, 0, 0, 1, 1, 1]
+    assert find_run_length(starts, lanes) == 3
+
+
+def test_interleaved_numbers_have_short_runs() -> None:
+    """Counts a run per work-group where two lanes take turns."""
+    starts = np.array([0.0, 0.0, 1.0, 1.0])
+    assert find_run_length(starts, np.array([0, 1, 0, 1])) == 1
+
+
+@given(times_of_groups)
+def test_lanes_hold_no_overlap(times: Times) -> None:
+    """Never puts two work-groups on one lane at once, and uses no more lanes than needed."""
+    starts, finishes = times
+    lanes = pack_lanes(starts, finishes)
+    for lane in np.unique(lanes):
+        inside = np.flatnonzero(lanes == lane)
+        order = inside[np.lexsort((finishes[inside], starts[inside]))]
+        assert (finishes[order][:-1] <= starts[order][1:]).all()
+    # A work-group shorter than a tick occupies a lane and counts as active nowhere.
+    if (finishes > starts).all():
+        assert lanes.max() + 1 == find_concurrency(starts, finishes)
+
+
+@given(times_of_groups)
+def test_activity_adds_up(times: Times) -> None:
+    """Ends with nothing active; averages hold the same work as the work-groups."""
+    starts, finishes = times
+    _, active = count_active(starts, finishes)
+    assert active[-1] == 0
+    edges, mean = average_active(starts, finishes, bins=7)
+    assert np.sum(mean * np.diff(edges)) == pytest.approx(np.sum(finishes - starts), rel=1e-6)
+
+
+@given(times_of_groups)
+def test_every_wave_has_work_groups(times: Times) -> None:
+    """Numbers waves without gaps, and none has more work-groups than were active at once."""
+    starts, finishes = times
+    sizes = np.bincount(find_waves(starts, finishes))
+    assert (sizes > 0).all()
+    if (finishes > starts).all():
+        assert sizes.max() <= find_concurrency(starts, finishes)
+
+
+@pytest.mark.parametrize("width", [2, 3, 5, 8])
+def test_steps_are_found_through_noise(width: int) -> None:
+    """Finds the width of steps under 3 % of noise and a constant overhead."""
+    counts = np.arange(1, 25)
+    noise = np.random.default_rng(width).normal(1, 0.03, len(counts))
+    times = (0.2 + np.ceil(counts / width)) * noise
+    assert find_steps(counts.tolist(), times.tolist()) == (width, True)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param([1.0 * n for n in range(1, 17)], id="a line"),
+        pytest.param([1.0 + 0.01 * (n % 3) for n in range(16)], id="overhead only"),
+        pytest.param([2.0 - 0.05 * n for n in range(16)], id="falling"),
+        pytest.param([1.0], id="one launch"),
+        pytest.param([1.0, 3.0], id="two launches"),
+    ],
+)
+def test_no_steps_are_made_up(times: list[float]) -> None:
+    """Claims no steps where there are none to see."""
+    assert find_steps(list(range(1, len(times) + 1)), times) == (1, False)
