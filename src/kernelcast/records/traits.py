@@ -11,24 +11,40 @@ class TraitSource(StrEnum):
     """Where a number was obtained."""
 
     REPORTED = "reported"
-    """The driver said so."""
+    """The driver or the operating system said so."""
     MEASURED = "measured"
     """It was measured here."""
     ASSUMED = "assumed"
     """Nobody said so; it is our default."""
     COMPUTED = "computed"
     """It follows from published rules and reported numbers."""
+    PUBLISHED = "published"
+    """Somebody measured or documented it for this kind of device; `origin` says who."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait(Generic[T]):
     """One value with its source.
 
+    Parameters
+    ----------
+    value : int, float, str or bool
+        The value.
+    source : TraitSource
+        Where it was obtained.
+    low, high : same type or None
+        95 % interval of a measured number.
+    origin : str
+        What told it: a benchmark, a document, a file.
+
     Examples
     --------
-    >>> Trait(value=8, source=TraitSource.REPORTED)
-    Trait(value=8, source=<TraitSource.REPORTED: 'reported'>)
+    >>> Trait(value=8, source=TraitSource.REPORTED).value
+    8
     """
 
     value: T
     source: TraitSource
+    low: T | None = None
+    high: T | None = None
+    origin: str = ""

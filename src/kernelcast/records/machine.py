@@ -1,0 +1,200 @@
+"""What the analytic models know of a device: rates, caches, latencies, costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.traits import Trait
+
+SCHEMA_VERSION = 1
+
+INSTRUCTIONS = ("fp32", "fp32_fma", "int32", "fp64", "fp64_fma", "native_special", "special")
+"""Kinds of instructions that are measured; the paper's SP, MADD, INT, DP, SF and software-sf."""
+
+SPACES = ("global", "local", "constant", "private")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionFacts:
+    """Throughput and latency of one kind of instruction (microbenchmarks paper, III to V).
+
+    Parameters
+    ----------
+    name : str
+        One of `INSTRUCTIONS`.
+    peak_per_s : Trait of float or None
+        Operations per second of the whole device; a multiply-add is two.
+    ridge_work_items : Trait of int or None
+        Concurrent work-items per compute unit from which the rate is within 5 % of the peak.
+    issue_latency_s, completion_latency_s : mapping of int to Trait of float
+        Seconds per instruction and warp (CPUs: per work-item), by the number of independent
+        instructions in the kernel: equations 4 and 5.
+    """
+
+    name: str
+    peak_per_s: Trait[float] | None = None
+    ridge_work_items: Trait[int] | None = None
+    issue_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
+    completion_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheFacts:
+    """One level of the cache hierarchy.
+
+    Parameters
+    ----------
+    name : str
+        ``L1``, ``L2``, ``L3``.
+    size_bytes : Trait of int or None
+        Capacity of one cache.
+    line_bytes, ways, sector_bytes : Trait of int or None
+        Geometry.
+    shared_by : Trait of int or None
+        Compute units that share one cache.
+    latency_s : Trait of float or None
+        Of a dependent load that hits it.
+    load_bytes_per_s, copy_bytes_per_s : Trait of float or None
+        Bandwidth from it, all compute units together.
+    write_policy : str
+        ``write-back``, ``write-through`` or empty if it is not known.
+    is_inclusive, is_victim : bool or None
+        Whether it holds what nearer levels hold, or only what they evicted.
+    """
+
+    name: str
+    size_bytes: Trait[int] | None = None
+    line_bytes: Trait[int] | None = None
+    ways: Trait[int] | None = None
+    sector_bytes: Trait[int] | None = None
+    shared_by: Trait[int] | None = None
+    latency_s: Trait[float] | None = None
+    load_bytes_per_s: Trait[float] | None = None
+    copy_bytes_per_s: Trait[float] | None = None
+    write_policy: str = ""
+    is_inclusive: bool | None = None
+    is_victim: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFacts:
+    """One address space as a kernel meets it (microbenchmarks paper, VI).
+
+    Parameters
+    ----------
+    space : str
+        One of `SPACES`.
+    load_bytes_per_s : mapping of int to Trait of float
+        Bandwidth of loads, by the bytes of an element.
+    copy_bytes_per_s : Trait of float or None
+        Loads and stores together, of the best element size.
+    latency_s : Trait of float or None
+        Of a dependent load beyond all caches.
+    """
+
+    space: str
+    load_bytes_per_s: Mapping[int, Trait[float]] = field(default_factory=dict)
+    copy_bytes_per_s: Trait[float] | None = None
+    latency_s: Trait[float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Measured points behind the numbers, for pictures and for fits.
+
+    Parameters
+    ----------
+    name : str
+        What was varied and what measured: ``roofline/fp32``, ``walk/global``.
+    x_name, y_name : str
+        Quantities with their units.
+    x, y, low, high : tuple of float
+        Points: medians with their 95 % intervals.
+    """
+
+    name: str
+    x_name: str
+    y_name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.x), len(self.y)} | {len(one) for one in (self.low, self.high) if one}
+        if len(lengths) > 1:
+            msg = f"curve {self.name}: columns of {sorted(lengths)} points; give all the same"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDescription:
+    """A device in the numbers that models need.
+
+    Parameters
+    ----------
+    id, name, platform, driver : str
+        The device's, see `DeviceDescription`; a shipped description has its own id.
+    kind : DeviceKind
+        OpenCL device type.
+    calibrated_on : str
+        Date (ISO 8601); empty for shipped descriptions.
+    compute_units, warp_width, max_work_group_size, local_memory_bytes, registers : Trait or None
+        Of the device; local memory and registers per compute unit.
+    max_work_groups_per_unit, max_work_items_per_unit : Trait of int or None
+        Concurrency limits of a compute unit.
+    clock_hz : Trait of float or None
+        Only where it is measured or published.
+    instructions : tuple of InstructionFacts
+        By kind.
+    caches : tuple of CacheFacts
+        Nearest first.
+    memories : tuple of MemoryFacts
+        By address space.
+    costs : mapping of str to Trait of float
+        Everything else that takes time or moves data; names end in their unit:
+        ``launch_s``, ``barrier_s``, ``work_group_dispatch_s``, ``atomic_global_same_per_s``,
+        ``transfer_to_device_s``, ``transfer_to_device_bytes_per_s`` and so on.
+    curves : tuple of Curve
+        Measured points.
+    not_obtained : mapping of str to str
+        What could not be measured, and why.
+    """
+
+    id: str
+    name: str
+    kind: DeviceKind
+    platform: str = ""
+    driver: str = ""
+    calibrated_on: str = ""
+    compute_units: Trait[int] | None = None
+    warp_width: Trait[int] | None = None
+    max_work_group_size: Trait[int] | None = None
+    local_memory_bytes: Trait[int] | None = None
+    registers: Trait[int] | None = None
+    max_work_groups_per_unit: Trait[int] | None = None
+    max_work_items_per_unit: Trait[int] | None = None
+    clock_hz: Trait[float] | None = None
+    instructions: tuple[InstructionFacts, ...] = ()
+    caches: tuple[CacheFacts, ...] = ()
+    memories: tuple[MemoryFacts, ...] = ()
+    costs: Mapping[str, Trait[float]] = field(default_factory=dict)
+    curves: tuple[Curve, ...] = ()
+    not_obtained: Mapping[str, str] = field(default_factory=dict)
+
+    def instruction(self, name: str) -> InstructionFacts | None:
+        """Find a kind of instruction."""
+        return next((one for one in self.instructions if one.name == name), None)
+
+    def cache(self, name: str) -> CacheFacts | None:
+        """Find a level of the cache hierarchy."""
+        return next((one for one in self.caches if one.name == name), None)
+
+    def memory(self, space: str) -> MemoryFacts | None:
+        """Find an address space."""
+        return next((one for one in self.memories if one.space == space), None)
+
+    def curve(self, name: str) -> Curve | None:
+        """Find a curve."""
+        return next((one for one in self.curves if one.name == name), None)

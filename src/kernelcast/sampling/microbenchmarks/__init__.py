@@ -1,0 +1,1 @@
+"""Microbenchmarks: what a device's instructions, memories and launches cost."""
