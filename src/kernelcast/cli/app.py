@@ -10,9 +10,11 @@ import click
 
 from kernelcast.cli.devices import devices
 from kernelcast.cli.estimate import estimate
+from kernelcast.cli.features import features
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
+from kernelcast.cli.trace import trace
 from kernelcast.records.errors import KernelcastError
 
 _TEXT_WIDTH = 100
@@ -62,6 +64,8 @@ def app() -> None:
 
 app.add_command(devices)
 app.add_command(estimate)
+app.add_command(features)
+app.add_command(trace)
 
 
 def main() -> None:

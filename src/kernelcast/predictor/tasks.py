@@ -7,11 +7,14 @@ from typing import Any
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.estimation import ReportProgress, estimate_launch
+from kernelcast.predictor.feature_task import read_device_features
 from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.predictor.trace_task import trace_problem
 from kernelcast.records.device import DeviceDescription, TimerCheck
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import Recording, RecordingLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -68,7 +71,9 @@ def estimate_in_session(
     accesses = infer_accesses(kernel, len(problem.arguments))
     with (
         session.lock,
-        prepared_problem(session, problem, seed=settings.seed, inferred=accesses) as launch,
+        prepared_problem(
+            session, problem, OpenCLLaunch, seed=settings.seed, inferred=accesses
+        ) as launch,
     ):
         recorder = RecordingLaunch(launch, kernel.name)
         estimate = estimate_launch(
@@ -82,6 +87,8 @@ _TASKS: dict[str, Callable[[Any, ReportProgress], Any]] = {
     "list_devices": list_devices,
     "check_device": check_device,
     "estimate_problem": estimate_problem,
+    "read_device_features": read_device_features,
+    "trace_problem": trace_problem,
 }
 
 

@@ -5,6 +5,8 @@
     KernelcastError
     ├── InputError                  what the caller gave cannot be used (exit status 2)
     │   ├── ProblemFileError        a problem file is unreadable, malformed or inconsistent
+    │   ├── MachineFileError        a machine description is unreadable, malformed or inconsistent
+    │   ├── UnknownMachineError     no machine description has that name
     │   ├── NDRangeError            sizes, offsets or local sizes do not make an index space
     │   ├── SignatureError          the arguments do not fit the kernel's parameters
     │   ├── KernelNotFoundError     the source holds no kernel of that name
@@ -16,6 +18,7 @@
         ├── BrokenDeviceError       a device is there but cannot build or run a kernel
         ├── DeviceLimitError        the launch does not fit this device
         ├── KernelRunError          the kernel failed or crashed the driver
+        ├── MeasurementError        a microbenchmark cannot vouch for its number
         └── EstimateTimeoutError    the estimate did not end within its time limit
 """
 
@@ -30,6 +33,14 @@ class InputError(KernelcastError):
 
 class ProblemFileError(InputError):
     """Is raised when a problem file is unreadable, malformed or inconsistent."""
+
+
+class MachineFileError(InputError):
+    """Is raised when a machine description is unreadable, malformed or inconsistent."""
+
+
+class UnknownMachineError(InputError):
+    """Is raised when no machine description has the name asked for; names those there are."""
 
 
 class NDRangeError(InputError):
@@ -74,6 +85,10 @@ class DeviceLimitError(DeviceError):
 
 class KernelRunError(DeviceError):
     """Is raised when the kernel failed or crashed its driver."""
+
+
+class MeasurementError(DeviceError):
+    """Is raised when a microbenchmark cannot vouch for its number; says why."""
 
 
 class EstimateTimeoutError(DeviceError):

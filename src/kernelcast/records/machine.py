@@ -7,7 +7,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.traits import Trait
 
-SCHEMA_VERSION = 1
+SCHEMA = "kernelcast-machine-1"
 
 INSTRUCTIONS = ("fp32", "fp32_fma", "int32", "fp64", "fp64_fma", "native_special", "special")
 """Kinds of instructions that are measured; the paper's SP, MADD, INT, DP, SF and software-sf."""
@@ -38,6 +38,9 @@ class InstructionFacts:
     issue_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     completion_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _check_name("instruction", self.name, INSTRUCTIONS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFacts:
@@ -61,6 +64,8 @@ class CacheFacts:
         ``write-back``, ``write-through`` or empty if it is not known.
     is_inclusive, is_victim : bool or None
         Whether it holds what nearer levels hold, or only what they evicted.
+    is_full_duplex : bool or None
+        Whether loads from it and stores to it go on at the same time.
     """
 
     name: str
@@ -75,6 +80,7 @@ class CacheFacts:
     write_policy: str = ""
     is_inclusive: bool | None = None
     is_victim: bool | None = None
+    is_full_duplex: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,9 @@ class MemoryFacts:
     load_bytes_per_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     copy_bytes_per_s: Trait[float] | None = None
     latency_s: Trait[float] | None = None
+
+    def __post_init__(self) -> None:
+        _check_name("memory", self.space, SPACES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +207,9 @@ class MachineDescription:
     def curve(self, name: str) -> Curve | None:
         """Find a curve."""
         return next((one for one in self.curves if one.name == name), None)
+
+
+def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        msg = f"{kind} {name!r} is not known; those that are: {', '.join(known)}"
+        raise InputError(msg)

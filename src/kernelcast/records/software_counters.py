@@ -1,4 +1,4 @@
-"""What sampled work-items executed: counted by an instrumented kernel, or derived from its source."""
+"""What sampled work-items executed: counted by an instrumented kernel, or derived from source."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,15 @@ class CounterSample:
     is_exact : tuple of bool
         Per counter: whether it was counted, or follows exactly from the source; False for an
         estimate.
+    work_items : tuple of int or None
+        Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
+        without counters needs it for its remainder work-groups.
     """
 
     work_groups: tuple[int, ...]
     counts: npt.NDArray[np.float64]
     is_exact: tuple[bool, ...]
+    work_items: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         wanted = (len(self.work_groups), len(self.is_exact))
@@ -38,6 +42,20 @@ class CounterSample:
                 "one row per work-group, one column per counter"
             )
             raise RecordingError(msg)
+        if self.work_items is not None and len(self.work_items) != len(self.work_groups):
+            msg = (
+                f"sizes of {len(self.work_items)} work-groups given; "
+                f"expected {len(self.work_groups)}: one per work-group"
+            )
+            raise RecordingError(msg)
+
+    @property
+    def is_present(self) -> npt.NDArray[np.bool_]:
+        """Whether a work-group has a work-item: bools of shape (work-groups, work-items)."""
+        if self.work_items is not None:
+            sizes = np.asarray(self.work_items).reshape(-1, 1)
+            return np.asarray(np.arange(self.counts.shape[1])[None, :] < sizes, dtype=np.bool_)
+        return np.asarray(np.isfinite(self.counts).all(axis=2), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,20 @@ from collections.abc import Callable
 
 from kernelcast.features.blocks import builtins
 from kernelcast.features.blocks.model import (
-    Block, BlockKind, BlockList, CounterForm, LinearCount, Site,
+    Block,
+    BlockKind,
+    BlockList,
+    CounterForm,
+    LinearCount,
+    Site,
+)  # fmt: skip
+from kernelcast.features.blocks.operators import (
+    add,
+    count_conversion,
+    find_operation,
+    is_bool,
+    number_class,
+    step_kind,
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.lvalues import Implicit, base_object, classify
@@ -86,11 +99,24 @@ class ExpressionCounter:
             self.condition(right, block)
         elif node.kind == kinds.UNARY and node.operator == kinds.NOT:
             self.condition(node.children[0], block)
+        elif node.kind == kinds.CONDITIONAL and node.children[0].constant is None:
+            for arm, inner in self._choose(node, block):
+                self.condition(arm, inner)
         else:
-            self.value(node, block)
-            if not _is_comparison(node):
-                add(block, Kind.COMPARE, _value_type(node))
+            self.truth(node, block)
             add(block, Kind.BRANCH)
+
+    def loop_condition(self, node: Node, block: Block) -> None:
+        """Count a loop's condition: computed as a value first, unlike that of `if`."""
+        self.truth(node, block)
+        add(block, Kind.BRANCH)
+
+    def truth(self, node: Node, block: Block) -> None:
+        """Count an expression whose value is taken for true or false."""
+        self.value(node, block)
+        node = strip(node)
+        if node.constant is None and not _is_truth(node):
+            add(block, Kind.COMPARE, node.type)
 
     def _unexposed(self, node: Node, block: Block) -> None:
         if not node.children:
@@ -103,13 +129,13 @@ class ExpressionCounter:
             return
         self.value(child, block)
         if step is Implicit.CONVERT:
-            _count_conversion(child.type, node.type, block)
+            _convert(child, node.type, block)
 
     def _cast(self, node: Node, block: Block) -> None:
         for child in node.children:
             self.value(child, block)
         if node.children:
-            _count_conversion(node.children[-1].type, node.type, block)
+            _convert(node.children[-1], node.type, block)
 
     def _unary(self, node: Node, block: Block) -> None:
         child, operator = node.children[0], node.operator
@@ -118,8 +144,11 @@ class ExpressionCounter:
         elif operator in kinds.STEPS:
             self._address(child, block)
             self._access(child, block, is_store=False)
-            add(block, _step_kind(child.type), child.type)
+            add(block, step_kind(child.type), child.type)
             self._access(child, block, is_store=True)
+        elif operator == kinds.NOT and not child.type.is_vector:
+            self.truth(child, block)
+            add(block, Kind.LOGIC, node.type)
         elif operator == kinds.NOT:
             self.value(child, block)
             add(block, Kind.COMPARE, child.type)
@@ -146,16 +175,14 @@ class ExpressionCounter:
             self.value(right, block)
             kind = _ARITHMETIC.get(operator)
             if kind is not None:
-                add(block, *_arithmetic(kind, node, left))
+                add(block, *find_operation(kind, node, left))
 
     def _short_circuit(self, left: Node, right: Node, block: Block) -> None:
         known = left.constant
         if known is None:
             self.condition(left, block)
             block = self._side_block(BlockKind.RIGHT_SIDE, right, block)
-        self.value(right, block)
-        if not _is_comparison(strip(right)) and right.constant is None:
-            add(block, Kind.COMPARE, _value_type(right))
+        self.truth(right, block)
         if known is None:
             add(block, Kind.JUMP)
 
@@ -168,10 +195,11 @@ class ExpressionCounter:
         if left.type.type_class is TypeClass.POINTER:
             kind = Kind.ADDRESS
         computed = left.type
-        if computed.bits < right.type.bits and not computed.is_vector:
+        becomes_float = computed.is_integer and right.type.type_class is TypeClass.FLOAT
+        if (computed.bits < right.type.bits or becomes_float) and not computed.is_vector:
             computed = right.type
-            _count_conversion(left.type, computed, block)
-            _count_conversion(computed, left.type, block)
+            count_conversion(left.type, computed, block)
+            count_conversion(computed, left.type, block)
         add(block, kind, computed)
         self._access(left, block, is_store=True)
 
@@ -189,14 +217,19 @@ class ExpressionCounter:
             self.value(test, block)
             add(block, Kind.SELECT, node.type)
         else:
-            self.condition(test, block)
-            then = self._side_block(BlockKind.ARM, arms[0], block)
-            otherwise = self._found.new_block(
-                self._name, BlockKind.ARM, block.count - then.count, arms[-1], block
-            )
-            for arm, inner in zip(arms, (then, otherwise), strict=False):
+            for arm, inner in self._choose(node, block):
                 self.value(arm, inner)
                 add(inner, Kind.JUMP)
+
+    def _choose(self, node: Node, block: Block) -> tuple[tuple[Node, Block], ...]:
+        """Count the condition of `?:`; give its sides with their blocks."""
+        test, *arms = node.children
+        self.condition(test, block)
+        then = self._side_block(BlockKind.ARM, arms[0], block)
+        otherwise = self._found.new_block(
+            self._name, BlockKind.ARM, block.count - then.count, arms[-1], block
+        )
+        return (arms[0], then), (arms[-1], otherwise)
 
     def _call(self, node: Node, block: Block) -> None:
         called = node.spelling
@@ -221,7 +254,7 @@ class ExpressionCounter:
             named = called if plain or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE) else ""
             operation = Operation(
                 kind=kind,
-                number=NumberClass.NONE if plain else _number_class(number),
+                number=NumberClass.NONE if plain else number_class(number),
                 bits=0 if plain else number.bits,
                 lanes=part_lanes,
                 name=named,
@@ -292,60 +325,28 @@ class ExpressionCounter:
         return self._found.new_block(self._name, kind, count, node, block)
 
 
-def add(block: Block, kind: Kind, type_info: TypeInfo | None = None, *, name: str = "") -> None:
-    """Add one operation to a block."""
-    if type_info is None or not type_info.is_number:
-        operation = Operation(kind=kind, name=name)
-    else:
-        operation = Operation(
-            kind=kind, number=_number_class(type_info), bits=type_info.bits,
-            lanes=type_info.lanes, name=name,
-        )  # fmt: skip
-    block.operations[operation] += 1
+def _convert(child: Node, wanted: TypeInfo, block: Block) -> None:
+    """Count a conversion; one to `bool` compares with zero, and constants need none."""
+    if child.constant is not None:
+        return
+    if not is_bool(wanted):
+        count_conversion(child.type, wanted, block)
+    elif not _is_truth(strip(child)):
+        add(block, Kind.COMPARE, child.type)
 
 
-def _number_class(info: TypeInfo) -> NumberClass:
-    if info.type_class is TypeClass.FLOAT:
-        return NumberClass.FLOAT
-    return NumberClass.INTEGER if info.is_integer else NumberClass.NONE
-
-
-def _arithmetic(kind: Kind, node: Node, left: Node) -> tuple[Kind, TypeInfo]:
-    """Give the operation of a binary operator; sums of pointers are addresses."""
-    if TypeClass.POINTER in (node.type.type_class, left.type.type_class):
-        return (Kind.COMPARE if kind is Kind.COMPARE else Kind.ADDRESS), node.type
-    return kind, left.type if kind is Kind.COMPARE else node.type
-
-
-def _step_kind(info: TypeInfo) -> Kind:
-    return Kind.ADDRESS if info.type_class is TypeClass.POINTER else Kind.ADD
-
-
-def _count_conversion(before: TypeInfo, after: TypeInfo, block: Block) -> None:
-    if not (before.is_number and after.is_number) or before.lanes != after.lanes:
-        return  # pointers, and scalars that fill a vector
-    is_float = TypeClass.FLOAT in (before.type_class, after.type_class)
-    if before.bits != after.bits or (is_float and before.type_class is not after.type_class):
-        number = NumberClass.FLOAT if is_float else NumberClass.INTEGER
-        operation = Operation(
-            kind=Kind.CONVERT, number=number, bits=max(before.bits, after.bits), lanes=after.lanes
-        )
-        block.operations[operation] += 1
-
-
-def _is_comparison(node: Node) -> bool:
-    while node.kind == kinds.UNEXPOSED and len(node.children) == 1:
+def _is_truth(node: Node) -> bool:
+    """Tell whether a value is a condition already, which nothing need be compared with."""
+    while node.kind == kinds.UNEXPOSED and len(node.children) == 1 and not is_bool(node.type):
         node = strip(node.children[0])
+    if is_bool(node.type):
+        return True
     if node.kind == kinds.UNARY:
         return node.operator == kinds.NOT
     logical = (kinds.LOGICAL_AND, kinds.LOGICAL_OR)
     return node.kind == kinds.BINARY and (
         node.operator in kinds.COMPARISONS or node.operator in logical
     )
-
-
-def _value_type(node: Node) -> TypeInfo:
-    return strip(node).type
 
 
 def _has_lanes(node: Node) -> bool:

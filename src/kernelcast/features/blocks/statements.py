@@ -9,10 +9,16 @@ optimisation lays blocks out (clang's CodeGen), which is what Oclgrind executes.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernelcast.features.blocks.expressions import ExpressionCounter, add
+from kernelcast.features.blocks.expressions import ExpressionCounter
 from kernelcast.features.blocks.model import (
-    NEVER, Block, BlockKind, BlockList, CounterForm, LinearCount,
+    NEVER,
+    Block,
+    BlockKind,
+    BlockList,
+    CounterForm,
+    LinearCount,
 )  # fmt: skip
+from kernelcast.features.blocks.operators import add
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree
@@ -87,8 +93,10 @@ class StatementWalker:
         last = self._statement(body, entry)
         returns = self._state.returns
         falls_through = bool(last.count) and not _ends_with_return(body)
-        if len(returns) > 1 or (returns and falls_through):
-            for block in (*returns, *([last] if falls_through else [])):
+        if falls_through and returns and not _ends_with_control(body):
+            add(last, Kind.JUMP)
+        if len(returns) > 1 or falls_through:
+            for block in returns:
                 add(block, Kind.JUMP)
 
     def _statement(self, node: Node, block: Block) -> Block:
@@ -155,7 +163,7 @@ class StatementWalker:
             )
             self._expressions.value(parts.step, step)
             add(step, Kind.JUMP)
-        self._loop_condition(parts.condition, block.count + completed, block)
+        self._loop_condition(parts.condition, block.count + completed, block, branchless=None)
         returned = body.count - completed - exits.breaks
         return self._continue_with(block, block.count - returned, node)
 
@@ -165,7 +173,7 @@ class StatementWalker:
         body, end, exits = self._loop_body(body_node, block)
         completed = end.count + exits.continues
         _jump(end, body_node)
-        self._loop_condition(test, block.count + completed, block)
+        self._loop_condition(test, block.count + completed, block, branchless=1)
         returned = body.count - completed - exits.breaks
         return self._continue_with(block, block.count - returned, node)
 
@@ -175,7 +183,7 @@ class StatementWalker:
         body, end, exits = self._loop_body(body_node, block)
         completed = end.count + exits.continues
         _jump(end, body_node)
-        self._loop_condition(test, completed, block)
+        self._loop_condition(test, completed, block, branchless=0)
         returned = body.count - completed - exits.breaks
         return self._continue_with(block, block.count - returned, node)
 
@@ -189,17 +197,20 @@ class StatementWalker:
         self._state.loops.pop()
         return body, end, exits
 
-    def _loop_condition(self, test: Node | None, count: LinearCount, block: Block) -> None:
-        if test is None or test.constant is not None:
+    def _loop_condition(
+        self, test: Node | None, count: LinearCount, block: Block, *, branchless: int | None
+    ) -> None:
+        """Count a loop's condition; `branchless` is the constant that needs none, if one does."""
+        if test is None or (test.constant is not None and test.constant == branchless):
             return
-        condition = self._found.new_block(
-            self._name, BlockKind.LOOP_CONDITION, count, test, block
-        )
-        self._expressions.condition(test, condition)
+        condition = self._found.new_block(self._name, BlockKind.LOOP_CONDITION, count, test, block)
+        self._expressions.loop_condition(test, condition)
 
     def _switch(self, node: Node, block: Block) -> Block:
         test, body = node.children[0], node.children[-1]
         self._expressions.value(test, block)
+        if test.constant is None:
+            add(block, Kind.BRANCH)
         exits = _Exits()
         self._state.exits.append(exits)
         self._state.switches.append(exits)
@@ -288,6 +299,18 @@ def _ends_with_return(node: Node) -> bool:
     while node.kind == kinds.COMPOUND and node.children:
         node = node.children[-1]
     return node.kind in kinds.JUMPS
+
+
+def _ends_with_control(body: Node) -> bool:
+    """Tell whether a body ends with a loop, an `if` or a `switch`: behind it is an empty block."""
+    stack = [body]
+    while stack:
+        node = stack.pop()
+        if node.kind == kinds.COMPOUND:
+            stack.extend(node.children)
+        elif node.kind != kinds.EMPTY:
+            return node.kind in kinds.LOOPS or node.kind in (kinds.IF, kinds.SWITCH)
+    return False
 
 
 def _has_default(body: Node) -> bool:

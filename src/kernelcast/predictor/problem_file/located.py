@@ -3,14 +3,14 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import yaml
 
 from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, evaluate
-from kernelcast.records.errors import ProblemFileError
+from kernelcast.records.errors import InputError, ProblemFileError
 
 Number: TypeAlias = int | float
 _NAME = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
@@ -32,6 +32,13 @@ class Located:
         Values of ``{NAME}``.
     """
 
+    error: ClassVar[type[InputError]] = ProblemFileError
+    """What `fail` raises; files of another kind have a subclass with their own."""
+    whole: ClassVar[str] = "a problem needs source, kernel, global_size and args"
+    """What an empty file lacks."""
+    deepest: ClassVar[str] = "a problem needs lists in mappings in one list, no more"
+    """How deeply such files nest."""
+
     node: yaml.Node
     path: Path
     key: str = "problem"
@@ -42,53 +49,57 @@ class Located:
 
         Raises
         ------
-        ProblemFileError
-            Always.
+        InputError
+            Always; of the class `error`.
         """
         msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
         # YAML can spell halves of characters ("\ud800"), which no terminal takes.
-        raise ProblemFileError(msg.encode(errors="backslashreplace").decode())
+        raise self.error(msg.encode(errors="backslashreplace").decode())
 
-    def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> "dict[str, Located]":
+    def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> dict[str, Self]:
         """Read a mapping whose keys are all known; unknown ones are named with the nearest."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"expected `key: value` pairs ({', '.join(known)}), found {self._found()}")
-        entries: dict[str, Located] = {}
+        entries: dict[str, Self] = {}
         for key_node, value in self.node.value:
             key = str(key_node.value)
-            entry = Located(key_node, self.path, key, self.names)
+            entry = self._at(key_node, key)
             if key in entries:
                 entry.fail("is given twice; keep one")
             if key not in known:
                 entry.fail(
                     f"unknown key{_nearest(key, known)}; the keys here are {', '.join(known)}"
                 )
-            entries[key] = Located(value, self.path, key, self.names)
+            entries[key] = self._at(value, key)
         for key in required:
             if key not in entries:
                 self.fail(f"the key `{key}` is missing")
         return entries
 
-    def pairs(self) -> "dict[str, Located]":
+    def pairs(self) -> dict[str, Self]:
         """Read a mapping with keys of the writer's choice."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"expected `NAME: value` pairs, found {self._found()}")
-        entries: dict[str, Located] = {}
+        entries: dict[str, Self] = {}
         for key_node, value in self.node.value:
             key = str(key_node.value)
             if key in entries:
-                Located(key_node, self.path, key, self.names).fail("is given twice; keep one")
-            entries[key] = Located(value, self.path, key, self.names)
+                self._at(key_node, key).fail("is given twice; keep one")
+            entries[key] = self._at(value, key)
         return entries
 
-    def items(self) -> "list[Located]":
+    def items(self) -> list[Self]:
         """Read a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.fail(f"expected a list, found {self._found()}")
         return [
-            Located(item, self.path, f"{self.key}[{index}]", self.names)
+            replace(self, node=item, key=f"{self.key}[{index}]")
             for index, item in enumerate(self.node.value)
         ]
+
+    def _at(self, node: yaml.Node, key: str) -> Self:
+        """Give the value of a key, or the key itself."""
+        return replace(self, node=node, key=key)
 
     @property
     def is_list(self) -> bool:
@@ -159,31 +170,45 @@ class Located:
                 return "nothing" if self.is_null else f"{self.node.value!r}"
 
 
-def load(path: Path, text: str) -> Located:
+Entry = TypeVar("Entry", bound=Located)
+
+
+def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoader) -> Entry:  # noqa: ANN401
     """Parse YAML text.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    text : str
+        What it holds.
+    kind : type
+        `Located`, or its subclass for files of another kind.
+    loader : type
+        A safe loader of PyYAML.
 
     Raises
     ------
-    ProblemFileError
+    InputError
         If it is no YAML, or nested too deeply; gives line and column where they are known.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
         msg = f"{path}:{place}: not valid YAML: {error.problem or error}"
-        raise ProblemFileError(msg) from error
+        raise kind.error(msg) from error
     except yaml.YAMLError as error:  # for instance characters that YAML does not allow
         msg = f"{path}: not valid YAML: {error}"
-        raise ProblemFileError(msg) from error
+        raise kind.error(msg) from error
     except RecursionError as error:
-        msg = f"{path}:1: nested too deeply; a problem needs lists in mappings in one list, no more"
-        raise ProblemFileError(msg) from error
+        msg = f"{path}:1: nested too deeply; {kind.deepest}"
+        raise kind.error(msg) from error
     if node is None:
-        msg = f"{path}:1: the file is empty; a problem needs source, kernel, global_size and args"
-        raise ProblemFileError(msg)
-    return Located(node, path)
+        msg = f"{path}:1: the file is empty; {kind.whole}"
+        raise kind.error(msg)
+    return kind(node, path)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

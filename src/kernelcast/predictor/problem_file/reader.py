@@ -38,7 +38,7 @@ def read_problem(path: Path | str, *, parameters: Mapping[str, Number] | None = 
         message begins with file and line.
     """
     path = Path(path)
-    root = load(path, _read_text(path, "problem file"))
+    root = load(path, _read_text(path, "problem file"), Located)
     names = _read_parameters(root, parameters or {})
     root = Located(root.node, path, "problem", names)
     entries = root.mapping(KEYS, required=("kernel", "global_size", "args"))

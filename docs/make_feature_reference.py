@@ -1,0 +1,80 @@
+"""Writes docs/reference/features.md from the definitions of the features.
+
+``python docs/make_feature_reference.py`` writes it; with ``--check`` it only says, by its exit
+status, whether the file is up to date.
+"""
+
+import sys
+from pathlib import Path
+
+from kernelcast.features.vector.catalogue import list_features, make_schema
+from kernelcast.features.vector.sharing import WARP_WIDTH
+from kernelcast.records.feature_vector import REFERENCES, UNITS, FeatureGroup, group_of
+
+REFERENCE = Path(__file__).parent / "reference" / "features.md"
+_GROUPS = {
+    FeatureGroup.STATIC: "From the source and the problem file; always there.",
+    FeatureGroup.COMPILER: "From compiler and driver of one device; absent where nobody says.",
+    FeatureGroup.SAMPLED: "From timed launches of a few work-groups on one device.",
+    FeatureGroup.COUNTERS: "Software counters: an instrumented copy of the kernel counts on a "
+    "device; without one they are derived from the source, and `counters.measured_flag` is 0. "
+    f"A warp is {WARP_WIDTH} work-items on every device, so that vectors can be compared.",
+    FeatureGroup.ANALYTIC: "From analytic models of a device.",
+}
+_HEADER = """# Features
+
+<!-- Written by docs/make_feature_reference.py from the definitions; do not edit. -->
+
+A feature vector names every number `group.what_unit`. What is not known is not in the vector: no
+number stands for "unknown". `kernelcast features` prints it, and `FeatureVector` holds it
+in Python. A vector knows its schema: version and hash of all names. This is schema `{schema}`.
+
+Names end in {units}, or in `per_` and {references}. A flag is 0 or 1, a ratio has no unit.
+
+## Table 1 of the sampling paper
+
+| the paper's feature | name here |
+|---|---|
+"""
+
+
+def make_reference() -> str:
+    """Give the text of the reference."""
+    units = ", ".join(f"`{one}`" for one in UNITS)
+    references = ", ".join(f"`{one}`" for one in REFERENCES)
+    header = _HEADER.format(schema=make_schema().id, units=units, references=references)
+    return header + "\n".join([*_list_table_1(), *map(_describe_group, FeatureGroup)])
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the reference; give the exit status."""
+    text = make_reference()
+    if "--check" not in arguments:
+        REFERENCE.write_text(text, encoding="utf-8")
+        return 0
+    if REFERENCE.is_file() and REFERENCE.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stderr.write(f"{REFERENCE} is out of date; run `python docs/make_feature_reference.py`\n")
+    return 1
+
+
+def _list_table_1() -> list[str]:
+    found: dict[str, list[str]] = {}
+    for one in list_features():
+        if one.table_1:
+            found.setdefault(one.table_1, []).append(f"`{one.name}`")
+    return [f"| {theirs} | {', '.join(names)} |" for theirs, names in found.items()]
+
+
+def _describe_group(group: FeatureGroup) -> str:
+    rows = [
+        f"| `{one.name}` | {one.meaning} |"
+        for one in list_features()
+        if group_of(one.name) is group
+    ]
+    head = f"\n## `{group}`\n\n{_GROUPS[group]}\n\n| feature | meaning |\n|---|---|\n"
+    return head + "\n".join(rows) + ("\n" if group is FeatureGroup.ANALYTIC else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

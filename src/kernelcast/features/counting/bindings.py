@@ -1,0 +1,160 @@
+"""Values of ids, sizes and scalar arguments for the work-items of some work-groups."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.arguments import Argument, ScalarArgument
+from kernelcast.records.errors import NDRangeError
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorkItems:
+    """Work-items of some work-groups, with what their ids and sizes are.
+
+    Parameters
+    ----------
+    bindings : dict of Symbol to int or ndarray of int64, shape (work-groups, work-items)
+        Ids of each work-item, in the order of local linear ids; sizes and offsets as ints, but
+        for the local size where a remainder work-group has another one.
+    is_present : ndarray of bool, shape (work-groups, work-items)
+        False where a remainder work-group has no such work-item; its ids are those of the first.
+    """
+
+    bindings: dict[Symbol, Value]
+    is_present: npt.NDArray[np.bool_]
+
+    @property
+    def work_items(self) -> tuple[int, ...]:
+        """Work-items of each work-group."""
+        return tuple(int(count) for count in self.is_present.sum(axis=1))
+
+
+def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
+    """Give ids and sizes of the work-items of some work-groups.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The index space; its local size is chosen.
+    groups : sequence of int
+        Numbers of work-groups, dimension 0 fastest.
+
+    Returns
+    -------
+    WorkItems
+
+    Raises
+    ------
+    NDRangeError
+        If the local size is not chosen, or there is no such work-group.
+
+    Examples
+    --------
+    >>> items = bind_ids(NDRange(global_size=(10,), local_size=(4,)), [0, 2])
+    >>> items.bindings[Symbol(SymbolKind.GLOBAL_ID)]
+    array([[0, 1, 2, 3],
+           [8, 9, 8, 8]])
+    >>> items.work_items
+    (4, 2)
+    """
+    numbers = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
+    _check(numbers, ndrange)
+    places, sizes = _locate(numbers, ndrange)
+    linear = np.arange(ndrange.work_group_size, dtype=np.int64)[None, :]
+    is_present = linear < math.prod(sizes)
+    rest = np.where(is_present, linear, 0)
+    bindings: dict[Symbol, Value] = {}
+    for axis in range(MAX_DIMENSIONS):
+        local, rest = rest % sizes[axis], rest // sizes[axis]
+        bindings |= _bind_axis(ndrange, axis, (places[axis], sizes[axis], local))
+    return WorkItems(bindings=bindings, is_present=is_present)
+
+
+def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
+    """Give the whole numbers that a kernel is called with, by the names of their symbols.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        Names the parameters.
+    arguments : sequence of Argument
+        In the kernel's order.
+
+    Returns
+    -------
+    dict of str to int
+        Lanes of vectors are named ``name.s0`` and so on. Floating-point numbers are left out, for
+        no address or count is made of them, and members of structs are not known.
+    """
+    found: dict[str, int] = {}
+    for parameter, argument in zip(facts.parameters, arguments, strict=False):
+        if not isinstance(argument, ScalarArgument) or argument.element.dtype.kind == "f":
+            continue
+        if argument.element.lanes == 1:
+            found[parameter.name] = int(argument.values[0])
+            continue
+        for lane, value in enumerate(argument.values):
+            found[f"{parameter.name}.s{lane:x}"] = int(value)
+    return found
+
+
+def bind_names(scalars: dict[str, int]) -> dict[Symbol, Value]:
+    """Give scalars' symbols their values."""
+    return {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
+
+
+def _check(numbers: npt.NDArray[np.int64], ndrange: NDRange) -> None:
+    count = ndrange.work_group_count
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if wrong.size:
+        msg = f"work-group {wrong[0]} is asked for; the index space has 0 to {count - 1}"
+        raise NDRangeError(msg)
+
+
+def _locate(
+    numbers: npt.NDArray[np.int64], ndrange: NDRange
+) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.int64]]]:
+    """Give group ids and sizes of work-groups per dimension, remainders cut."""
+    places, sizes = [], []
+    rest = numbers
+    for axis in range(MAX_DIMENSIONS):
+        if axis >= ndrange.dimensions:
+            places.append(np.zeros_like(numbers))
+            sizes.append(np.ones_like(numbers))
+            continue
+        count, local = ndrange.group_counts[axis], ndrange.known_local_size[axis]
+        place, rest = rest % count, rest // count
+        places.append(place)
+        sizes.append(np.minimum(local, ndrange.global_size[axis] - place * local))
+    return places, sizes
+
+
+def _bind_axis(
+    ndrange: NDRange,
+    axis: int,
+    found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+) -> dict[Symbol, Value]:
+    place, size, local = found
+    is_used = axis < ndrange.dimensions
+    whole = ndrange.known_local_size[axis] if is_used else 1
+    offset = ndrange.global_offset[axis] if is_used else 0
+    own_size: Value = whole
+    if np.any(size != whole):
+        own_size = np.broadcast_to(size, local.shape)
+    values: dict[SymbolKind, Value] = {
+        SymbolKind.LOCAL_ID: local,
+        SymbolKind.GROUP_ID: np.broadcast_to(place, local.shape),
+        SymbolKind.GLOBAL_ID: place * whole + local + offset,
+        SymbolKind.LOCAL_SIZE: own_size,
+        SymbolKind.GLOBAL_SIZE: ndrange.global_size[axis] if is_used else 1,
+        SymbolKind.GROUP_COUNT: ndrange.group_counts[axis] if is_used else 1,
+        SymbolKind.GLOBAL_OFFSET: offset,
+    }
+    return {Symbol(kind, axis=axis): value for kind, value in values.items()}

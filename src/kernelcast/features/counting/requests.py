@@ -1,0 +1,213 @@
+"""How warps touch memory, place by place: from address expressions or from recorded addresses."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.features.counting.bindings import bind_ids, bind_names
+from kernelcast.features.counting.broadcasting import widen
+from kernelcast.features.counting.guards import estimate_share
+from kernelcast.features.counting.points import Points, run_loops
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.touches import Touches, find_touches
+from kernelcast.features.counting.trips import find_loops
+from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import EvaluationError, Symbol, Value
+from kernelcast.records.quasi_affine.evaluation import evaluate_where
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import RequestPattern
+
+WARP_WIDTH = 32
+
+BUDGET = 65_536
+"""Addresses evaluated per access, at most: about 10 ms. Beyond, some iterations stand for all."""
+
+_BUFFER_STRIDE = 1 << 44
+"""Keeps recorded buffers apart, as far as sectors and banks go."""
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Requests:
+    """Requests of one access, each with the number that it stands for."""
+
+    access: MemoryAccess
+    weights: FloatArray
+    touches: Touches
+
+
+def compute_requests(
+    facts: KernelFacts,
+    ndrange: NDRange,
+    scalars: Mapping[str, int],
+    *,
+    warp_width: int = WARP_WIDTH,
+    work_groups: Sequence[int] | None = None,
+) -> tuple[RequestPattern, ...]:
+    """Compute how warps touch memory, from address expressions.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    scalars : mapping of str to int
+        Values of scalar arguments, see `bind_scalars`.
+    warp_width : int
+        Work-items that run in step, consecutive in their local linear id.
+    work_groups : sequence of int or None
+        Whose warps to look at; None chooses some.
+
+    Returns
+    -------
+    tuple of RequestPattern
+        One per place and buffer, in the order of the source, where the address is known and all
+        arguments that it needs are given. Conditions on data count as met. An execution of the
+        access by a warp is one request, however wide.
+    """
+    chosen = choose_work_groups(ndrange) if work_groups is None else work_groups
+    bindings, is_present = _bind_warps(ndrange, chosen, warp_width)
+    bindings |= bind_names(dict(scalars))
+    start = Points.start(bindings, is_present)
+    found = (_follow(facts, access, start) for access in facts.accesses)
+    return _merge((one for one in found if one is not None), warps=is_present.shape[0])
+
+
+def measure_requests(
+    facts: KernelFacts, recorded: RecordedAddresses, *, warp_width: int = WARP_WIDTH
+) -> tuple[RequestPattern, ...]:
+    """Find out how warps touched memory, from recorded addresses.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    recorded : RecordedAddresses
+        What was recorded.
+    warp_width : int
+        Work-items that run in step, consecutive in their local linear id.
+
+    Returns
+    -------
+    tuple of RequestPattern
+        One per place that was recorded. The n-th executions of a place by the work-items of a
+        warp are taken for one request, as if work-items that left a loop early had idled.
+    """
+    rows, offsets, is_active = _gather(recorded, warp_width)
+    accesses = {access.site: access for access in reversed(facts.accesses)}
+    warps = sum(-(-size // warp_width) for size in recorded.work_items)
+    found = []
+    for site in np.unique(rows):
+        access = accesses.get(int(site))
+        if access is None or not access.bytes:
+            continue
+        mine = rows == site
+        is_local = access.space is MemorySpace.LOCAL
+        touches = find_touches(offsets[mine], is_active[mine], access.bytes, is_local=is_local)
+        weights = np.ones(int(mine.sum()))
+        found.append(_Requests(access=access, weights=weights, touches=touches))
+    return _merge(found, warps=warps, is_measured=True)
+
+
+def _bind_warps(
+    ndrange: NDRange, groups: Sequence[int], width: int
+) -> tuple[dict[Symbol, Value], BoolArray]:
+    """Give ids by warp and lane; lanes that a warp lacks repeat some other's."""
+    items = bind_ids(ndrange, groups)
+    missing = -items.is_present.shape[1] % width
+    is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, width)
+    kept = is_present.any(axis=1)
+    bindings: dict[Symbol, Value] = {}
+    for symbol, value in items.bindings.items():
+        if isinstance(value, np.ndarray):
+            padded = np.pad(value, ((0, 0), (0, missing)), mode="edge")
+            bindings[symbol] = padded.reshape(-1, width)[kept]
+        else:
+            bindings[symbol] = value
+    return bindings, is_present[kept]
+
+
+def _follow(facts: KernelFacts, access: MemoryAccess, start: Points) -> _Requests | None:
+    """Evaluate an access's addresses at the iterations that run."""
+    offset = access.offset_bytes
+    if offset is None or not access.bytes:  # the size of an undeclared type is not known
+        return None
+    loops = find_loops(facts, access.loops)
+    own = frozenset(loop.symbol for loop in loops)
+    if not offset.symbols() - own <= start.bindings.keys():
+        return None
+    wanted = offset.symbols() | access.guard.symbols()
+    used = wanted.union(*(loop.symbols for loop in loops))
+    points = run_loops(start.keep(used), loops, wanted, BUDGET)
+    shape = points.is_active.shape
+    is_active = points.is_active & (estimate_share(access.guard, points.bindings, shape) > 0)
+    some = np.flatnonzero(is_active.any(axis=1))
+    points, is_active = points.take(some), is_active[some]
+    try:
+        value = evaluate_where(offset, is_active, points.bindings)
+    except EvaluationError:
+        return None
+    offsets = widen(value, is_active.shape)
+    is_local = access.space is MemorySpace.LOCAL
+    touches = find_touches(offsets, is_active, access.bytes, is_local=is_local)
+    return _Requests(access=access, weights=points.weights, touches=touches)
+
+
+def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray, BoolArray]:
+    """Put accesses that make up one request into one row: sites, addresses and lanes."""
+    warp = recorded.local_ids // width
+    keys = np.stack([recorded.sites, recorded.groups, warp, recorded.sequences])
+    order = np.lexsort(keys[::-1])
+    ordered = keys[:, order]
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)
+    row = np.cumsum(is_first) - 1
+    lane = (recorded.local_ids % width)[order]
+    offsets = np.zeros((int(is_first.sum()), width), dtype=np.int64)
+    is_active = np.zeros(offsets.shape, dtype=np.bool_)
+    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * _BUFFER_STRIDE
+    offsets[row, lane] = apart[order]
+    is_active[row, lane] = True
+    return ordered[0][is_first], offsets, is_active
+
+
+def _merge(
+    found: Iterable[_Requests], *, warps: int, is_measured: bool = False
+) -> tuple[RequestPattern, ...]:
+    """Add up what several paths to one place do."""
+    places: dict[tuple[int, str | None], list[_Requests]] = {}
+    for one in found:
+        places.setdefault((one.access.site, one.access.buffer), []).append(one)
+    return tuple(_summarise(parts, warps, is_measured=is_measured) for parts in places.values())
+
+
+def _summarise(parts: list[_Requests], warps: int, *, is_measured: bool) -> RequestPattern:
+    weights = np.concatenate([one.weights for one in parts])
+    total = float(weights.sum())
+
+    def mean(name: str) -> float:
+        values = np.concatenate([getattr(one.touches, name) for one in parts])
+        return float(weights @ values) / total if total else 0.0
+
+    access = parts[0].access
+    return RequestPattern(
+        site=access.site,
+        line=access.line,
+        buffer=access.buffer,
+        space=access.space,
+        is_store=access.kind is not AccessKind.LOAD,
+        requests=total / max(1, warps),
+        sectors_per_request=mean("sectors"),
+        ideal_sectors_per_request=mean("ideal_sectors"),
+        bank_conflicts_per_request=mean("conflicts"),
+        is_measured=is_measured,
+    )

@@ -1,0 +1,145 @@
+"""Counters to what a work-item executes on average and how warps share it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.features.blocks.model import BlockKind
+from kernelcast.features.counting.divergence import count_divergent_branches
+from kernelcast.features.counting.instructions import count_instructions
+from kernelcast.records.kernel_facts import ONCE, KernelFacts
+from kernelcast.records.operations import OperationKind, add_weighted
+from kernelcast.records.software_counters import (
+    CounterSample,
+    LoopTrips,
+    RequestPattern,
+    SoftwareCounters,
+    WarpCounters,
+)  # fmt: skip
+
+WARP_WIDTHS = (16, 32, 64)
+"""Sub-groups of Intel's GPUs, warps of NVIDIA's, wavefronts of AMD's."""
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def summarise(
+    facts: KernelFacts,
+    sample: CounterSample,
+    *,
+    warp_widths: Sequence[int] = WARP_WIDTHS,
+    patterns: Sequence[RequestPattern] = (),
+) -> SoftwareCounters:
+    """Summarise the counters of sampled work-groups.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    sample : CounterSample
+        Its counters, counted or derived.
+    warp_widths : sequence of int
+        Work-items that run in step, for each `WarpCounters`.
+    patterns : sequence of RequestPattern
+        Passed on, see `compute_requests`.
+
+    Returns
+    -------
+    SoftwareCounters
+        Instructions of warps are those of `count_instructions`. The last warp of a work-group
+        may lack lanes; they do no useful work.
+    """
+    is_present = sample.is_present
+    counts = count_blocks(facts, sample)
+    means = counts[is_present].mean(axis=0) if is_present.any() else np.zeros(len(facts.blocks))
+    block_counts = tuple(float(mean) for mean in means)
+    executed = add_weighted(
+        (block.operations, count)
+        for block, count in zip(facts.blocks, block_counts, strict=True)
+        if count
+    )
+    return SoftwareCounters(
+        work_groups=len(sample.work_groups),
+        work_items=int(is_present.sum()),
+        executed=executed,
+        block_counts=block_counts,
+        warps=tuple(_count_warps(facts, counts, is_present, width) for width in warp_widths),
+        loops=_count_loops(facts, counts[is_present]),
+        patterns=tuple(patterns),
+        is_exact=all(sample.is_exact),
+    )
+
+
+def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
+    """Count how often each work-item executes each block.
+
+    Returns
+    -------
+    ndarray of float64, shape (work-groups, work-items, blocks)
+        0 for work-items that a remainder work-group lacks.
+    """
+    shape = sample.counts.shape
+    factors = np.zeros((shape[2], len(facts.blocks)))
+    constant = np.zeros(len(facts.blocks))
+    for block in facts.blocks:
+        for counter, factor in block.count:
+            if counter == ONCE:
+                constant[block.id] += factor
+            else:
+                factors[counter, block.id] += factor
+    counts = np.nan_to_num(sample.counts) @ factors + constant
+    # Differences of estimated counters may come out below zero.
+    result: FloatArray = np.maximum(counts, 0) * sample.is_present[..., None]
+    return result
+
+
+def _count_warps(
+    facts: KernelFacts, counts: FloatArray, is_present: BoolArray, width: int
+) -> WarpCounters:
+    _, items, blocks = counts.shape
+    missing = -items % width
+    lanes = np.pad(counts, ((0, 0), (0, missing), (0, 0))).reshape(-1, width, blocks)
+    present = np.pad(is_present, ((0, 0), (0, missing))).reshape(-1, width)
+    kept = present.any(axis=1)
+    lanes, present = lanes[kept], present[kept]
+    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
+    branches = np.array(
+        [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
+    )
+    passes = lanes.max(axis=1)
+    parted = count_divergent_branches(facts, lanes, present)
+    return WarpCounters(
+        width=width,
+        issued=_mean(passes @ sizes),
+        executed=_mean(lanes.sum(axis=1) @ sizes),
+        branches=_mean(passes @ branches),
+        divergent_branches=_mean(parted),
+    )
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
+def _count_loops(facts: KernelFacts, counts: FloatArray) -> tuple[LoopTrips, ...]:
+    """Give iterations per entry; `counts` has one row per work-item."""
+    found = []
+    for block in facts.blocks:
+        if block.kind != BlockKind.LOOP_BODY or block.parent is None:
+            continue
+        entries = counts[:, block.parent]
+        inside = entries > 0
+        trips = counts[inside, block.id] / entries[inside] if inside.any() else np.zeros(1)
+        found.append(
+            LoopTrips(
+                line=block.line,
+                function=block.function,
+                mean=float(trips.mean()),
+                least=float(trips.min()),
+                median=float(np.median(trips)),
+                most=float(trips.max()),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Feature vectors: each feature by name, meaning and formula; see its `catalogue`."""

@@ -1,0 +1,94 @@
+"""Every feature there is, in the order of the schema, and the vectors made of them."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+from kernelcast.features.vector import compiler, operations, sampled, sharing, static
+from kernelcast.features.vector.compiler import CompilerSource
+from kernelcast.features.vector.definitions import Feature, compute_features
+from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.vector.static import StaticSource
+from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
+
+Source: TypeAlias = StaticSource | CompilerSource | SampledSource | CounterSource
+
+SCHEMA_VERSION = 1
+"""Grows when a feature keeps its name and changes its meaning."""
+
+
+def _unknown(_: object) -> None:
+    """Stand for a formula that nothing provides yet."""
+
+
+RESERVED: tuple[Feature[Any], ...] = (
+    Feature(
+        name="analytic.l1_miss_ratio",
+        meaning="L1 misses over issued instructions; absent until an analytic model answers",
+        compute=_unknown,
+        table_1="L1/L2 miss rate",
+    ),
+    Feature(
+        name="analytic.l2_miss_ratio",
+        meaning="L2 misses over issued instructions; absent until an analytic model answers",
+        compute=_unknown,
+        table_1="L1/L2 miss rate",
+    ),
+)
+"""Features of Table 1 that only an analytic model can give."""
+
+
+@cache
+def list_features() -> tuple[Feature[Any], ...]:
+    """Give every feature, for the reference; the order is the schema's."""
+    return (
+        *static.FEATURES, *compiler.FEATURES, *sampled.FEATURES, *sharing.FEATURES,
+        *operations.FEATURES, *RESERVED,
+    )  # fmt: skip
+
+
+@cache
+def make_schema() -> FeatureSchema:
+    """Give the schema of all features.
+
+    Examples
+    --------
+    >>> make_schema().version
+    1
+    """
+    return FeatureSchema(names=tuple(one.name for one in list_features()), version=SCHEMA_VERSION)
+
+
+def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> FeatureVector:
+    """Make one vector of whatever is there.
+
+    Parameters
+    ----------
+    *sources : StaticSource, CompilerSource, SampledSource or CounterSource
+        What groups are made of; a group without a source is absent.
+    analytic : mapping of str to float, optional
+        Features that analytic models computed, by name.
+
+    Returns
+    -------
+    FeatureVector
+        Of the schema of all features.
+    """
+    values: dict[str, float] = {}
+    for source in sources:
+        values |= _compute(source)
+    return make_vector({**values, **(analytic or {})}, make_schema())
+
+
+def _compute(source: Source) -> dict[str, float]:
+    if isinstance(source, StaticSource):
+        return compute_features(static.FEATURES, source)
+    if isinstance(source, CompilerSource):
+        return compute_features(compiler.FEATURES, source)
+    if isinstance(source, SampledSource):
+        return compute_features(sampled.FEATURES, source)
+    return {
+        **compute_features(sharing.FEATURES, source),
+        **compute_features(operations.FEATURES, source.counters),
+    }

@@ -1,0 +1,59 @@
+"""What a feature is: a name, a meaning and a formula."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kernelcast.records.feature_vector import check_name
+
+Source = TypeVar("Source")
+Formula = Callable[[Source], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature(Generic[Source]):
+    """One feature.
+
+    Parameters
+    ----------
+    name : str
+        ``group.what_unit``.
+    meaning : str
+        For the reference, without a full stop.
+    compute : callable
+        Gives its value, or None where it is not known.
+    table_1 : str
+        What the sampling paper's Table 1 calls it; empty if it is not there.
+    """
+
+    name: str
+    meaning: str
+    compute: Formula[Source]
+    table_1: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+
+def compute_features(features: Iterable[Feature[Source]], source: Source) -> dict[str, float]:
+    """Give the value of each feature that is known.
+
+    Examples
+    --------
+    >>> sum_of = Feature(name="static.items_count", meaning="items", compute=len)
+    >>> compute_features([sum_of], "abc")
+    {'static.items_count': 3.0}
+    """
+    found = ((one.name, one.compute(source)) for one in features)
+    return {name: float(value) for name, value in found if value is not None}
+
+
+def divide(numerator: float, denominator: float) -> float | None:
+    """Divide, or give None where there is nothing to divide by.
+
+    Examples
+    --------
+    >>> divide(1, 2), divide(1, 0)
+    (0.5, None)
+    """
+    return numerator / denominator if denominator else None

@@ -1,0 +1,132 @@
+"""Features of timed launches, and of the line through them."""
+
+import math
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from kernelcast.features.vector.definitions import Feature, divide
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledSource:
+    """What sampled features are made of.
+
+    Parameters
+    ----------
+    run : SampleRun
+        The timed launches.
+    linear_s : float
+        The linear model's time of the whole launch, in seconds.
+    compute_units : int
+        Of the device.
+    issued_per_work_item : float or None
+        Instructions issued per work-item, by software counters; None without them.
+    """
+
+    run: SampleRun
+    linear_s: float
+    compute_units: int
+    issued_per_work_item: float | None = None
+
+
+def _windows(source: SampledSource) -> list[TimedLaunch]:
+    """Give the launches that count: pilots only where there is nothing else."""
+    launches = source.run.launches
+    return [one for one in launches if one.window != PILOT_WINDOW] or list(launches)
+
+
+def _longest(source: SampledSource) -> TimedLaunch:
+    """Give the launch at the second sampling point: the one with the most work-groups."""
+    return max(_windows(source), key=lambda one: one.box.work_group_count)
+
+
+def _work_items(source: SampledSource) -> float:
+    ndrange = source.run.ndrange
+    return sum(math.prod(ndrange.work_items_of(one.box)[1]) for one in _windows(source))
+
+
+def _spread(source: SampledSource) -> float | None:
+    rates = [one.duration_s / one.box.work_group_count for one in _windows(source)]
+    return pstdev(rates) / fmean(rates) if len(rates) > 1 else None
+
+
+def _issue_rate(source: SampledSource) -> float | None:
+    if source.issued_per_work_item is None:
+        return None
+    return source.issued_per_work_item * source.run.ndrange.work_item_count / source.linear_s
+
+
+def _issue_rate_per_unit(source: SampledSource) -> float | None:
+    rate = _issue_rate(source)
+    return None if rate is None else rate / source.compute_units
+
+
+FEATURES: tuple[Feature[SampledSource], ...] = (
+    Feature(
+        name="sampled.run_s",
+        meaning="device time of the largest sampled launch",
+        compute=lambda s: _longest(s).duration_s,
+        table_1="execution time",
+    ),
+    Feature(
+        name="sampled.run_work_groups_count",
+        meaning="work-groups of the largest sampled launch (P2)",
+        compute=lambda s: _longest(s).box.work_group_count,
+    ),
+    Feature(
+        name="sampled.work_items_count",
+        meaning="work-items of all sampled launches, pilots aside",
+        compute=_work_items,
+        table_1="work-items",
+    ),
+    Feature(
+        name="sampled.work_groups_count",
+        meaning="work-groups of all sampled launches, pilots aside",
+        compute=lambda s: sum(one.box.work_group_count for one in _windows(s)),
+    ),
+    Feature(
+        name="sampled.total_s",
+        meaning="device time of all sampled launches, pilots aside",
+        compute=lambda s: sum(one.duration_s for one in _windows(s)),
+    ),
+    Feature(
+        name="sampled.linear_s",
+        meaning="the linear model's time of the whole launch",
+        compute=lambda s: s.linear_s,
+    ),
+    Feature(
+        name="sampled.linear_s_per_work_group",
+        meaning="the linear model's time over the work-groups of the launch",
+        compute=lambda s: divide(s.linear_s, s.run.ndrange.work_group_count),
+    ),
+    Feature(
+        name="sampled.issued_instructions_per_s",
+        meaning="instructions issued by the whole launch, by software counters, over the linear "
+        "model's time",
+        compute=_issue_rate,
+        table_1="IPS",
+    ),
+    Feature(
+        name="sampled.issued_instructions_per_s_per_compute_unit",
+        meaning="the same per compute unit: what the learned model corrects",
+        compute=_issue_rate_per_unit,
+    ),
+    Feature(
+        name="sampled.spread_ratio",
+        meaning="standard deviation of the time per work-group over the launches, over its mean; "
+        "absent with one launch",
+        compute=_spread,
+    ),
+    Feature(
+        name="sampled.even_flag",
+        meaning="1 if work-groups of different places take about the same time",
+        compute=lambda s: s.run.is_even,
+    ),
+    Feature(
+        name="sampled.launch_overhead_s",
+        meaning="time of a launch that does nothing",
+        compute=lambda s: s.run.launch_overhead_s,
+    ),
+)
+"""In the order of the schema."""

@@ -1,0 +1,217 @@
+"""Features of the source and the launch: known without a device, and without a guess."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kernelcast.features.vector.definitions import Feature, divide
+from kernelcast.records.accesses import AddressPattern, LoopFacts
+from kernelcast.records.arguments import BufferArgument, LocalArgument
+from kernelcast.records.conditions import TRUE
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.operations import NumberClass, OperationKind
+from kernelcast.records.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticSource:
+    """What static features are made of.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        From the source.
+    problem : Problem
+        The launch; its local size may be open.
+    """
+
+    facts: KernelFacts
+    problem: Problem
+
+
+def _work_groups(source: StaticSource) -> float | None:
+    ndrange = source.problem.ndrange
+    return None if ndrange.local_size is None else ndrange.work_group_count
+
+
+def _work_group_size(source: StaticSource) -> float | None:
+    ndrange = source.problem.ndrange
+    return None if ndrange.local_size is None else ndrange.work_group_size
+
+
+def _local_bytes(source: StaticSource) -> float:
+    given = sum(one.bytes for one in source.problem.arguments if isinstance(one, LocalArgument))
+    return source.facts.local_bytes + given
+
+
+def _buffers(source: StaticSource) -> float:
+    return sum(isinstance(one, BufferArgument) for one in source.problem.arguments)
+
+
+def _loop_sites(source: StaticSource) -> dict[int, list[LoopFacts]]:
+    """Give each loop of the source with all the ways it is reached."""
+    found: dict[int, list[LoopFacts]] = {}
+    for loop in source.facts.loops:
+        found.setdefault(loop.line, []).append(loop)
+    return found
+
+
+def _uncounted_loops(source: StaticSource) -> float:
+    return sum(
+        any(not (one.is_exact and one.trip_count) for one in loops)
+        for loops in _loop_sites(source).values()
+    )
+
+
+def _loop_depth(source: StaticSource) -> float:
+    facts = source.facts
+    around = [*(one.loops for one in facts.accesses), *(one.loops for one in facts.reaches)]
+    deepest = max((len(loops) for loops in around), default=0)
+    return max(deepest, min(1, len(facts.loops)))
+
+
+def _count_sites(source: StaticSource, kinds: Iterable[OperationKind]) -> float:
+    return sum(block.operations.count(*kinds) for block in source.facts.blocks)
+
+
+def _widest(source: StaticSource) -> float:
+    lanes = (one.lanes for block in source.facts.blocks for one in block.operations.operations)
+    return max(lanes, default=1)
+
+
+def _has_float(source: StaticSource, bits: int) -> float:
+    return any(
+        one.number is NumberClass.FLOAT and one.bits == bits
+        for block in source.facts.blocks
+        for one in block.operations.operations
+    )
+
+
+def _pattern_share(source: StaticSource, pattern: AddressPattern) -> float | None:
+    accesses = source.facts.accesses
+    return divide(sum(one.pattern is pattern for one in accesses), len(accesses))
+
+
+def _guarded_share(source: StaticSource) -> float | None:
+    accesses = source.facts.accesses
+    return divide(sum(one.guard != TRUE for one in accesses), len(accesses))
+
+
+_K = OperationKind
+
+FEATURES: tuple[Feature[StaticSource], ...] = (
+    Feature(
+        name="static.work_items_count",
+        meaning="work-items of the whole launch",
+        compute=lambda s: s.problem.ndrange.work_item_count,
+    ),
+    Feature(
+        name="static.work_groups_count",
+        meaning="work-groups of the whole launch; absent while the device chooses the local size",
+        compute=_work_groups,
+    ),
+    Feature(
+        name="static.work_items_per_work_group",
+        meaning="work-items of a full work-group; absent while the device chooses the local size",
+        compute=_work_group_size,
+    ),
+    Feature(
+        name="static.dimensions_count",
+        meaning="dimensions of the index space",
+        compute=lambda s: s.problem.ndrange.dimensions,
+    ),
+    Feature(name="static.buffers_count", meaning="buffer arguments", compute=_buffers),
+    Feature(
+        name="static.buffer_bytes",
+        meaning="bytes of all buffer arguments together",
+        compute=lambda s: s.problem.buffer_bytes,
+    ),
+    Feature(
+        name="static.local_bytes_per_work_group",
+        meaning="local memory that the kernel declares, and local arguments",
+        compute=_local_bytes,
+    ),
+    Feature(
+        name="static.functions_count",
+        meaning="functions that the kernel reaches, itself included",
+        compute=lambda s: len({one.function for one in s.facts.blocks}),
+    ),
+    Feature(
+        name="static.blocks_count",
+        meaning="stretches of code that are executed equally often",
+        compute=lambda s: len(s.facts.blocks),
+    ),
+    Feature(
+        name="static.loops_count",
+        meaning="loops of the source",
+        compute=lambda s: len(_loop_sites(s)),
+    ),
+    Feature(
+        name="static.uncounted_loops_count",
+        meaning="loops whose trip count depends on data, or that may end early",
+        compute=_uncounted_loops,
+    ),
+    Feature(
+        name="static.loop_depth_count", meaning="loops around the innermost code",
+        compute=_loop_depth,
+    ),
+    Feature(
+        name="static.branch_sites_count",
+        meaning="places with a conditional branch, conditions of loops included",
+        compute=lambda s: _count_sites(s, [_K.BRANCH]),
+    ),
+    Feature(
+        name="static.barrier_sites_count", meaning="barriers in the source",
+        compute=lambda s: _count_sites(s, [_K.BARRIER]),
+    ),
+    Feature(
+        name="static.atomic_sites_count", meaning="atomic operations in the source",
+        compute=lambda s: _count_sites(s, [_K.ATOMIC]),
+    ),
+    Feature(
+        name="static.vector_lanes_count", meaning="lanes of the widest vector operation",
+        compute=_widest,
+    ),
+    Feature(
+        name="static.fp16_flag", meaning="1 if it computes in half precision",
+        compute=lambda s: _has_float(s, 16),
+    ),
+    Feature(
+        name="static.fp64_flag", meaning="1 if it computes in double precision",
+        compute=lambda s: _has_float(s, 64),
+    ),
+    Feature(
+        name="static.access_sites_count",
+        meaning="accesses to global, constant and local memory, one per place and call path",
+        compute=lambda s: len(s.facts.accesses),
+    ),
+    Feature(
+        name="static.quasi_affine_access_ratio",
+        meaning="share of them whose address is quasi-affine in ids and iterations",
+        compute=lambda s: _pattern_share(s, AddressPattern.QUASI_AFFINE),
+    ),
+    Feature(
+        name="static.polynomial_access_ratio",
+        meaning="share of them whose address is known, but multiplies variables",
+        compute=lambda s: _pattern_share(s, AddressPattern.POLYNOMIAL),
+    ),
+    Feature(
+        name="static.indirect_access_ratio",
+        meaning="share of them whose address depends on data that was loaded",
+        compute=lambda s: _pattern_share(s, AddressPattern.INDIRECT),
+    ),
+    Feature(
+        name="static.guarded_access_ratio",
+        meaning="share of them behind a condition",
+        compute=_guarded_share,
+    ),
+    Feature(
+        name="static.coverage_ratio",
+        meaning="share of accesses whose address is understood, or known to be indirect",
+        compute=lambda s: s.facts.coverage,
+    ),
+    Feature(
+        name="static.gaps_count", meaning="things in the source that are not understood",
+        compute=lambda s: len(s.facts.gaps),
+    ),
+)  # fmt: skip
+"""In the order of the schema."""

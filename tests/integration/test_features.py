@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from kernelcast.features.vector.catalogue import list_features
+from kernelcast.predictor.feature_task import FeatureTask, read_in_session
+from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.sampling.session import DeviceSession
+
+pytestmark = pytest.mark.device
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = frozenset(FeatureGroup)
+# Only NVIDIA's compiler tells registers; miss rates wait for the analytic models.
+NOT_EVERYWHERE = {"registers per work-item", "L1/L2 miss rate"}
+
+
+def test_table_1_is_there_on_every_device(session: DeviceSession) -> None:
+    """Gives every feature of the sampling paper, without privileges, on any vendor's device."""
+    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
+    features = read_source_features(problem, FeatureSettings(groups=EVERY))
+    task = FeatureTask(problem=problem, device_id=session.description.id, groups=EVERY)
+    found = read_in_session(session, task)
+    vector = compose_vector(features, found)
+    wanted = {one.name for one in list_features() if one.table_1 not in {"", *NOT_EVERYWHERE}}
+    assert wanted <= set(vector.names)
+    assert found.notes == []
+    assert vector.as_dict()["counters.measured_flag"] == 1
+    assert session.description.kind is not DeviceKind.CUSTOM
+
+
+def test_measured_counts_equal_derived_ones_where_nothing_depends_on_data(
+    session: DeviceSession,
+) -> None:
+    """Counts on the device what the source promises."""
+    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
+    groups = frozenset({FeatureGroup.COUNTERS})
+    features = read_source_features(problem, FeatureSettings(groups=groups))
+    task = FeatureTask(problem=problem, device_id=session.description.id, groups=groups)
+    measured = compose_vector(features, read_in_session(session, task)).as_dict()
+    derived = features.vector.as_dict()
+    assert features.counters.is_exact
+    differing = {name for name in derived if measured[name] != pytest.approx(derived[name])}
+    assert differing == {"counters.measured_flag"}

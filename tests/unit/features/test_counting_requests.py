@@ -1,0 +1,223 @@
+"""Sectors and bank conflicts of warps, against what paper and pencil give."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.requests import compute_requests, measure_requests
+from kernelcast.features.counting.touches import find_touches
+from kernelcast.records.errors import RecordingError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import RequestPattern
+
+LINE = NDRange(global_size=(256,), local_size=(64,))
+
+
+def facts_of(source: str) -> KernelFacts:
+    """Analyse a kernel named k."""
+    return analyse(Kernel(name="k", source=source)).facts
+
+
+def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:
+    """Compute the requests of a kernel named k."""
+    return compute_requests(facts_of(source), ndrange, scalars)
+
+
+@pytest.mark.parametrize(
+    ("element", "index", "sectors", "ideal"),
+    [
+        ("float", "g", 4, 4),
+        ("float", "2 * g", 8, 4),
+        ("float", "1024 * g", 32, 4),
+        ("float", "7", 1, 4),
+        ("float", "g + 1", 5, 4),
+        ("float", "-g", 5, 4),
+        ("float4", "g", 16, 16),
+        ("double", "g", 8, 8),
+        ("double8", "g", 64, 64),
+        ("uchar", "g", 1, 1),
+        ("float", "g / 32", 1, 4),
+    ],
+)
+def test_sectors_of_a_warp_follow_the_stride(
+    element: str, index: str, sectors: float, ideal: float
+) -> None:
+    """Neighbours share sectors, a column has none to share."""
+    found = compute(
+        f"kernel void k(global {element} *x) {{ int g = get_global_id(0); x[{index}] = 1; }}"
+    )
+    [pattern] = found
+    assert pattern.sectors_per_request == sectors
+    assert pattern.ideal_sectors_per_request == ideal
+    assert (pattern.requests, pattern.is_store, pattern.is_measured) == (1, True, False)
+
+
+@pytest.mark.parametrize(("width", "conflicts"), [(32, 31), (33, 0), (34, 1), (36, 3)])
+def test_a_column_of_a_tile_conflicts_unless_it_is_padded(width: int, conflicts: int) -> None:
+    """In a tile 32 wide all of a column lies in one bank; one more column spreads it."""
+    source = (
+        "kernel void k(global float *x) {"
+        f" local float tile[32][{width}]; int l = get_local_id(0); x[l] = tile[l][5]; }}"
+    )
+    [load] = [one for one in compute(source) if one.space is MemorySpace.LOCAL]
+    assert load.bank_conflicts_per_request == conflicts
+
+
+@pytest.mark.parametrize(
+    ("element", "index", "conflicts"),
+    [("float", "l", 0), ("float", "0", 0), ("float2", "l", 0), ("float4", "l", 0),
+     ("float", "2 * l", 1), ("float4", "2 * l", 1 * 4), ("double8", "l", 4 * 4 * 3),
+     ("uchar", "l", 0)],
+)  # fmt: skip
+def test_wide_accesses_are_served_in_parts(element: str, index: str, conflicts: int) -> None:
+    """A float4 of each lane takes four passes that are no conflicts; strides still are."""
+    source = (
+        "kernel void k(global int *x) {"
+        f" local {element} t[256]; int l = get_local_id(0); t[{index}] = 1; }}"
+    )
+    [store] = [one for one in compute(source) if one.space is MemorySpace.LOCAL]
+    assert store.bank_conflicts_per_request == conflicts
+
+
+def test_a_guard_leaves_lanes_out() -> None:
+    """Of lanes 0 to 7 come one sector and one request; warps without lanes make none."""
+    source = "kernel void k(global float *x) { int l = get_local_id(0); if (l < 8) x[l] = 1; }"
+    [pattern] = compute(source)
+    assert pattern.requests == 0.5
+    assert (pattern.sectors_per_request, pattern.ideal_sectors_per_request) == (1, 1)
+
+
+def test_a_warp_requests_as_often_as_its_longest_lane_loops() -> None:
+    """Lanes that have left their loop are missing from later requests."""
+    source = (
+        "kernel void k(global float *x) { int l = get_local_id(0);"
+        " for (int i = 0; i <= l; i++) x[l] = 1; }"
+    )
+    [pattern] = compute(source, NDRange(global_size=(32,), local_size=(32,)))
+    lanes = np.arange(1, 33)
+    assert pattern.requests == 32
+    assert pattern.sectors_per_request == np.ceil(lanes / 8).mean()
+
+
+def test_long_loops_are_sampled_without_losing_requests() -> None:
+    """A million iterations are counted, and a few thousand of them looked at."""
+    source = (
+        "kernel void k(global float *x, int n) { int l = get_local_id(0);"
+        " for (int i = 0; i < n; i++) x[l + i] = 1; }"
+    )
+    [pattern] = compute(source, n=1_000_000)
+    assert pattern.requests == pytest.approx(1_000_000)
+    assert pattern.sectors_per_request == pytest.approx(4 + 7 / 8, rel=0.01)
+
+
+def test_addresses_that_need_what_is_not_given_are_left_out() -> None:
+    """Neither an argument without value nor data makes a pattern."""
+    source = (
+        "kernel void k(global int *x, int n) { int g = get_global_id(0);"
+        " x[n * g] = 1; x[x[g]] = 2; }"
+    )
+    assert [one.line for one in compute(source)] == [1]
+    assert len(compute(source, n=3)) == 2
+
+
+def test_a_place_that_is_never_reached_makes_no_requests() -> None:
+    """Zero requests are reported as such."""
+    source = (
+        "kernel void k(global int *x, local int *t, int n) {"
+        " if (get_global_id(0) < n) x[0] = t[0]; }"
+    )
+    for pattern in compute(source, n=0):
+        assert (pattern.requests, pattern.sectors_per_request) == (0, 0)
+
+
+def record(
+    offsets: npt.NDArray[np.int64], *, site: int, size: int = 4, group: int = 0
+) -> RecordedAddresses:
+    """Record one work-group; row n of `offsets` is the n-th execution, in elements."""
+    times, lanes = offsets.shape
+    local, sequence = np.meshgrid(np.arange(lanes), np.arange(times))
+    order = np.random.default_rng(0).permutation(offsets.size)
+    flat = [column.reshape(-1)[order] for column in (local, sequence, offsets * size)]
+    full = np.full(offsets.size, 0)
+    return RecordedAddresses(
+        work_groups=(group,), work_items=(lanes,), sites=full + site, groups=full + group,
+        local_ids=flat[0], sequences=flat[1], buffers=full, offsets_bytes=flat[2],
+    )  # fmt: skip
+
+
+def test_recorded_addresses_tell_what_expressions_cannot() -> None:
+    """An indirect access over scattered places touches a sector per lane."""
+    facts = facts_of("kernel void k(global int *x, global int *p) { x[p[get_global_id(0)]] = 1; }")
+    [site] = [one.site for one in facts.accesses if one.offset_bytes is None]
+    scattered = 100 * np.random.default_rng(1).permutation(128).reshape(2, 64)
+    [pattern] = measure_requests(facts, record(scattered, site=site))
+    assert (pattern.sectors_per_request, pattern.ideal_sectors_per_request) == (32, 4)
+    assert (pattern.requests, pattern.buffer, pattern.is_measured) == (2, "x", True)
+    assert not pattern.is_coalesced
+
+
+def test_recorded_and_computed_requests_agree() -> None:
+    """The same addresses give the same numbers, whichever way they are known."""
+    facts = facts_of(
+        "kernel void k(global float *x) { int l = get_local_id(0);"
+        " for (int i = 0; i < 3; i++) x[3 * l + 100 * i] = 1; }"
+    )
+    [computed] = compute_requests(facts, LINE, {}, work_groups=[0])
+    offsets = 3 * np.arange(64)[None, :] + 100 * np.arange(3)[:, None]
+    [measured] = measure_requests(facts, record(offsets, site=computed.site))
+    for name in ("requests", "sectors_per_request", "ideal_sectors_per_request"):
+        assert getattr(measured, name) == getattr(computed, name)
+
+
+def test_an_access_of_a_strange_work_group_is_refused() -> None:
+    """The message names the work-group that was not recorded."""
+    columns = dict.fromkeys(
+        ("sites", "local_ids", "sequences", "buffers", "offsets_bytes"), np.zeros(1, np.int64)
+    )
+    with pytest.raises(RecordingError, match="work-group 5, which is not in"):
+        RecordedAddresses(
+            work_groups=(0,), work_items=(64,), groups=np.full(1, 5, np.int64), **columns
+        )
+
+
+def test_columns_of_a_recording_are_equally_long() -> None:
+    """One address without a lane is no recording."""
+    columns = dict.fromkeys(
+        ("sites", "groups", "local_ids", "sequences", "buffers"), np.zeros(1, np.int64)
+    )
+    with pytest.raises(RecordingError, match="one number per access"):
+        RecordedAddresses(
+            work_groups=(0,), work_items=(64,), offsets_bytes=np.zeros(2, np.int64), **columns
+        )
+
+
+@given(
+    offsets=arrays(np.int64, (3, 32), elements=st.integers(0, 400)),
+    is_active=arrays(np.bool_, (3, 32)),
+    size=st.sampled_from([1, 2, 4, 8, 16]),
+)
+def test_touches_are_those_of_sets(
+    offsets: npt.NDArray[np.int64], is_active: npt.NDArray[np.bool_], size: int
+) -> None:
+    """Sectors are a set of byte addresses, passes the fullest bank of a set of words."""
+    starts = offsets * size
+    found = find_touches(starts, is_active, size, is_local=True)
+    words, at_once = max(1, size // 4), 32 // max(1, size // 4)
+    for row in range(3):
+        lanes = [(lane, int(starts[row, lane])) for lane in range(32) if is_active[row, lane]]
+        assert found.sectors[row] == len({(s + b) // 32 for _, s in lanes for b in range(size)})
+        extra = 0
+        for part in range(32 // at_once):
+            used = {s // 4 + w for lane, s in lanes if lane // at_once == part
+                    for w in range(words)}  # fmt: skip
+            banks = [word % 32 for word in used]
+            extra += max(0, max((banks.count(bank) for bank in banks), default=0) - 1)
+        assert found.conflicts[row] == extra

@@ -1,0 +1,315 @@
+"""Counters derived from source, against closed forms and an interpreter."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_ids, bind_scalars
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.static import BUDGET, count_statically
+from kernelcast.features.counting.trips import ASSUMED_TRIPS
+from kernelcast.records.accesses import LoopFacts
+from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
+from kernelcast.records.conditions import (
+    TRUE,
+    UNKNOWN,
+    Condition,
+    conjunction,
+    equal,
+    less,
+    not_equal,
+)
+from kernelcast.records.errors import NDRangeError, RecordingError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import CounterReach, KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.quasi_affine import (
+    Expr,
+    Symbol,
+    SymbolKind,
+    floor_div,
+    floor_mod,
+    geometric,
+    maximum,
+)
+from kernelcast.records.software_counters import CounterSample
+from kernelcast.testing.strategies import ndranges
+
+G0, L0 = Symbol(SymbolKind.GLOBAL_ID), Symbol(SymbolKind.LOCAL_ID)
+N = Symbol(SymbolKind.SCALAR, "n")
+K, J = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.LOOP, "j")
+LINE = NDRange(global_size=(128,), local_size=(64,))
+
+
+def facts_of(source: str) -> KernelFacts:
+    """Analyse a kernel named k."""
+    return analyse(Kernel(name="k", source=source)).facts
+
+
+def make_loop(symbol: Symbol, condition: Condition, count: Expr | None = None) -> LoopFacts:
+    """Make a loop of which all is known."""
+    return LoopFacts(name=symbol.name, line=1, condition=condition, trip_count=count, is_exact=True)
+
+
+def count_one(
+    guard: Condition,
+    loops: tuple[LoopFacts, ...],
+    *,
+    ndrange: NDRange = LINE,
+    n: int = 0,
+    budget: int = BUDGET,
+) -> tuple[npt.NDArray[np.float64], bool]:
+    """Count how often work-items reach a place with these loops and this guard."""
+    facts = KernelFacts(
+        kernel="k", line=1, parameters=(), local_arrays=(), blocks=(), counter_count=1,
+        reaches=(CounterReach(counter=0, guard=guard, loops=loops),), accesses=(), loops=loops,
+        gaps=(),
+    )  # fmt: skip
+    groups = range(ndrange.work_group_count)
+    sample = count_statically(facts, ndrange, {"n": n}, groups, budget=budget)
+    return sample.counts[..., 0].reshape(-1), sample.is_exact[0]
+
+
+def test_a_triangular_loop_makes_n_times_n_plus_1_over_2_iterations() -> None:
+    """All work-items together execute the triangle's area."""
+    facts = facts_of(
+        "kernel void k(global float *x) { int g = get_global_id(0);"
+        " for (int i = 0; i <= g; i++) x[i] += 1; }"
+    )
+    ndrange = NDRange(global_size=(192,), local_size=(64,))
+    sample = count_statically(facts, ndrange, {}, range(3))
+    assert sample.counts.sum() == 192 * 193 / 2
+    assert sample.is_exact == (True,)
+
+
+def test_a_nest_whose_inner_loop_depends_on_the_outer_one_is_added_up() -> None:
+    """Each work-item executes a triangle of its own."""
+    facts = facts_of(
+        "kernel void k(global float *x, int n) {"
+        " for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) x[j] += 1; }"
+    )
+    sample = count_statically(facts, LINE, {"n": 1000}, [0, 1])
+    assert np.all(sample.counts == [1000, 1000 * 1001 / 2])
+    assert all(sample.is_exact)
+
+
+def test_a_stencil_s_guard_holds_inside_the_border() -> None:
+    """Of 16 x 8 work-items, 14 x 6 compute."""
+    facts = facts_of(
+        "kernel void k(global float *x, int w, int h) {"
+        " int i = get_global_id(0), j = get_global_id(1);"
+        " if (i > 0 && j > 0 && i < w - 1 && j < h - 1) x[i + j * w] = 1; }"
+    )
+    ndrange = NDRange(global_size=(16, 8), local_size=(8, 4))
+    sample = count_statically(facts, ndrange, {"w": 16, "h": 8}, range(4))
+    taken = facts.blocks[-1].count[0][0]
+    assert sample.counts[..., taken].sum() == 14 * 6
+
+
+@pytest.mark.parametrize("size", [32, 64, 256])
+def test_a_tree_reduction_makes_log2_steps_and_n_minus_1_sums(size: int) -> None:
+    """The stride is halved log2(n) times, and half the work-items add at each step."""
+    facts = facts_of(
+        "kernel void k(global float *x, local float *t) { int l = get_local_id(0);"
+        " for (int s = get_local_size(0) / 2; s > 0; s >>= 1) {"
+        " if (l < s) t[l] += t[l + s]; barrier(1); } }"
+    )
+    ndrange = NDRange(global_size=(2 * size,), local_size=(size,))
+    sample = count_statically(facts, ndrange, {}, [0, 1])
+    steps, sums = sample.counts[..., 0], sample.counts[..., 1]
+    assert np.all(steps == math.log2(size))
+    assert np.all(sums.sum(axis=1) == size - 1)
+    assert all(sample.is_exact)
+
+
+def test_data_makes_counters_estimates_that_say_so() -> None:
+    """A branch on data is taken half the time, a loop on data makes the assumed iterations."""
+    facts = facts_of(
+        "kernel void k(global int *x, int n) { int g = get_global_id(0); if (x[g] > 3) x[g] = 1;"
+        " for (int i = 0; i < x[g]; i++) x[i] = 0; for (int i = 0; i < n; i++) x[i] = 2; }"
+    )
+    sample = count_statically(facts, LINE, {"n": 5}, [1])
+    assert np.all(sample.counts == [0.5, ASSUMED_TRIPS, 5])
+    assert sample.is_exact == (False, False, True)
+
+
+def test_a_loop_that_may_break_counts_as_running_to_its_bound() -> None:
+    """The bound is what is known, and it is marked as an estimate."""
+    facts = facts_of(
+        "kernel void k(global int *x, int n) {"
+        " for (int i = 0; i < n; i++) { if (x[i] > 3) break; x[i] = 2; } }"
+    )
+    sample = count_statically(facts, LINE, {"n": 40}, [0])
+    assert sample.counts[0, 0, 0] == 40
+    assert sample.is_exact[0] is False
+
+
+def test_a_test_s_right_side_runs_once_more_than_the_body() -> None:
+    """`while (i < n && i < m)` asks its second question for each iteration and for the last."""
+    facts = facts_of(
+        "kernel void k(global int *x, int n, int m) {"
+        " int i = 0; while (i < n && i < m) { x[i] = 2; i++; } }"
+    )
+    sample = count_statically(facts, LINE, {"n": 9, "m": 4}, [0])
+    body = next(block for block in facts.blocks if block.kind == "loop body").count[0][0]
+    right = next(block for block in facts.blocks if block.kind == "right side").count[0][0]
+    assert (sample.counts[0, 0, body], sample.counts[0, 0, right]) == (4, 5)
+
+
+def test_a_missing_scalar_is_no_error() -> None:
+    """What depends on it is estimated, the rest stays exact."""
+    facts = facts_of(
+        "kernel void k(global int *x, int n) { int g = get_global_id(0); if (g < n) x[g] = 1;"
+        " for (int i = 0; i < n; i++) x[i] = 0; if (g < 3) x[g] = 2; }"
+    )
+    sample = count_statically(facts, LINE, {}, [0])
+    assert sample.is_exact == (False, False, True)
+    assert np.all(sample.counts[0, :, :2] == [0.5, ASSUMED_TRIPS])
+    assert sample.counts[..., 2].sum() == 3
+
+
+def test_work_items_that_a_remainder_work_group_lacks_are_nan() -> None:
+    """The last work-group of a 10-wide space in fours holds two."""
+    ndrange = NDRange(global_size=(10,), local_size=(4,))
+    facts = facts_of("kernel void k(global int *x) { if (get_global_id(0) > 2) x[0] = 1; }")
+    sample = count_statically(facts, ndrange, {}, [0, 2])
+    assert sample.work_items == (4, 2)
+    assert np.array_equal(np.isnan(sample.counts[..., 0]), ~sample.is_present)
+
+
+def test_a_loop_too_long_to_enumerate_is_sampled_and_marked() -> None:
+    """Sampled iterations stand for all: the estimate is near, and not called exact."""
+    guard = equal(floor_mod(Expr.symbol(K), 3), 0)
+    loop = make_loop(K, less(K, N), Expr.symbol(N))
+    counts, is_exact = count_one(guard, (loop,), n=3_000_000, budget=10_000)
+    assert counts[0] == pytest.approx(1_000_000, rel=0.02)
+    assert not is_exact
+
+
+def test_nested_loops_too_long_to_enumerate_are_sampled_at_both_levels() -> None:
+    """The area of a triangle comes out within a few percent."""
+    inner = make_loop(J, less(J, K), maximum(Expr.symbol(K), 0))
+    guard = not_equal(floor_mod(Expr.symbol(J), 2), 0)
+    outer = make_loop(K, less(K, N), Expr.symbol(N))
+    counts, is_exact = count_one(guard, (outer, inner), n=5000, budget=20_000)
+    assert counts[0] == pytest.approx(5000**2 / 4, rel=0.05)
+    assert not is_exact
+
+
+def test_bounds_on_a_long_loop_are_solved_not_enumerated() -> None:
+    """A guard that cuts a loop of a billion iterations is counted exactly."""
+    loop = make_loop(K, less(K, N), Expr.symbol(N))
+    guard = conjunction(less(G0, K), less(7 * Expr.symbol(K), 5 * Expr.symbol(N)))
+    counts, is_exact = count_one(guard, (loop,), n=10**9)
+    last = (5 * 10**9 - 1) // 7
+    assert np.array_equal(counts, last - np.arange(128.0))
+    assert is_exact
+
+
+def test_what_does_not_depend_on_a_solved_loop_still_holds_work_items_back() -> None:
+    """Only the first four of each work-group run the iterations before their global id."""
+    loop = make_loop(K, less(K, N), Expr.symbol(N))
+    counts, is_exact = count_one(conjunction(less(L0, 4), less(K, G0)), (loop,), n=1000)
+    assert np.array_equal(counts, np.where(np.arange(128) % 64 < 4, np.arange(128), 0))
+    assert is_exact
+
+
+def test_a_loop_without_formula_is_run() -> None:
+    """`for (i = 0; i * i < n; i++)` makes the square root's iterations."""
+    square = Expr.symbol(K) * Expr.symbol(K)
+    counts, is_exact = count_one(TRUE, (make_loop(K, less(square, N)),), n=10_000)
+    assert np.all(counts == 100)
+    assert is_exact
+
+
+def test_a_stride_that_leaves_64_bits_ends_no_count() -> None:
+    """Powers of two are tried up to where 64 bits end, one by one near the end."""
+    doubled = geometric(1, 2, K, is_division=False)
+    loop = make_loop(K, less(doubled, Expr.symbol(N) + 1))
+    assert count_one(TRUE, (loop,), n=2**60)[0][0] == 61
+    assert count_one(TRUE, (loop,), n=2**62 - 1)[1]
+
+
+def test_an_endless_loop_ends_with_the_budget() -> None:
+    """A condition that always holds gives some count that is no exact one."""
+    loop = make_loop(K, less(Expr.symbol(K) - K + G0, 1000))
+    counts, is_exact = count_one(TRUE, (loop,), budget=1000)
+    assert np.all(np.isfinite(counts))
+    assert not is_exact
+
+
+def test_a_number_beyond_64_bits_is_no_error() -> None:
+    """An unsigned 64-bit scalar may exceed what arrays hold."""
+    loop = make_loop(K, less(K, N), Expr.symbol(N))
+    counts, _ = count_one(TRUE, (loop,), n=2**64 - 1)
+    assert np.all(counts > 2**61)
+
+
+def test_a_division_by_zero_is_no_error() -> None:
+    """What cannot be evaluated is estimated."""
+    loop = make_loop(K, less(K, N), floor_div(Expr.symbol(N), L0))
+    counts, is_exact = count_one(equal(floor_mod(N, L0), 0), (loop,), n=4)
+    assert np.all(counts == ASSUMED_TRIPS / 2)
+    assert not is_exact
+
+
+@settings(deadline=None)
+@given(ndrange=ndranges(max_groups=3, max_local=4))
+def test_the_work_groups_cover_the_index_space_once(ndrange: NDRange) -> None:
+    """Global ids of all work-groups are those of the launch, each once."""
+    items = bind_ids(ndrange, range(ndrange.work_group_count))
+    ids = [
+        np.asarray(items.bindings[Symbol(SymbolKind.GLOBAL_ID, axis=axis)])[items.is_present]
+        for axis in range(3)
+    ]
+    assert len(set(zip(*ids, strict=True))) == ndrange.work_item_count == ids[0].size
+    assert sum(items.work_items) == ndrange.work_item_count
+
+
+@given(ndrange=ndranges(), count=st.integers(1, 20), seed=st.integers(0, 3))
+def test_sampled_work_groups_hold_the_first_and_the_last(
+    ndrange: NDRange, count: int, seed: int
+) -> None:
+    """As many as asked for, ascending, ends included."""
+    chosen = choose_work_groups(ndrange, count, seed)
+    total = ndrange.work_group_count
+    assert list(chosen) == sorted(set(chosen))
+    assert len(chosen) == min(count, total)
+    assert count == 1 or (chosen[0], chosen[-1]) == (0, total - 1)
+
+
+def test_a_work_group_outside_is_refused() -> None:
+    """The message names the work-groups there are."""
+    with pytest.raises(NDRangeError, match="work-group 2 is asked for; the index space has 0 to 1"):
+        bind_ids(LINE, [0, 2])
+
+
+def test_scalars_are_bound_by_name_and_lane() -> None:
+    """Floating-point numbers and local memory are left out."""
+    facts = facts_of("kernel void k(int n, float a, uint2 v, local int *t) {}")
+    arguments = (
+        ScalarArgument(element=ElementType("int32"), values=(-7,)),
+        ScalarArgument(element=ElementType("float32"), values=(0.5,)),
+        ScalarArgument(element=ElementType("uint32", 2), values=(3, 4)),
+        LocalArgument(bytes=64),
+    )
+    assert bind_scalars(facts, arguments) == {"n": -7, "v.s0": 3, "v.s1": 4}
+
+
+def test_sizes_of_work_groups_must_match_their_number() -> None:
+    """A sample with sizes of other work-groups is refused."""
+    with pytest.raises(RecordingError, match="one per work-group"):
+        CounterSample(work_groups=(0,), counts=np.zeros((1, 4, 0)), is_exact=(), work_items=(4, 4))
+
+
+def test_unknown_parts_of_a_guard_multiply() -> None:
+    """A known part that fails makes the count exact for the work-items it excludes."""
+    guard = conjunction(less(L0, 4), UNKNOWN)
+    counts, is_exact = count_one(guard, ())
+    assert np.array_equal(counts, np.tile([0.5] * 4 + [0.0] * 60, 2))
+    assert not is_exact

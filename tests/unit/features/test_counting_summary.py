@@ -1,0 +1,222 @@
+"""What counters say about work-items and warps."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.instructions import count_instructions
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import count_blocks, summarise
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import ONCE, BlockFacts, KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)  # fmt: skip
+from kernelcast.records.software_counters import CounterSample, SoftwareCounters
+
+ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
+BRANCH = Operation(kind=OperationKind.BRANCH)
+
+
+def make_block(
+    number: int, kind: str, parent: int | None, count: tuple[tuple[int, int], ...],
+    operations: dict[Operation, float] | None = None,
+) -> BlockFacts:  # fmt: skip
+    """Make a block."""
+    return BlockFacts(
+        id=number, function="k", kind=kind, line=number + 1, last_line=number + 1, parent=parent,
+        count=count, operations=OperationCounts(operations=operations or {}, memory={}),
+    )  # fmt: skip
+
+
+def make_facts(*blocks: BlockFacts, counters: int = 1) -> KernelFacts:
+    """Make the facts of a kernel that is nothing but blocks."""
+    return KernelFacts(
+        kernel="k", line=1, parameters=(), local_arrays=(), blocks=blocks,
+        counter_count=counters, reaches=(), accesses=(), loops=(), gaps=(),
+    )  # fmt: skip
+
+
+def make_sample(counts: npt.ArrayLike, *, is_exact: bool = True) -> CounterSample:
+    """Make a sample from one list of counters per work-item of one work-group."""
+    values = np.asarray(counts, dtype=np.float64)[None]
+    return CounterSample(work_groups=(0,), counts=values, is_exact=(is_exact,) * values.shape[2])
+
+
+def summarise_source(
+    source: str, ndrange: NDRange, scalars: dict[str, int] | None = None
+) -> SoftwareCounters:
+    """Count a kernel named k statically in all its work-groups."""
+    facts = analyse(Kernel(name="k", source=source)).facts
+    sample = count_statically(facts, ndrange, scalars or {}, range(ndrange.work_group_count))
+    return summarise(facts, sample)
+
+
+def branching(then: float, otherwise: float) -> KernelFacts:
+    """Make a kernel with one branch; what its sides execute is given."""
+    return make_facts(
+        make_block(0, "entry", None, ((ONCE, 1),), {BRANCH: 1}),
+        make_block(1, "then", 0, ((0, 1),), {ADD: then}),
+        make_block(2, "else", 0, ((ONCE, 1), (0, -1)), {ADD: otherwise}),
+    )
+
+
+LOOP = make_facts(
+    make_block(0, "entry", None, ((ONCE, 1),)),
+    make_block(1, "loop body", 0, ((0, 1),), {ADD: 1}),
+    make_block(2, "loop condition", 0, ((ONCE, 1), (0, 1)), {BRANCH: 1}),
+)
+
+
+def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
+    """Where sides cost the same and much, every pass serves half the warp."""
+    facts = branching(1e9, 1e9)
+    found = summarise(facts, make_sample([[lane % 2] for lane in range(64)]), warp_widths=(32,))
+    [warp] = found.warps
+    assert warp.lane_efficiency == pytest.approx(0.5)
+    assert warp.serialisation == pytest.approx(1.0)
+    assert (warp.branches, warp.divergent_branches) == (1, 1)
+
+
+def test_a_branch_that_whole_warps_take_alike_costs_nothing() -> None:
+    """Half of the work-items on each side do not diverge if they fill warps."""
+    sample = make_sample([[lane // 32] for lane in range(64)])
+    narrow, wide = summarise(branching(10, 10), sample, warp_widths=(32, 64)).warps
+    assert (narrow.lane_efficiency, narrow.divergent_branches) == (1, 0)
+    assert wide.lane_efficiency == 11 * 64 / (21 * 64)
+    assert wide.divergent_branches == 1
+
+
+def test_a_warp_loops_as_long_as_its_longest_work_item() -> None:
+    """Trip counts 1 to 32: the longest decides, and lanes leave at 31 places before it."""
+    sample = make_sample([[lane + 1] for lane in range(32)])
+    [warp] = summarise(LOOP, sample, warp_widths=(32,)).warps
+    assert warp.issued == 32 + 33
+    assert warp.executed == 32 * 33 / 2 + sum(range(2, 34))
+    assert (warp.branches, warp.divergent_branches) == (33, 31)
+
+
+def test_divergent_branches_are_a_lower_bound_where_loops_are_entered_often() -> None:
+    """Four sums of trip counts may come from two places at which lanes left."""
+    facts = make_facts(
+        make_block(0, "entry", None, ((0, 1),)),
+        make_block(1, "loop body", 0, ((1, 1),)),
+        counters=2,
+    )
+    found = summarise(facts, make_sample([[2, t] for t in (2, 3, 4, 5)]), warp_widths=(4,))
+    assert found.warps[0].divergent_branches == 2
+
+
+def test_conditions_joined_by_and_part_once() -> None:
+    """What parts at the left side explains the difference behind the right side as well."""
+    facts = make_facts(
+        make_block(0, "entry", None, ((ONCE, 1),), {BRANCH: 1}),
+        make_block(1, "right side", 0, ((0, 1),), {BRANCH: 1}),
+        make_block(2, "then", 0, ((1, 1),)),
+        counters=2,
+    )
+    sample = make_sample([[lane % 2, lane % 2] for lane in range(32)])
+    [warp] = summarise(facts, sample, warp_widths=(32,)).warps
+    assert (warp.branches, warp.divergent_branches) == (2, 1)
+
+
+def test_both_arms_of_a_choice_are_one_branch() -> None:
+    """`?:` has two blocks for its two sides and one branch before them."""
+    facts = make_facts(
+        make_block(0, "entry", None, ((ONCE, 1),), {BRANCH: 1}),
+        make_block(1, "arm", 0, ((0, 1),)),
+        make_block(2, "arm", 0, ((ONCE, 1), (0, -1))),
+    )
+    sample = make_sample([[lane % 2] for lane in range(32)])
+    assert summarise(facts, sample, warp_widths=(32,)).warps[0].divergent_branches == 1
+
+
+def test_the_last_warp_of_a_work_group_may_lack_lanes() -> None:
+    """48 work-items fill one and a half warps of 32: three quarters of the lanes work."""
+    source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"
+    found = summarise_source(source, NDRange(global_size=(96,), local_size=(48,)))
+    assert found.work_items == 96
+    assert [warp.lane_efficiency for warp in found.warps] == [1, 0.75, 0.75]
+
+
+def test_work_items_that_are_missing_do_not_count() -> None:
+    """A remainder work-group of a kernel without counters has the mean of those there are."""
+    source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"
+    found = summarise_source(source, NDRange(global_size=(40,), local_size=(32,)))
+    assert found.work_items == 40
+    assert found.block_counts[0] == 1
+    assert found.warps[1].lane_efficiency == 40 / 64
+
+
+def test_nan_marks_missing_work_items_where_sizes_are_not_given() -> None:
+    """Samples of instrumented runs need give no sizes."""
+    sample = make_sample([[3], [5], [np.nan]])
+    found = summarise(LOOP, sample, warp_widths=(2,))
+    assert (found.work_items, found.block_counts) == (2, (1, 4, 5))
+    assert found.warps[0].issued == 5 + 6
+
+
+def test_trips_are_per_entry_of_the_loop() -> None:
+    """An inner triangular loop makes (n + 1) / 2 iterations each time it is entered."""
+    source = (
+        "kernel void k(global float *x, int n) {"
+        " for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) x[j] += 1; }"
+    )
+    found = summarise_source(source, NDRange(global_size=(64,), local_size=(64,)), {"n": 9})
+    outer, inner = found.loops
+    assert (outer.mean, outer.least, outer.median, outer.most) == (9, 9, 9, 9)
+    assert inner.mean == 5
+
+
+def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
+    """Work-item g makes g + 1 iterations."""
+    source = (
+        "kernel void k(global float *x) { int g = get_global_id(0);"
+        " for (int i = 0; i <= g; i++) x[i] += 1; }"
+    )
+    found = summarise_source(source, NDRange(global_size=(128,), local_size=(64,)))
+    [loop] = found.loops
+    assert (loop.least, loop.median, loop.mean, loop.most) == (1, 64.5, 64.5, 128)
+    assert found.executed.count_memory(MemorySpace.GLOBAL, is_store=True) == 64.5
+    assert found.is_exact
+
+
+def test_a_loop_that_nobody_enters_makes_no_iterations() -> None:
+    """There is nothing to divide by, and no error."""
+    facts = make_facts(
+        make_block(0, "then", None, ((0, 1),)), make_block(1, "loop body", 0, ((0, 2),))
+    )
+    [loop] = summarise(facts, make_sample([[0], [0]])).loops
+    assert (loop.mean, loop.most) == (0, 0)
+
+
+def test_estimated_differences_are_never_negative() -> None:
+    """An estimate of a part may exceed the exact count of the whole."""
+    counts = count_blocks(branching(1, 1), make_sample([[1.5]], is_exact=False))
+    assert counts.tolist() == [[[1, 1.5, 0]]]
+
+
+def test_vectors_count_by_lane_and_wide_accesses_by_sixteen_bytes() -> None:
+    """Compilers remove jumps, addresses, widened ids and private memory."""
+    operations = {
+        Operation(kind=OperationKind.MULTIPLY, number=NumberClass.FLOAT, bits=64, lanes=8): 2.0,
+        Operation(kind=OperationKind.CONVERT, number=NumberClass.INTEGER, bits=64): 3.0,
+        Operation(kind=OperationKind.CONVERT, number=NumberClass.FLOAT, bits=32): 1.0,
+        Operation(kind=OperationKind.ADDRESS): 9.0,
+        Operation(kind=OperationKind.JUMP): 9.0,
+        Operation(kind=OperationKind.BARRIER): 1.0,
+    }
+    memory = {
+        MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=64): 2.0,
+        MemoryOperation(space=MemorySpace.LOCAL, is_store=True, bytes=4): 1.0,
+        MemoryOperation(space=MemorySpace.PRIVATE, is_store=True, bytes=4): 7.0,
+    }
+    counts = OperationCounts(operations=operations, memory=memory)
+    assert count_instructions(counts) == 16 + 1 + 1 + 8 + 1

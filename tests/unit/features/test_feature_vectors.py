@@ -1,0 +1,212 @@
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.vector.catalogue import combine, list_features, make_schema
+from kernelcast.features.vector.compiler import CompilerSource
+from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.vector.static import StaticSource
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+from kernelcast.records.problem import Problem
+from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.builders import make_sample_run
+
+ROOT = Path(__file__).resolve().parents[3]
+GOLDEN = Path(__file__).with_name("feature_schema.txt")
+TABLE_1 = {
+    "active work-groups", "registers per work-item", "execution time", "branches", "work-items",
+    "divergent branches", "L1/L2 miss rate", "total L1 accesses", "issued instructions",
+    "executed instructions", "bank conflicts", "shared loads/stores", "global loads",
+    "global loads coalesced", "warp serializes", "IPS",
+}  # fmt: skip
+SOURCE = "kernel void k(global float *a, int n) { if (n > 0) a[get_global_id(0)] = n; }"
+FACTS: KernelFacts = analyse(Kernel(name="k", source=SOURCE)).facts
+
+
+def make_pattern(*, is_store: bool, sectors: float) -> RequestPattern:
+    """Make the pattern of one global access that would need 4 sectors a request."""
+    return RequestPattern(
+        site=0,
+        line=1,
+        buffer="a",
+        space=MemorySpace.GLOBAL,
+        is_store=is_store,
+        requests=10,
+        sectors_per_request=sectors,
+        ideal_sectors_per_request=4,
+        bank_conflicts_per_request=0,
+        is_measured=False,
+    )
+
+
+def make_counters(*patterns: RequestPattern) -> SoftwareCounters:
+    """Make counters of a work-item with one fused float4 operation and 20 accesses."""
+    fused = Operation(kind=OperationKind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4)
+    load = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
+    store = MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4)
+    warp = WarpCounters(width=32, issued=100, executed=1600, branches=5, divergent_branches=2)
+    return SoftwareCounters(
+        work_groups=1,
+        work_items=32,
+        executed=OperationCounts(operations={fused: 10}, memory={load: 10, store: 10}),
+        block_counts=(1.0,) * len(FACTS.blocks),
+        warps=(warp,),
+        loops=(),
+        patterns=patterns,
+        is_exact=True,
+    )
+
+
+def test_the_schema_is_the_golden_one() -> None:
+    """Changes only with intent: data of another schema no longer fits a model."""
+    schema = make_schema()
+    text = "\n".join((f"version {schema.version}", *schema.names, ""))
+    if GOLDEN.read_text(encoding="utf-8") != text:
+        pytest.fail(
+            f"the schema differs from {GOLDEN.name}; if a feature kept its name and changed its "
+            "meaning, raise SCHEMA_VERSION; then write version and names into the file"
+        )
+
+
+def test_every_feature_of_table_1_has_a_name() -> None:
+    """Leaves none of the sampling paper's features out."""
+    assert {one.table_1 for one in list_features()} - {""} == TABLE_1
+
+
+def test_features_have_meanings_and_no_full_stop() -> None:
+    """Describes each feature in the style of the reference."""
+    assert all(one.meaning and not one.meaning.endswith(".") for one in list_features())
+
+
+def test_the_reference_is_up_to_date() -> None:
+    """Is what docs/make_feature_reference.py writes."""
+    path = ROOT / "docs/make_feature_reference.py"
+    spec = importlib.util.spec_from_file_location("make_feature_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main(["--check"]) == 0, "run `python docs/make_feature_reference.py`"
+
+
+def test_nothing_makes_an_empty_vector() -> None:
+    """Is absent group by group."""
+    assert combine().names == ()
+
+
+def test_static_features_come_from_source_and_launch() -> None:
+    """Gives sizes of the launch and shapes of the source."""
+    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
+    facts = analyse(problem.kernel).facts
+    found = combine(StaticSource(facts=facts, problem=problem)).as_dict()
+    assert found["static.work_items_count"] == problem.ndrange.work_item_count
+    assert found["static.local_bytes_per_work_group"] == 16 * 16 * 4 * 5
+    assert found["static.loop_depth_count"] == found["static.loops_count"] == 2
+    assert found["static.vector_lanes_count"] == 4
+    assert found["static.quasi_affine_access_ratio"] == found["static.coverage_ratio"] == 1
+    assert {name.partition(".")[0] for name in found} == {"static"}
+
+
+def test_an_open_local_size_leaves_work_groups_absent() -> None:
+    """Makes no work-groups up."""
+    kernel = Kernel(name="k", source=SOURCE)
+    ndrange = NDRange(global_size=(64,))
+    problem = Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=())
+    vector = combine(StaticSource(facts=FACTS, problem=problem))
+    assert "static.work_items_count" in vector.names
+    assert "static.work_groups_count" in vector.absent
+
+
+def test_compiler_features_are_those_that_somebody_told() -> None:
+    """Keeps zero apart from unknown."""
+    facts = CompilerFacts(
+        registers_per_work_item=Trait(value=40, source=TraitSource.REPORTED),
+        private_bytes_per_work_item=Trait(value=0, source=TraitSource.REPORTED),
+    )
+    p_sat = Trait(value=8, source=TraitSource.MEASURED)
+    saturation = SaturationPoint(p_sat=p_sat, concurrency=16, saturated_from=16)
+    assert combine(CompilerSource(facts=facts, saturation=saturation)).as_dict() == {
+        "compiler.active_work_groups_per_compute_unit": 8,
+        "compiler.registers_per_work_item": 40,
+        "compiler.private_bytes_per_work_item": 0,
+    }
+
+
+def test_sampled_features_leave_pilots_out() -> None:
+    """Speaks of the launches that the estimate was made of."""
+    run = make_sample_run([(-1, 1, 9.0), (0, 2, 0.1), (0, 3, 0.2)], work_groups=100)
+    source = SampledSource(run=run, linear_s=5.0, compute_units=2, issued_per_work_item=50.0)
+    found = combine(source).as_dict()
+    assert found["sampled.run_s"] == 0.2
+    assert found["sampled.work_items_count"] == 5 * 8
+    assert found["sampled.linear_s_per_work_group"] == 0.05
+    assert found["sampled.issued_instructions_per_s"] == 50 * 800 / 5
+    assert found["sampled.issued_instructions_per_s_per_compute_unit"] == 50 * 800 / 5 / 2
+
+
+def test_the_rate_is_absent_without_counters() -> None:
+    """Needs instructions to say how many there are per second."""
+    run = make_sample_run([(0, 2, 0.1)], work_groups=100)
+    found = combine(SampledSource(run=run, linear_s=5.0, compute_units=2))
+    assert "sampled.issued_instructions_per_s" in found.absent
+    assert "sampled.spread_ratio" in found.absent
+
+
+def test_counters_give_operations_per_lane_and_intensity() -> None:
+    """Counts a fused float4 operation as four, and as eight flops."""
+    found = combine(CounterSource(counters=make_counters(), facts=FACTS)).as_dict()
+    assert found["counters.fp32_multiply_add_per_work_item"] == 40
+    assert found["counters.flops_per_work_item"] == 80
+    assert found["counters.lanes_per_operation"] == 4
+    assert found["counters.global_load_bytes_per_work_item"] == 40
+    assert found["counters.flops_per_byte"] == 1
+    assert found["counters.issued_instructions_per_work_item"] == 100
+    assert found["counters.executed_instructions_per_work_item"] == 50
+    assert found["counters.serialised_instructions_per_warp"] == 50
+    assert found["counters.lane_efficiency_ratio"] == 0.5
+
+
+def test_requests_tell_coalesced_loads_from_others() -> None:
+    """Weighs sectors by requests, and says which share of accesses it speaks of."""
+    patterns = (
+        make_pattern(is_store=False, sectors=32),
+        make_pattern(is_store=True, sectors=4),
+    )
+    found = combine(CounterSource(counters=make_counters(*patterns), facts=FACTS)).as_dict()
+    assert found["counters.global_load_requests_per_warp"] == 10
+    assert found["counters.coalesced_global_load_requests_per_warp"] == 0
+    assert found["counters.global_sectors_per_warp"] == 360
+    assert found["counters.global_sectors_per_request"] == 18
+    assert found["counters.global_sector_excess_ratio"] == 4.5
+    assert found["counters.known_requests_ratio"] == 1
+
+
+def test_requests_are_absent_where_no_address_is_known() -> None:
+    """Takes no unknown address for a coalesced one."""
+    vector = combine(CounterSource(counters=make_counters(), facts=FACTS))
+    assert "counters.global_sectors_per_warp" in vector.absent
+    assert vector.as_dict()["counters.known_requests_ratio"] == 0
+    assert vector.as_dict()["counters.bank_conflicts_per_warp"] == 0
+
+
+def test_analytic_features_are_taken_as_they_are() -> None:
+    """Leaves room for models of later rooms."""
+    vector = combine(analytic={"analytic.l2_miss_ratio": 0.25})
+    assert vector.as_dict() == {"analytic.l2_miss_ratio": 0.25}

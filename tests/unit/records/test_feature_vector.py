@@ -1,0 +1,140 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import (
+    UNITS,
+    FeatureGroup,
+    FeatureSchema,
+    FeatureVector,
+    check_name,
+    make_vector,
+    vector_from_json,
+    vector_to_json,
+)
+
+NAMES = ("static.buffer_bytes", "compiler.registers_per_work_item", "sampled.run_s")
+SCHEMA = FeatureSchema(names=NAMES, version=1)
+VECTOR = make_vector({"sampled.run_s": 0.5, "static.buffer_bytes": 64}, SCHEMA)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *(f"analytic.l2_{unit}" for unit in UNITS)])
+def test_names_with_group_and_unit_are_accepted(name: str) -> None:
+    """Takes every unit, and what is counted per something."""
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "static.buffers", "static.bytes_", "buffers_count", "unknown.buffers_count",
+        "static.Buffers_count", "static.count", "static.run_ms", "static.loads_per_thread", "",
+    ],
+)  # fmt: skip
+def test_names_without_group_or_unit_are_refused(name: str) -> None:
+    """Says which groups and units there are."""
+    with pytest.raises(InputError, match=r"expected group\.name_unit"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_are_finite(value: float) -> None:
+    """Has no number that stands for unknown."""
+    with pytest.raises(InputError, match="leave a feature out"):
+        make_vector({"sampled.run_s": value}, SCHEMA)
+
+
+def test_names_and_values_must_match_the_schema() -> None:
+    """Refuses names that are foreign, out of order or without a value."""
+    with pytest.raises(InputError, match="one each"):
+        FeatureVector(names=NAMES, values=(1.0,), schema=SCHEMA)
+    with pytest.raises(InputError, match="not in schema"):
+        FeatureVector(names=("static.gaps_count",), values=(1.0,), schema=SCHEMA)
+    with pytest.raises(InputError, match="out of the order"):
+        FeatureVector(names=NAMES[:2][::-1], values=(1.0, 2.0), schema=SCHEMA)
+
+
+def test_a_schema_names_each_feature_once() -> None:
+    """Refuses a name that stands twice, and a version below 1."""
+    with pytest.raises(InputError, match="twice"):
+        FeatureSchema(names=(NAMES[0], NAMES[0]), version=1)
+    with pytest.raises(InputError, match="at least 1"):
+        FeatureSchema(names=NAMES, version=0)
+
+
+def test_the_schema_id_depends_on_names_order_and_version() -> None:
+    """Differs for whatever a model could mistake."""
+    schemas = [
+        SCHEMA,
+        FeatureSchema(names=NAMES, version=2),
+        FeatureSchema(names=NAMES[::-1], version=1),
+        FeatureSchema(names=NAMES[:2], version=1),
+    ]
+    assert len({one.id for one in schemas}) == len(schemas)
+    assert FeatureSchema(names=NAMES, version=1).id == SCHEMA.id
+
+
+def test_what_is_absent_is_not_in_the_vector() -> None:
+    """Keeps the schema's order and lists what is missing."""
+    assert VECTOR.names == ("static.buffer_bytes", "sampled.run_s")
+    assert VECTOR.absent == ("compiler.registers_per_work_item",)
+    assert VECTOR.as_dict() == {"static.buffer_bytes": 64.0, "sampled.run_s": 0.5}
+
+
+def test_groups_can_be_selected() -> None:
+    """Keeps the features of some groups in vector and schema."""
+    static = VECTOR.select([FeatureGroup.STATIC, FeatureGroup.COMPILER])
+    assert static.as_dict() == {"static.buffer_bytes": 64.0}
+    assert static.schema == SCHEMA.select({"static", "compiler"})
+    with pytest.raises(InputError, match="groups dynamic unknown"):
+        VECTOR.select(["dynamic"])
+
+
+def test_alignment_marks_what_is_absent() -> None:
+    """Puts NaN and an indicator where a model must know that nothing is known."""
+    found = VECTOR.align()
+    assert found.names == NAMES
+    assert found.is_present.tolist() == [True, False, True]
+    np.testing.assert_array_equal(found.values, [64.0, math.nan, 0.5])
+    assert VECTOR.align(["sampled.run_s", "static.gaps_count"]).is_present.tolist() == [True, False]
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), numbers))
+def test_a_vector_survives_json(values: dict[str, float]) -> None:
+    """Comes back equal, schema and what is absent included."""
+    vector = make_vector(values, SCHEMA)
+    text = json.dumps(vector_to_json(vector), allow_nan=False)
+    assert vector_from_json(json.loads(text)) == vector
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "v1-000000000000"}, "is it cut off"),
+        ({"schema": "1"}, "expected an id"),
+        ({"features": [1.0]}, "expected an id"),
+        ({"features": {"static.buffer_bytes": "64"}}, "is it cut off|give a number"),
+    ],
+)
+def test_damaged_json_is_refused(change: dict[str, object], message: str) -> None:
+    """Notices a vector that was cut off or edited."""
+    with pytest.raises(InputError, match=message):
+        vector_from_json({**vector_to_json(VECTOR), **change})
+
+
+@pytest.mark.parametrize("value", ["64", True])
+def test_json_values_are_numbers(value: object) -> None:
+    """Refuses texts and truth values."""
+    content = vector_to_json(VECTOR)
+    features = {**VECTOR.as_dict(), "compiler.registers_per_work_item": None}
+    ordered = {name: features[name] for name in NAMES} | {"sampled.run_s": value}
+    with pytest.raises(InputError, match="give a number"):
+        vector_from_json({**content, "features": ordered})
