@@ -1,4 +1,4 @@
-"""Counts what a few work-groups of a problem execute: analysis writes the copy, sampling runs it."""
+"""Counts what a few work-groups execute: features writes the copy, sampling runs it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -175,5 +175,3 @@ def _box_of(ndrange: NDRange, group: int) -> GroupBox:
         start.append(group % count)
         group //= count
     return GroupBox(start=tuple(start), shape=(1,) * len(start))
-
-

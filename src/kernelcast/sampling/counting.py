@@ -16,6 +16,7 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 
 _MOST_LOG_BYTES = 1 << 30
+_ZERO = np.zeros(1, dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,5 +158,5 @@ class CountingLaunch(OpenCLLaunch):
 
     def _zeros(self, size_bytes: int) -> cl.Buffer:
         buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size_bytes)
-        cl.enqueue_fill_buffer(self._session.queue, buffer, np.uint8(0), 0, size_bytes)
+        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, 0, size_bytes)
         return buffer

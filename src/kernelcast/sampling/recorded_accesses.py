@@ -78,7 +78,8 @@ def _read_box(
     rows, place, address = rows[kept], place[kept], address[kept]
     sites, spread = _spread_sites(place, instrumented)
     rows, address, group = rows[spread], address[spread], groups[rows[spread]]
-    buffer, offset = _relate(sites, address, group, _Bases(bases, instrumented, owners, buffer_numbers))
+    known = _Bases(bases, instrumented, owners, buffer_numbers)
+    buffer, offset = _relate(sites, address, group, known)
     return sites, group, items[rows], _count_repetitions(rows, sites), buffer, offset
 
 
@@ -139,7 +140,7 @@ def _relate(
 
 
 def _count_repetitions(rows: _Integers, sites: _Integers) -> _Integers:
-    """Number the executions of each site by each work-item."""
+    """Count how often the work-item had executed the site before."""
     order = np.lexsort((np.arange(rows.size), sites, rows))
     sorted_rows, sorted_sites = rows[order], sites[order]
     is_new = np.ones(rows.size, dtype=bool)

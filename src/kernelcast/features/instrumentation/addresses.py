@@ -64,7 +64,7 @@ class AddressEdits:
         """Give the function that notes an address."""
         return _HEADER.format(counter=log_counter)
 
-    def write(self, *, first_free_counter: int) -> None:
+    def write(self) -> None:
         """Wrap every access.
 
         Raises
@@ -72,7 +72,6 @@ class AddressEdits:
         InputError
             If one is made by a macro.
         """
-        del first_free_counter
         for place, sites in enumerate(self._sites.values()):
             site = sites[0]
             if site.pointer is None:

@@ -11,14 +11,11 @@ from kernelcast.features.analysis import Analysis, analyse_parsed
 from kernelcast.features.blocks.model import CounterForm, CounterPlace
 from kernelcast.features.instrumentation.addresses import AddressEdits
 from kernelcast.features.instrumentation.expansion import expand_functions
+from kernelcast.features.instrumentation.helpers import hand_on
 from kernelcast.features.instrumentation.marks import mark_body
-from kernelcast.features.instrumentation.signatures import (
-    add_argument, add_parameter, exact_span,
-)  # fmt: skip
+from kernelcast.features.instrumentation.signatures import add_parameter
 from kernelcast.features.parsing import parse_source
 from kernelcast.features.rewriting import SourceEdits
-from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.tree import Node
 from kernelcast.records.errors import InputError
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
@@ -70,9 +67,9 @@ def instrument(
     InputError
         If the source has errors, or functions that cannot be rewritten; says which and why.
     """
-    if analysis.facts.gaps and any("error in the source" in gap.reason
-                                   for gap in analysis.facts.gaps):  # fmt: skip
-        msg = f"kernel {kernel.name}: its source has errors; {analysis.facts.gaps[0].reason}"
+    errors = [gap.reason for gap in analysis.facts.gaps if "error in the source" in gap.reason]
+    if errors:
+        msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
         raise InputError(msg)
     try:
         return _Writer(kernel, analysis, records_addresses=records_addresses).write()
@@ -110,14 +107,19 @@ class _Writer:
     def write(self) -> InstrumentedKernel:
         """Apply all edits."""
         count = len(self._counters)
-        counted = self._functions_that_count()
+        spans = [place.span for place in self._counters if place.span is not None]
         if self._addresses is not None:
-            self._addresses.write(first_free_counter=count)
+            spans += self._addresses.spans()
+            self._addresses.write()
         for place in self._counters:
             self._count(place)
-        for function in counted:
-            add_parameter(self._edits, function, "__private uint *kc_n" + self._log_parameter())
-        self._pass_on(counted)
+        hand_on(
+            self._edits,
+            self._analysis,
+            spans,
+            parameter="__private uint *kc_n" + self._log_parameter(),
+            argument="kc_n" + self._log_argument(),
+        )
         self._mark_kernel()
         words = max(_FEWEST_WORDS, count + (self._addresses is not None))
         # Written out: an index that is no constant would move the array out of registers.
@@ -158,62 +160,6 @@ class _Writer:
         else:
             end = _end_of_statement(self._analysis.tree.places.source, span.end)
             self._edits.wrap(span.start, end, f"{{ {increment}; ", " }")
-
-    def _functions_that_count(self) -> list[Node]:
-        """Find the helper functions that count or record, or call one that does."""
-        tree, kernel = self._analysis.tree, self._analysis.function
-        spans = [place.span for place in self._counters if place.span is not None]
-        if self._addresses is not None:
-            spans += self._addresses.spans()
-        helpers = [one for one in tree.functions.values() if one.key != kernel.key]
-        found = {
-            one.key: one
-            for one in helpers
-            if one.span is not None
-            and any(one.span.start <= span.start < one.span.end for span in spans)
-        }
-        callers = {
-            one.key: {
-                target.key
-                for node in one.walk()
-                if node.kind == kinds.CALL and (target := tree.definition_of(node)) is not None
-            }
-            for one in helpers
-        }
-        grows = True
-        while grows:
-            more = {one.key: one for one in helpers
-                    if one.key not in found and callers[one.key] & found.keys()}  # fmt: skip
-            found.update(more)
-            grows = bool(more)
-        return list(found.values())
-
-    def _pass_on(self, counted: list[Node]) -> None:
-        """Hand the counters to each call, and add the parameter to declarations."""
-        keys = {one.key for one in counted}
-        names = {one.spelling for one in counted}
-        tree = self._analysis.tree
-        for function in (*counted, self._analysis.function):
-            for node in function.walk():
-                if node.kind == kinds.CALL and node.spelling in names:
-                    target = tree.definition_of(node)
-                    if target is not None and target.key in keys:
-                        add_argument(self._edits, node, "kc_n" + self._log_argument())
-        for function in tree.functions.values():
-            if function.key not in keys and function.key != self._analysis.function.key:
-                self._refuse_outside_calls(function, names)
-        for declaration in tree.declarations:
-            if declaration.spelling in names:
-                add_parameter(
-                    self._edits, declaration, "__private uint *kc_n" + self._log_parameter()
-                )
-
-    def _refuse_outside_calls(self, function: Node, names: set[str]) -> None:
-        """Neutralise other kernels that call a counting function: they are not run."""
-        if not any(node.kind == kinds.CALL and node.spelling in names for node in function.walk()):
-            return
-        body = exact_span(function.children[-1], f"the body of {function.spelling}")
-        self._edits.replace(body.start, body.end, "{ }")
 
     def _mark_kernel(self) -> None:
         """Add the kernel's parameters, the counters at its start and the flush at its end."""
