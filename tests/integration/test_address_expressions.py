@@ -100,7 +100,9 @@ def bind(item: tuple[int, ...]) -> dict[Symbol, int]:
     return values
 
 
-def iterate(loops: tuple[LoopFacts, ...], bindings: dict[Symbol, int]) -> Iterator[dict[Symbol, int]]:
+def iterate(
+    loops: tuple[LoopFacts, ...], bindings: dict[Symbol, int]
+) -> Iterator[dict[Symbol, int]]:
     """Give the values of the loops' symbols, too: iterations run while the condition holds."""
     if not loops:
         yield bindings

@@ -1,5 +1,6 @@
 """Everything the source of a kernel tells: the front door of static analysis."""
 
+import ctypes
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -7,15 +8,20 @@ from kernelcast.features.addresses.state import Findings
 from kernelcast.features.addresses.walk import AddressWalk
 from kernelcast.features.blocks.functions import divide
 from kernelcast.features.blocks.model import Block, BlockList
+from kernelcast.features.deep_stack import run_deep
 from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.features.syntax.types import TypeClass
 from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.errors import KernelNotFoundError
+from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.kernel_facts import (
-    BlockFacts, Gap, KernelFacts, LocalArray, ParameterFacts,
+    BlockFacts,
+    Gap,
+    KernelFacts,
+    LocalArray,
+    ParameterFacts,
 )  # fmt: skip
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
@@ -75,8 +81,21 @@ def analyse_parsed(parsed: ParsedSource, name: str, *, source_name: str = "<sour
     ------
     KernelNotFoundError
         If it defines no kernel of that name.
+    InputError
+        If it nests too deeply.
     """
-    tree = SyntaxTree(parsed.unit, parsed.source, MAIN_FILE)
+    try:
+        return _analyse(_read_tree(parsed), parsed, name, source_name)
+    except (RecursionError, ctypes.ArgumentError):
+        pass  # ctypes wraps a recursion that ends within a callback
+    try:
+        return run_deep(lambda: _analyse(_make_tree(parsed), parsed, name, source_name))
+    except (RecursionError, ctypes.ArgumentError) as error:
+        msg = f"{source_name}: kernel {name!r} nests too deeply to be analysed; nest less deeply"
+        raise InputError(msg) from error
+
+
+def _analyse(tree: SyntaxTree, parsed: ParsedSource, name: str, source_name: str) -> Analysis:
     function = tree.function_named(name)
     if function is None:
         have = ", ".join(list_kernels(parsed)) or "none"
@@ -89,12 +108,24 @@ def analyse_parsed(parsed: ParsedSource, name: str, *, source_name: str = "<sour
     return Analysis(facts=facts, tree=tree, function=function, blocks=blocks)
 
 
+@lru_cache(maxsize=4)
+def _read_tree(parsed: ParsedSource) -> SyntaxTree:
+    """Read the tree once for all kernels of a source."""
+    return _make_tree(parsed)
+
+
+def _make_tree(parsed: ParsedSource) -> SyntaxTree:
+    names = [one.name for one in parsed.stand_ins if not one.type_name]
+    return SyntaxTree(parsed.unit, parsed.source, MAIN_FILE, names)
+
+
 def _collect(
     parsed: ParsedSource, function: Node, blocks: BlockList, findings: Findings
 ) -> KernelFacts:
     accesses = tuple(findings.accesses)
     spaces = {access.site: access.space for access in accesses}
     gaps = [Gap(line=line, reason=reason) for line, reason in blocks.gaps]
+    gaps += [Gap(line=0, reason=one.advice) for one in parsed.stand_ins]
     gaps += [Gap(line=0, reason=f"error in the source: {error}") for error in parsed.errors]
     return KernelFacts(
         kernel=function.spelling,

@@ -5,18 +5,21 @@ Measured with libclang 18.1: 0.75 ms for an empty kernel, of which that header i
 precompiled header (a file to keep somewhere) would save little.
 """
 
-import ctypes
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from clang import cindex
 
+from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.header import make_header
+from kernelcast.features.stand_ins import StandIn, find_stand_ins
+from kernelcast.features.suspicion import check_source
+from kernelcast.features.syntax import bindings as clang
+from kernelcast.features.syntax import kinds
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.kernel import Kernel
 
@@ -46,17 +49,20 @@ _PRIVATE_POINTERS = _EXTENSIONS + "".join(
 # space is private, as many are; 1.2, which has fewer words that a source can collide with.
 _VARIANTS = (("CL3.0", _EXTENSIONS), ("CL3.0", _PRIVATE_POINTERS), ("CL1.2", _EXTENSIONS))
 _LANGUAGE_OPTION = re.compile(r"-cl-std=(CL(1\.[012]|[23]\.0|C\+\+(1\.0|2021)?))", re.IGNORECASE)
+_VERSION_MACRO = re.compile(r"__OPENCL_C_VERSION__|__opencl_c_")
+_FUNCTIONS = frozenset((kinds.FUNCTION,))
 _KERNEL_KEYWORD = re.compile(r"\b(?:__)?kernel\b")
 # Options of OpenCL compilers that change how a source reads; the others are left out.
 _PREPROCESSOR = ("-D", "-I", "-U")
 _KEPT_OPTIONS = ("-cl-fast-relaxed-math", "-cl-single-precision-constant")
 _SHOWN_ERRORS = 20
+_STAND_IN_ROUNDS = 4
 # libclang's numbers, which its Python module does not name.
 _KEEP_GOING = 0x200  # go on after a header that is not there
 _TERSE_OUTPUT = 17  # print a declaration without its body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParsedSource:
     """A source as libclang understands it.
 
@@ -70,12 +76,16 @@ class ParsedSource:
         The first 20 errors, each as ``name:line:column: message``.
     language : str
         The version of OpenCL C it was parsed as, such as ``CL3.0``.
+    stand_ins : tuple of StandIn
+        Names that the source does not define; they are declared in `unit`, which is otherwise the
+        same. The errors are those of the source as it is.
     """
 
     source: str
     unit: cindex.TranslationUnit
     errors: tuple[str, ...]
     language: str
+    stand_ins: tuple[StandIn, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -112,8 +122,8 @@ def parse_source(
     Raises
     ------
     InputError
-        If the source or an option cannot be text of a program, or a quotation mark of the
-        options is not closed.
+        If the source or an option cannot be text of a program, a quotation mark of the options is
+        not closed, or the source is so deep or expands so far that libclang fails on it.
     CompileError
         If libclang makes nothing at all of the source.
 
@@ -127,24 +137,48 @@ def parse_source(
     """
     _check_text("source", source, source_name)
     words = _split_options(build_options)
-    options = [*_OPTIONS, *_select_options(words), *(f"-I{folder}" for folder in include_folders)]
-    best: ParsedSource | None = None
-    fewest = 0
-    for language, extensions in _order_variants(words):
-        unit = _parse(source, [*options, f"-cl-std={language}", "-Xclang", extensions])
+    options = [*_select_options(words), *(f"-I{folder}" for folder in include_folders)]
+    wanted = [word for word in words if _LANGUAGE_OPTION.fullmatch(word)][-1:]
+    check_source(source, [*options, *wanted])
+    return parse_unchecked(source, [*options, *wanted], source_name=source_name)
+
+
+def parse_unchecked(
+    source: str, options: Sequence[str], *, source_name: str = "<source>"
+) -> ParsedSource:
+    """Parse a source that is known not to crash libclang.
+
+    Parameters
+    ----------
+    source : str
+        OpenCL C text.
+    options : sequence of str
+        Options that libclang understands, and ``-cl-std``.
+    source_name : str
+        What error messages call the source.
+
+    Raises
+    ------
+    CompileError
+        If libclang makes nothing at all of the source.
+    """
+    kept = [word for word in options if not _LANGUAGE_OPTION.fullmatch(word)]
+    best: _Attempt | None = None
+    for language, extensions in _order_variants(list(options)):
+        complete = [*_OPTIONS, *kept, f"-cl-std={language}", "-Xclang", extensions]
+        unit = _parse(source, complete)
         if unit is None:
             continue
-        errors = tuple(_describe_errors(unit, source_name))
-        if best is None or len(errors) < fewest:
-            fewest = len(errors)
-            shown = errors[:_SHOWN_ERRORS]
-            best = ParsedSource(source=source, unit=unit, errors=shown, language=language)
-        if not errors:
+        attempt = _Attempt(source, unit, read_errors(unit), language, complete)
+        is_first = best is None
+        if best is None or len(attempt.messages) < len(best.messages):
+            best = attempt
+        if not attempt.messages or (is_first and _lacks_only_names(attempt)):
             break
     if best is None:
         msg = f"{source_name}: libclang can make nothing of this source; is it OpenCL C?"
         raise CompileError(msg)
-    return best
+    return _finish(best, source_name)
 
 
 def list_kernels(parsed: ParsedSource) -> tuple[str, ...]:
@@ -161,11 +195,9 @@ def list_kernels(parsed: ParsedSource) -> tuple[str, ...]:
         The names, each once.
     """
     names = (
-        cursor.spelling
-        for cursor in parsed.unit.cursor.get_children()
-        if cursor.kind == cindex.CursorKind.FUNCTION_DECL
-        and cursor.is_definition()
-        and _is_kernel(cursor)
+        clang.take_string(clang.cursor_spelling(cursor))
+        for cursor in clang.list_top_level(parsed.unit.obj, _FUNCTIONS)
+        if clang.is_definition(cursor) and _is_kernel(cursor)
     )
     return tuple(dict.fromkeys(names))
 
@@ -203,63 +235,85 @@ def find_kernel(unit: cindex.TranslationUnit, name: str) -> cindex.Cursor | None
     return None
 
 
-def _parse(source: str, options: list[str]) -> cindex.TranslationUnit | None:
+@dataclass(slots=True)
+class _Attempt:
+    """A source parsed as one version of the language, and with the names that it lacks."""
+
+    source: str
+    unit: cindex.TranslationUnit
+    messages: list[str]
+    language: str
+    options: list[str]
+    filled: cindex.TranslationUnit | None = None
+    stand_ins: list[StandIn] = field(default_factory=list)
+
+
+def _lacks_only_names(attempt: _Attempt) -> bool:
+    """Tell whether names that a host program would define are all that is wrong.
+
+    Then no other version of the language can help, unless the source asks which one it is.
+    """
+    return not _fill_in(attempt) and _VERSION_MACRO.search(attempt.source) is None
+
+
+def _fill_in(attempt: _Attempt) -> list[str]:
+    """Declare names that nothing declares, so that the tree has no holes there.
+
+    Each round may bring forth errors that those of the round before hid; those of the last one
+    are returned.
+    """
+    attempt.filled, messages = attempt.unit, attempt.messages
+    for _ in range(_STAND_IN_ROUNDS):
+        more = find_stand_ins(messages, attempt.stand_ins)
+        if not more:
+            break
+        attempt.stand_ins += more
+        declarations = "\n".join(one.declaration for one in attempt.stand_ins)
+        unit = _parse(attempt.source, attempt.options, declarations)
+        if unit is None:
+            break
+        attempt.filled, messages = unit, read_errors(unit)
+    return messages
+
+
+def _finish(best: _Attempt, source_name: str) -> ParsedSource:
+    if best.messages and best.filled is None:
+        _fill_in(best)
+    errors = describe_errors(best.unit, MAIN_FILE, source_name) if best.messages else iter(())
+    return ParsedSource(
+        source=best.source, unit=best.filled or best.unit, language=best.language,
+        errors=tuple(islice(errors, _SHOWN_ERRORS)), stand_ins=tuple(best.stand_ins),
+    )  # fmt: skip
+
+
+def _parse(
+    source: str, options: list[str], declarations: str = ""
+) -> cindex.TranslationUnit | None:
     # An index of its own for each parse: it costs 2 us, and threads must not share one.
     try:
         return cindex.Index.create().parse(
             MAIN_FILE,
             args=options,
-            unsaved_files=[(MAIN_FILE, source), (_HEADER_FILE, _HEADER)],
+            unsaved_files=[(MAIN_FILE, source), (_HEADER_FILE, _HEADER + declarations)],
             options=_KEEP_GOING,
         )
     except cindex.TranslationUnitLoadError:
         return None
 
 
-def _describe_errors(unit: cindex.TranslationUnit, source_name: str) -> Iterator[str]:
-    for one in unit.diagnostics:
-        if one.severity < cindex.Diagnostic.Error:
-            continue
-        file, line, column = one.location.file, one.location.line, one.location.column
-        if file is None:
-            yield f"{source_name}: {one.spelling}"
-        else:
-            name = source_name if file.name == MAIN_FILE else file.name
-            yield f"{name}:{line}:{column}: {one.spelling}"
-
-
-def _is_kernel(cursor: cindex.Cursor) -> bool:
+def _is_kernel(cursor: clang.CXCursor) -> bool:
     """Tell a kernel by its declaration as clang prints it.
 
     Neither the calling convention nor the kind of the attribute tells it, and the tokens of the
     source may come from a macro.
     """
-    library = _load_printer()
-    policy = library.clang_getCursorPrintingPolicy(cursor)
-    library.clang_PrintingPolicy_setProperty(policy, _TERSE_OUTPUT, 1)
+    policy = clang.printing_policy(cursor)
+    clang.set_printing_property(policy, _TERSE_OUTPUT, 1)
     try:
-        declaration = str(library.clang_getCursorPrettyPrinted(cursor, policy))
+        declaration = clang.take_string(clang.pretty_printed(cursor, policy))
     finally:
-        library.clang_PrintingPolicy_dispose(policy)
+        clang.dispose_policy(policy)
     return _KERNEL_KEYWORD.search(declaration) is not None
-
-
-@cache
-def _load_printer() -> Any:  # noqa: ANN401 - functions of a C library
-    """Describe to ctypes the functions of libclang that its Python module leaves out."""
-    library = cindex.conf.lib
-    library.clang_getCursorPrintingPolicy.restype = ctypes.c_void_p
-    library.clang_getCursorPrintingPolicy.argtypes = [cindex.Cursor]
-    library.clang_PrintingPolicy_setProperty.restype = None
-    library.clang_PrintingPolicy_setProperty.argtypes = [
-        ctypes.c_void_p, ctypes.c_int, ctypes.c_uint,
-    ]  # fmt: skip
-    library.clang_PrintingPolicy_dispose.restype = None
-    library.clang_PrintingPolicy_dispose.argtypes = [ctypes.c_void_p]
-    library.clang_getCursorPrettyPrinted.restype = cindex._CXString  # noqa: SLF001 - libclang's own
-    library.clang_getCursorPrettyPrinted.argtypes = [cindex.Cursor, ctypes.c_void_p]
-    library.clang_getCursorPrettyPrinted.errcheck = cindex._CXString.from_result  # noqa: SLF001
-    return library
 
 
 def _check_text(what: str, text: str, source_name: str) -> None:

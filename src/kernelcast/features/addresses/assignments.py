@@ -1,11 +1,12 @@
 """Which variables a loop changes, and which of them it changes by a steady step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.lvalues import base_object
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, strip
+from kernelcast.features.syntax.types import TypeClass, TypeInfo
 
 _BRANCHING = frozenset((kinds.IF, kinds.SWITCH, kinds.CONDITIONAL)) | kinds.LOOPS
 
@@ -29,25 +30,44 @@ class Assignment:
     is_steady: bool
 
 
-def find_assignments(loop: Node) -> dict[int, list[Assignment]]:
-    """Find what a loop assigns to, by variable.
+@dataclass(slots=True)
+class Changes:
+    """What a loop may change.
+
+    Parameters
+    ----------
+    assignments : dict of int to list of Assignment
+        By variable. A variable declared within the loop is left out: it starts anew.
+    declared : set of int
+        Variables declared within.
+    is_indirect : bool
+        Whether it writes through pointers to the work-item's own memory, or may do so.
+    """
+
+    assignments: dict[int, list[Assignment]] = field(default_factory=dict)
+    declared: set[int] = field(default_factory=set)
+    is_indirect: bool = False
+
+
+def find_changes(loop: Node) -> Changes:
+    """Find what a loop may change.
 
     Parameters
     ----------
     loop : Node
-        A `for`, `while` or `do` statement.
+        A `for`, `while` or `do` statement, or a function's body.
 
     Returns
     -------
-    dict of int to list of Assignment
-        Keys are declarations. A variable declared within the loop is left out: it starts anew.
+    Changes
     """
-    found: dict[int, list[Assignment]] = {}
-    declared: set[int] = set()
-    skips = _has_continue(loop)
-    for part, is_steady in _parts(loop, has_continue=skips):
+    found = Changes()
+    declared = found.declared
+    for part, is_steady in _parts(loop, has_continue=_has_continue(loop)):
         _collect(part, found, declared, is_steady=is_steady)
-    return {key: each for key, each in found.items() if key not in declared}
+    for key in declared:
+        found.assignments.pop(key, None)
+    return found
 
 
 def _parts(loop: Node, *, has_continue: bool) -> list[tuple[Node, bool]]:
@@ -59,46 +79,82 @@ def _parts(loop: Node, *, has_continue: bool) -> list[tuple[Node, bool]]:
     return [(part, is_steady) for part, is_steady in given if part is not None]
 
 
-def _collect(
-    root: Node, found: dict[int, list[Assignment]], declared: set[int], *, is_steady: bool
-) -> None:
+def _collect(root: Node, found: Changes, declared: set[int], *, is_steady: bool) -> None:
     stack = [(root, is_steady)]
     while stack:
         node, steady = stack.pop()
         if node.kind == kinds.VARIABLE:
             declared.add(node.key)
-        target = _target(node)
-        if target is not None:
-            found.setdefault(target.referenced_key, []).append(
-                Assignment(target.referenced_key, node, steady)
-            )
+        elif node.kind == kinds.CALL:
+            _note_arguments(node, found)
+        else:
+            _note_target(node, found, is_steady=steady)
         inner = steady and not _may_skip(node)
         stack.extend((child, inner) for child in reversed(node.children))
+
+
+def _note_arguments(call: Node, found: Changes) -> None:
+    """Note the variables that a function is given the addresses of."""
+    for argument in call.children[1:]:
+        info = argument.type
+        if info.type_class is TypeClass.POINTER and _is_private(info.target):
+            found.is_indirect = True
+            root = _root(argument)
+            if root is not None:
+                _note(root.referenced_key, call, found, is_steady=False)
+
+
+def _note_target(node: Node, found: Changes, *, is_steady: bool) -> None:
+    is_address = node.kind == kinds.UNARY and node.operator == kinds.ADDRESS_OF
+    if not (is_address or is_assignment(node)):
+        return
+    target = base_object(node.children[0])
+    if target.kind == kinds.DECLARATION_REFERENCE:
+        if target.type.space == "private":
+            is_whole = not is_address and target is strip(node.children[0])
+            _note(target.referenced_key, node, found, is_steady=is_steady and is_whole)
+        return
+    root = _root(target)
+    if root is not None:
+        _note(root.referenced_key, node, found, is_steady=False)
+    elif _is_private(target.type):
+        found.is_indirect = True
+
+
+def _note(variable: int, node: Node, found: Changes, *, is_steady: bool) -> None:
+    assignment = Assignment(variable, node, is_steady)
+    found.assignments.setdefault(variable, []).append(assignment)
+
+
+def _root(node: Node) -> Node | None:
+    """Give the variable of the work-item's own that an element or a member belongs to."""
+    while True:
+        node = base_object(node)
+        if node.kind == kinds.DECLARATION_REFERENCE:
+            is_own = node.type.type_class in (TypeClass.ARRAY, TypeClass.RECORD)
+            return node if is_own and node.type.space == "private" else None
+        if node.kind not in (kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE) or not node.children:
+            return None
+        node = node.children[0]
+
+
+def _is_private(info: TypeInfo | None) -> bool:
+    return info is None or info.space in ("private", "generic")
+
+
+def is_assignment(node: Node) -> bool:
+    """Tell whether a node changes an object itself, not by a call."""
+    if node.kind == kinds.BINARY:
+        return node.operator == kinds.ASSIGN
+    if node.kind == kinds.UNARY:
+        return node.operator in kinds.STEPS
+    return node.kind == kinds.COMPOUND_ASSIGNMENT
 
 
 def _may_skip(node: Node) -> bool:
     """Tell whether a node may leave parts of it out, or repeat them."""
     logical = (kinds.LOGICAL_AND, kinds.LOGICAL_OR)
     return node.kind in _BRANCHING or (node.kind == kinds.BINARY and node.operator in logical)
-
-
-def _target(node: Node) -> Node | None:
-    """Give the variable that a node assigns to, if it does."""
-    is_assignment = (
-        node.kind == kinds.COMPOUND_ASSIGNMENT
-        or (node.kind == kinds.BINARY and node.operator == kinds.ASSIGN)
-        or (
-            node.kind == kinds.UNARY
-            and (node.operator in kinds.STEPS or node.operator == kinds.ADDRESS_OF)
-        )
-    )
-    if not is_assignment:
-        return None
-    target = base_object(node.children[0])
-    while target.kind == kinds.MEMBER_REFERENCE and target.children:
-        target = base_object(target.children[0])
-    is_variable = target.kind == kinds.DECLARATION_REFERENCE and target.type.space == "private"
-    return target if is_variable else None
 
 
 def _has_continue(loop: Node) -> bool:
@@ -128,6 +184,8 @@ def find_step(assignment: Assignment) -> tuple[int, Node | int] | None:
     if node.kind == kinds.UNARY:
         step = kinds.STEPS.get(node.operator)
         return None if step is None else (kinds.ADD, step)
+    if not is_assignment(node):
+        return None
     if node.kind == kinds.COMPOUND_ASSIGNMENT:
         if strip(node.children[0]).kind != kinds.DECLARATION_REFERENCE:
             return None

@@ -3,14 +3,29 @@
 import re
 from collections.abc import Sequence
 
-from kernelcast.features.addresses.arithmetic import combine
-from kernelcast.features.addresses.values import Lanes, Opaque, Value, as_number, blur
+from kernelcast.features.addresses.arithmetic import Arithmetic
+from kernelcast.features.addresses.conversion import narrow
+from kernelcast.features.addresses.values import (
+    Lanes,
+    Opaque,
+    Value,
+    as_condition,
+    as_number,
+    blur,
+    merge,
+)  # fmt: skip
 from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.types import TypeInfo
-from kernelcast.records.conditions import less
+from kernelcast.features.syntax.types import TypeClass, TypeInfo
+from kernelcast.records.conditions import Condition, less
 from kernelcast.records.ndrange import MAX_DIMENSIONS
 from kernelcast.records.quasi_affine import (
-    Expr, Symbol, SymbolKind, maximum, minimum, select,
+    Expr,
+    Symbol,
+    SymbolKind,
+    floor_div,
+    maximum,
+    minimum,
+    select,
 )  # fmt: skip
 
 _IDS = {
@@ -22,10 +37,13 @@ _IDS = {
     "get_global_offset": (SymbolKind.GLOBAL_OFFSET, 0),
 }  # fmt: skip
 _KEPT = re.compile(r"convert_u?(char|short|int|long)\d*(_sat)?(_rt\w)?")
+_SATURATED_BITS = 32
 _PRODUCTS = frozenset(("mul24", "mad24", "mad", "fma"))
 
 
-def call_builtin(name: str, arguments: Sequence[Value], info: TypeInfo) -> Value:
+def call_builtin(
+    name: str, arguments: Sequence[Value], info: TypeInfo, arithmetic: Arithmetic
+) -> Value:
     """Evaluate a builtin function.
 
     Parameters
@@ -36,6 +54,8 @@ def call_builtin(name: str, arguments: Sequence[Value], info: TypeInfo) -> Value
         Evaluated arguments.
     info : TypeInfo
         Type of the result.
+    arithmetic : Arithmetic
+        To calculate with.
 
     Returns
     -------
@@ -49,16 +69,29 @@ def call_builtin(name: str, arguments: Sequence[Value], info: TypeInfo) -> Value
     if not info.is_integer:
         return blur(*arguments, reason="a floating-point number")
     if any(isinstance(argument, Lanes) for argument in arguments):
-        return _by_lanes(name, arguments, info)
-    numbers = [as_number(argument) for argument in arguments]
-    if _KEPT.fullmatch(name) and numbers:
-        return numbers[0]
+        return _by_lanes(name, arguments, info, arithmetic)
+    kept = _KEPT.fullmatch(name)
+    if kept and arguments:
+        return _convert(arguments[0], info, is_saturated=bool(kept[2]))
     if name == "select" and len(arguments) == 3:
-        return blur(*arguments)
+        return merge(as_condition(arguments[2]), arguments[1], arguments[0])
+    numbers = [as_number(argument) for argument in arguments]
     known = [number for number in numbers if isinstance(number, Expr)]
     if len(known) < len(numbers):
         return blur(*arguments)
-    return _calculate(name, known, info)
+    return _calculate(name, known, info, arithmetic)
+
+
+def _convert(value: Value, info: TypeInfo, *, is_saturated: bool) -> Value:
+    number = as_number(value)
+    if not is_saturated or isinstance(number, Opaque):
+        return narrow(value, info, is_explicit=True)
+    is_signed = info.type_class is TypeClass.SIGNED
+    size = 1 << info.bits
+    if info.bits >= _SATURATED_BITS:
+        return number
+    low = -(size // 2) if is_signed else 0
+    return minimum(maximum(number, low), low + size - 1)
 
 
 def _query(name: str, arguments: Sequence[Value]) -> Value:
@@ -72,7 +105,7 @@ def _query(name: str, arguments: Sequence[Value]) -> Value:
 
 
 def _linear_id(name: str) -> Expr:
-    """Number work-items as OpenCL does: dimension 0 fastest (OpenCL C 6.13.1)."""
+    """Give the number of a work-item, dimension 0 running fastest (OpenCL C 6.13.1)."""
     is_local = name == "get_local_linear_id"
     id_kind = SymbolKind.LOCAL_ID if is_local else SymbolKind.GLOBAL_ID
     size_kind = SymbolKind.LOCAL_SIZE if is_local else SymbolKind.GLOBAL_SIZE
@@ -85,14 +118,19 @@ def _linear_id(name: str) -> Expr:
     return total
 
 
-def _by_lanes(name: str, arguments: Sequence[Value], info: TypeInfo) -> Value:
+def _by_lanes(
+    name: str, arguments: Sequence[Value], info: TypeInfo, arithmetic: Arithmetic
+) -> Value:
     parts = []
     for lane in range(info.lanes):
         own = [
             one.lanes[lane] if isinstance(one, Lanes) and lane < len(one.lanes) else one
             for one in arguments
         ]
-        parts.append(call_builtin(name, own, _scalar(info)))
+        if name == "select" and len(own) == 3:
+            parts.append(sign_select(own[2], own[1], own[0]))
+        else:
+            parts.append(call_builtin(name, own, _scalar(info), arithmetic))
     return Lanes(tuple(parts))
 
 
@@ -101,28 +139,44 @@ def _scalar(info: TypeInfo) -> TypeInfo:
                     bytes=info.bits // 8)  # fmt: skip
 
 
-def _calculate(name: str, numbers: Sequence[Expr], info: TypeInfo) -> Value:
+def _calculate(name: str, numbers: Sequence[Expr], info: TypeInfo, arithmetic: Arithmetic) -> Value:
     if name in ("min", "max") and len(numbers) == 2:
-        return (minimum if name == "min" else maximum)(*numbers)
+        return _extremum(name, numbers[0], numbers[1], info, arithmetic)
     if name == "clamp" and len(numbers) == 3:
-        return minimum(maximum(numbers[0], numbers[1]), numbers[2])
+        floor = _extremum("max", numbers[0], numbers[1], info, arithmetic)
+        return _extremum("min", floor, numbers[2], info, arithmetic)
     if name == "abs" and len(numbers) == 1:
-        return maximum(numbers[0], -numbers[0])
+        is_known = arithmetic.is_non_negative(numbers[0])
+        return numbers[0] if is_known else maximum(numbers[0], -numbers[0])
     if name == "abs_diff" and len(numbers) == 2:
         return maximum(numbers[0] - numbers[1], numbers[1] - numbers[0])
+    if name == "hadd" and len(numbers) == 2:
+        return floor_div(numbers[0] + numbers[1], 2)
     if name in _PRODUCTS and len(numbers) in (2, 3):
-        product = combine(kinds.MULTIPLY, numbers[0], numbers[1], info, is_known=False)
-        return product if len(numbers) == 2 else combine(
-            kinds.ADD, product, numbers[2], info, is_known=False
+        product = arithmetic.combine(kinds.MULTIPLY, numbers[0], numbers[1], info)
+        return product if len(numbers) == 2 else arithmetic.combine(
+            kinds.ADD, product, numbers[2], info
         )  # fmt: skip
     return Opaque(reason=f"{name}() is not followed")
 
 
+def _extremum(name: str, one: Expr, two: Expr, info: TypeInfo, arithmetic: Arithmetic) -> Expr:
+    """Give the lesser or the greater, by the rules of their type."""
+    is_plain = all(each.is_parameter or arithmetic.is_non_negative(each) for each in (one, two))
+    if info.type_class is TypeClass.SIGNED or is_plain:
+        return minimum(one, two) if name == "min" else maximum(one, two)
+    is_less = arithmetic.compare(kinds.LESS, one, two, info)
+    return select(is_less, one, two) if name == "min" else select(is_less, two, one)
+
+
 def sign_select(value: Value, then: Value, otherwise: Value) -> Value:
     """Choose as vector `?:` does: by the sign of each lane (OpenCL C 6.3.9)."""
-    number, one, two = as_number(value), as_number(then), as_number(otherwise)
-    if isinstance(number, Expr) and isinstance(one, Expr) and isinstance(two, Expr):
-        return select(less(number, 0), one, two)
+    if isinstance(value, Condition):
+        return merge(value, then, otherwise)  # a comparison of vectors gives 0 or -1
+    number = as_number(value)
+    if isinstance(number, Expr):
+        return merge(less(number, 0), then, otherwise)
+    if isinstance(then, Lanes) and isinstance(otherwise, Lanes) and isinstance(value, Lanes):
+        sides = zip(value.lanes, then.lanes, otherwise.lanes, strict=False)
+        return Lanes(tuple(sign_select(*each) for each in sides))
     return blur(value, then, otherwise)
-
-

@@ -1,43 +1,45 @@
-"""Loops: which variables step steadily, and how many iterations there are."""
+"""Loops: which variables step steadily, and what they are behind the loop."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
-from kernelcast.features.addresses.assignments import Assignment, find_assignments, find_step
+from kernelcast.features.addresses.assignments import (
+    Assignment,
+    find_changes,
+    find_step,
+    is_assignment,
+)  # fmt: skip
+from kernelcast.features.addresses.conversion import narrow
 from kernelcast.features.addresses.evaluation import Evaluator
-from kernelcast.features.addresses.state import Findings, State
+from kernelcast.features.addresses.ranges import is_non_negative
+from kernelcast.features.addresses.recurrences import Induction, solve
+from kernelcast.features.addresses.slots import change_numbers, put_in
+from kernelcast.features.addresses.state import State
 from kernelcast.features.addresses.values import (
-    Lanes, Opaque, Pointer, Value, as_number, blur, sources_of,
+    Cells,
+    Choice,
+    Lanes,
+    Opaque,
+    Pointer,
+    Value,
+    as_number,
+    blur,
+    merge,
+    parts_of,
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
-from kernelcast.features.syntax.types import TypeClass
-from kernelcast.records.conditions import And, Comparison, Condition, Relation
-from kernelcast.records.quasi_affine import (
-    Expr, Symbol, floor_div, geometric, maximum, minimum,
-)  # fmt: skip
+from kernelcast.records.conditions import less
+from kernelcast.records.quasi_affine import Expr, Symbol, geometric
 
-_ROUNDS = 2
-"""How often assignments are followed to find out which buffers a variable depends on."""
-
-
-@dataclass(slots=True)
-class Induction:
-    """How variables change from one iteration to the next.
-
-    Parameters
-    ----------
-    at_start : dict of int to Value
-        Value of each changed variable at the start of an iteration, by the iteration number.
-    after : dict of int to (Value, Expr)
-        Start and step of those that step steadily.
-    """
-
-    at_start: dict[int, Value]
-    steps: dict[int, tuple[Value, Expr]]
+_LONGEST_SHIFT = 32
 
 
 def find_induction(
-    loop: Node, symbol: Symbol, state: State, evaluator: Evaluator, findings: Findings
+    loop: Node,
+    symbol: Symbol,
+    state: State,
+    evaluator: Evaluator,
+    run_once: Callable[[State], None],
 ) -> Induction:
     """Find out how a loop changes its variables.
 
@@ -49,88 +51,118 @@ def find_induction(
         Its iteration number.
     state : State
         At the loop's entry.
-    evaluator, findings
-        To evaluate steps with; nothing is recorded.
+    evaluator : Evaluator
+        To evaluate steps with; nothing must be recorded meanwhile.
+    run_once : callable
+        Runs one iteration.
 
     Returns
     -------
     Induction
     """
-    assigned = find_assignments(loop)
-    induction = Induction({}, {})
-    unsteady: list[Assignment] = []
-    was_recording, findings.is_recording = findings.is_recording, False
-    try:
-        for key, assignments in assigned.items():
-            found = _steady_value(assignments, symbol, state, evaluator, assigned)
-            if found is None:
-                unsteady += assignments
-                continue
-            value, step = found
-            induction.at_start[key] = value
-            if step is not None:
-                induction.steps[key] = (state.values.get(key, Opaque()), step)
-        _blur_others(unsteady, induction, state, evaluator)
-    finally:
-        findings.is_recording = was_recording
+    changes = find_changes(loop)
+    assigned = changes.assignments
+    if changes.is_indirect:
+        for key in pointed_to(state):
+            assigned.setdefault(key, [])
+    induction = Induction()
+    others: dict[int, Value] = {}
+    for key, assignments in assigned.items():
+        start = state.values.get(key)
+        if start is None:
+            continue  # declared later, or of another function
+        found = _steady_value(start, assignments, symbol, state, evaluator, assigned)
+        if found is not None:
+            induction.at_start[key] = found
+        else:
+            others[key] = start
+    if others:
+        solve(others, _is_worth_it(others, assigned), symbol, state, induction, run_once)
     return induction
 
 
-def leave_loop(induction: Induction, trip_count: Expr | None, state: State) -> None:
-    """Set the variables that a loop changes to what they are behind it."""
-    for key, value in induction.at_start.items():
-        known = induction.steps.get(key)
-        if known is not None and trip_count is not None:
-            state.values[key] = _advance(known[0], known[1] * trip_count)
-        else:
-            state.values[key] = blur(value, reason="set in a loop")
+def _is_worth_it(others: dict[int, Value], assigned: dict[int, list[Assignment]]) -> bool:
+    """Tell whether one of the variables may hold a whole number or a pointer."""
+    return any(
+        not assigned[key] or any(_is_followed(one.node) for one in assigned[key])
+        or isinstance(value, Cells)
+        for key, value in others.items()
+    )  # fmt: skip
 
 
-def count_iterations(condition: Condition, symbol: Symbol) -> tuple[Expr | None, bool]:
-    """Count the iterations of a loop that runs while a condition holds.
+def _is_followed(node: Node) -> bool:
+    if node.kind == kinds.CALL or not is_assignment(node):
+        return True
+    info = node.children[0].type
+    return info.is_integer or not info.is_number
+
+
+def leave_loop(
+    induction: Induction, symbol: Symbol, count: Expr | None, sources: frozenset[str], state: State
+) -> None:
+    """Set the variables that a loop changes to what they are behind it.
 
     Parameters
     ----------
-    condition : Condition
-        On the iteration number.
+    induction : Induction
+        How they change.
     symbol : Symbol
-        The iteration number.
-
-    Returns
-    -------
-    (Expr or None, bool)
-        The count, or an upper bound of it, or None; and whether it is the count.
+        The loop's iteration number.
+    count : Expr or None
+        How many iterations there are; None if that is not known.
+    sources : frozenset of str
+        Buffers on whose content the number of iterations depends.
+    state : State
+        At the loop's entry; it is changed.
     """
-    if isinstance(condition, Comparison):
-        count = _count_comparison(condition, symbol)
-        return count, count is not None
-    if isinstance(condition, And):
-        counts = [_count_comparison(part, symbol) if isinstance(part, Comparison) else None
-                  for part in condition.parts]  # fmt: skip
-        known = [count for count in counts if count is not None]
-        if not known:
-            return None, False
-        total = known[0]
-        for count in known[1:]:
-            total = minimum(total, count)
-        return total, len(known) == len(counts)
-    return None, False
+    for key, value in induction.at_start.items():
+        at_end = induction.at_end.get(key, value)
+        if count is None:
+            state.values[key] = _blur_like(at_end, sources)
+        elif key in induction.at_end:
+            last = change_numbers(at_end, lambda one: put_in(one, {symbol: count - 1}))
+            is_run = less(0, count)
+            state.values[key] = merge(is_run, last, state.values[key])
+        else:
+            state.values[key] = change_numbers(value, lambda one: put_in(one, {symbol: count}))
 
 
-def _steady_value(
+def _blur_like(value: Value, sources: frozenset[str]) -> Value:
+    """Forget the numbers in a value, but not which buffers its pointers point into."""
+    blurred = blur(value, Opaque(sources), reason="set in a loop whose end is not known")
+    if isinstance(value, Pointer):
+        return Pointer(value.memory, blurred)
+    return Cells({}, blurred) if isinstance(value, Cells) else blurred
+
+
+def _steady_value(  # noqa: PLR0913 - all of a loop
+    start: Value,
     assignments: list[Assignment],
     symbol: Symbol,
     state: State,
     evaluator: Evaluator,
     assigned: dict[int, list[Assignment]],
-) -> tuple[Value, Expr | None] | None:
-    """Give a variable's value by the iteration number, and its step if it is a sum."""
-    start = state.values.get(assignments[0].variable)
-    if start is None or isinstance(start, Lanes):
+) -> Value | None:
+    """Give a variable's value by the iteration number, if it steps in the simplest ways."""
+    if not assignments or isinstance(start, Lanes | Cells | Choice | Opaque):
         return None
-    steps = [find_step(one) for one in assignments]
+    value = _step_steadily(start, assignments, symbol, state, evaluator, assigned)
+    info = assignments[0].node.children[0].type
+    # Steps that each wrap around add up to one sum that wraps around.
+    return narrow(value, info, is_explicit=False) if value and info.is_integer else value
+
+
+def _step_steadily(  # noqa: PLR0913 - all of a loop
+    start: Value,
+    assignments: list[Assignment],
+    symbol: Symbol,
+    state: State,
+    evaluator: Evaluator,
+    assigned: dict[int, list[Assignment]],
+) -> Value | None:
     total = Expr.constant(0)
-    for found in steps:
+    for one in assignments:
+        found = find_step(one)
         if found is None:
             return None
         operator, amount = found
@@ -139,12 +171,11 @@ def _steady_value(
             return None
         if operator in (kinds.ADD, kinds.SUBTRACT):
             total = total + (value if operator == kinds.ADD else -value)
-        elif len(steps) == 1 and not isinstance(start, Opaque):
+        elif len(assignments) == 1:
             return _geometric(start, operator, value, symbol)
         else:
             return None
-    total = total * _size_of_step(start, assignments[0])
-    return _advance(start, total * symbol), total
+    return _advance(start, total * _size_of_step(start, assignments[0]) * symbol)
 
 
 def _size_of_step(start: Value, assignment: Assignment) -> int:
@@ -189,87 +220,46 @@ def _has_side_effect(node: Node) -> bool:
     return node.operator == kinds.ASSIGN
 
 
-def _geometric(
-    start: Value, operator: int, amount: Expr, symbol: Symbol
-) -> tuple[Value, Expr | None] | None:
+def _geometric(start: Value, operator: int, amount: Expr, symbol: Symbol) -> Value | None:
     """Give the value of a variable that is multiplied or divided each time."""
     number, factor = as_number(start), amount.constant_value
-    if not isinstance(number, Expr) or factor is None:
+    if not isinstance(number, Expr) or factor is None or isinstance(start, Pointer):
         return None
     if operator in (kinds.SHIFT_LEFT, kinds.SHIFT_RIGHT):
-        if not 0 <= factor < 32:
+        if not 0 <= factor < _LONGEST_SHIFT:
             return None
         factor = 1 << factor
     if operator in (kinds.MULTIPLY, kinds.SHIFT_LEFT):
-        return geometric(number, factor, symbol, is_division=False), None
-    if operator in (kinds.DIVIDE, kinds.SHIFT_RIGHT) and factor > 0:
-        return geometric(number, factor, symbol, is_division=True), None
+        return geometric(number, factor, symbol, is_division=False)
+    # A shift rounds down, a division towards zero: only numbers that are not negative agree.
+    is_safe = operator == kinds.DIVIDE or number.is_parameter or is_non_negative(number)
+    if operator in (kinds.DIVIDE, kinds.SHIFT_RIGHT) and factor > 0 and is_safe:
+        return geometric(number, factor, symbol, is_division=True)
     return None
 
 
-def _blur_others(
-    unsteady: list[Assignment], induction: Induction, state: State, evaluator: Evaluator
-) -> None:
-    """Find out which buffers the other variables depend on."""
-    reason = "changes from iteration to iteration in a way that is not followed"
-    trial = state.copy()
-    trial.values.update(induction.at_start)
-    for one in unsteady:
-        trial.values[one.variable] = induction.at_start[one.variable] = Opaque(reason=reason)
-    numbers = [one for one in unsteady if _matters(one)]
-    for _ in range(_ROUNDS):
-        for one in numbers:
-            node = one.node
-            found = sources_of(*(evaluator.value(child, trial) for child in node.children))
-            old = induction.at_start[one.variable]
-            both = found | sources_of(old)
-            new = Opaque(both, "" if both else reason)
-            trial.values[one.variable] = induction.at_start[one.variable] = new
+def pointed_to(state: State) -> set[int]:
+    """Give the variables that pointers point to."""
+    return {
+        place.memory.variable
+        for value in state.values.values()
+        for place in _pointers_in(value)
+        if place.memory.variable
+    }
 
 
-def _matters(assignment: Assignment) -> bool:
-    """Tell whether an assignment is to a whole number or a pointer; addresses need no others."""
-    node = assignment.node
-    is_address_of = node.kind == kinds.UNARY and node.operator not in kinds.STEPS
-    info = node.children[0].type
-    return not is_address_of and (info.is_integer or info.type_class is TypeClass.POINTER)
+def _pointers_in(value: Value) -> Iterator[Pointer]:
+    if isinstance(value, Pointer):
+        yield value
+    elif not isinstance(value, Expr | Opaque):
+        for part in parts_of(value):
+            yield from _pointers_in(part)
 
 
-def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
-    """Solve `start - step * k >= 0` or `!= 0` for the number of iterations."""
-    start, slope = _split(condition.expr, symbol)
-    if start is None or slope is None:
-        return None
-    step = -slope
-    if condition.relation is Relation.NOT_ZERO:
-        is_upwards = _is_positive(step)
-        if not is_upwards and not _is_positive(slope):
-            return None
-        return floor_div(start, step) if is_upwards else floor_div(-start, slope)
-    if condition.relation is not Relation.NOT_NEGATIVE or not _is_positive(step):
-        return None
-    return maximum(floor_div(start, step) + 1, 0)
-
-
-def _is_positive(expr: Expr) -> bool:
-    """Tell whether a step is a positive number, or a sum of sizes and arguments."""
-    constant = expr.constant_value
-    if constant is not None:
-        return constant > 0
-    return all(factor > 0 for _, factor in expr.terms) and expr.is_parameter
-
-
-def _split(expr: Expr, symbol: Symbol) -> tuple[Expr | None, Expr | None]:
-    """Split into what does not depend on the iteration, and its coefficient."""
-    start, slope = Expr.constant(0), Expr.constant(0)
-    for monomial, factor in expr.terms:
-        holds = [atom for atom in monomial
-                 if atom is symbol or (not isinstance(atom, Symbol) and symbol in atom.symbols())]
-        if not holds:
-            start = start + Expr({monomial: factor})
-        elif len(holds) == 1 and holds[0] is symbol:
-            rest = tuple(atom for atom in monomial if atom is not symbol)
-            slope = slope + Expr({rest: factor})
-        else:
-            return None, None
-    return start, (None if slope.is_zero else slope)
+def forget_changes(function: Node, state: State) -> None:
+    """Forget all that a function changes: where it jumps about, code may be run again."""
+    changes = find_changes(function.children[-1])
+    changed = {*changes.assignments, *changes.declared}
+    for key in changed | (pointed_to(state) if changes.is_indirect else set()):
+        if key in state.values:
+            state.values[key] = _blur_like(state.values[key], frozenset())

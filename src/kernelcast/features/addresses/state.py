@@ -1,12 +1,21 @@
 """What is known at one point of a kernel, and what has been found on the way."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kernelcast.features.addresses.values import Memory, Opaque, Pointer, Value
+from kernelcast.features.addresses.values import (
+    Memory,
+    Opaque,
+    Pointer,
+    Value,
+    blur,
+    merge,
+    places_of,
+)  # fmt: skip
 from kernelcast.features.blocks.model import BlockList, Site
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import FALSE, TRUE, Condition, conjunction
+from kernelcast.records.conditions import FALSE, TRUE, Condition, conjunction, disjunction
 from kernelcast.records.kernel_facts import CounterReach
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.quasi_affine import Expr
@@ -36,6 +45,44 @@ class State:
         self.values, self.guard = other.values, other.guard
         self.is_reached = other.is_reached
 
+    def join(self, paths: Sequence["State"], *, may_be_lost: bool) -> None:
+        """Become the state of what follows several paths, of which each run takes one.
+
+        Parameters
+        ----------
+        paths : sequence of State
+            They began here: their guards begin with this one's.
+        may_be_lost : bool
+            Whether there may be runs that take none of them to its end.
+        """
+        depth = len(self.guard)
+        reached = [path for path in paths if path.is_reached]
+        if not reached:
+            self.is_reached = False
+            return
+        conditions = [conjunction(*path.guard[depth:]) for path in reached]
+        self.values = merge_values(conditions, [path.values for path in reached])
+        if len(reached) == 1 and may_be_lost:
+            self.guard = reached[0].guard
+        elif may_be_lost:
+            self.guard = (*self.guard, disjunction(*conditions))
+        self.is_reached = True
+
+
+def merge_values(
+    conditions: Sequence[Condition], sides: Sequence[dict[int, Value]]
+) -> dict[int, Value]:
+    """Merge variables of several paths; those that one path lacks were declared on another."""
+    values = sides[-1]
+    for condition, side in zip(conditions[-2::-1], sides[-2::-1], strict=True):
+        merged = {}
+        for key, two in values.items():
+            one = side.get(key)
+            if one is not None:
+                merged[key] = one if one is two else merge(condition, one, two)
+        values = merged
+    return values
+
 
 @dataclass(slots=True)
 class Findings:
@@ -58,10 +105,13 @@ class Findings:
     loops: list[LoopFacts] = field(default_factory=list)
     around: tuple[LoopFacts, ...] = ()
     is_recording: bool = True
-    unsigned_scalars: set[str] = field(default_factory=set)
+    unsigned_scalars: dict[str, int] = field(default_factory=dict)
+    """Greatest values of scalar arguments that cannot be negative."""
     reaches: list[CounterReach] = field(default_factory=list)
     _sites: dict[tuple[int, bool], Site] = field(default_factory=dict)
     _block_of_site: dict[int, int] = field(default_factory=dict)
+    _texts: dict[int, str] = field(default_factory=dict)
+    _last_guard: tuple[tuple[Condition, ...], Condition] = ((), TRUE)
 
     def __post_init__(self) -> None:
         for block in self.blocks.blocks:
@@ -85,40 +135,63 @@ class Findings:
         """Note how a counter's place is reached, if the node has one."""
         counter = self.blocks.counter_of.get(node.key)
         if counter is not None and self.is_recording and state.is_reached:
-            guard = conjunction(*state.guard) if state.guard else TRUE
+            guard = self._join_guard(state.guard)
             self.reaches.append(CounterReach(counter=counter, guard=guard, loops=self.around))
 
+    def note_gap(self, node: Node, reason: str) -> None:
+        """Note what is not understood."""
+        if self.is_recording:
+            self.blocks.gaps.append((node.line, reason))
+
     def record(self, node: Node, place: Value, state: State, *, is_store: bool) -> None:
-        """Note an access at a node of the source."""
+        """Note an access at a node of the source; a pointer into several buffers has several."""
         site = self._sites.get((node.key, is_store))
         if not self.is_recording or site is None or not state.is_reached:
             return
+        for conditions, one in places_of(place):
+            guard = self._join_guard(state.guard)
+            if conditions:
+                guard = conjunction(guard, *conditions)
+            if guard != FALSE:
+                self._add_access(site, one, guard)
+
+    def _join_guard(self, guard: tuple[Condition, ...]) -> Condition:
+        if self._last_guard[0] is not guard:
+            self._last_guard = (guard, conjunction(*guard) if guard else TRUE)
+        return self._last_guard[1]
+
+    def _add_access(self, site: Site, place: Value, guard: Condition) -> None:
         memory = place.memory if isinstance(place, Pointer) else None
         space = memory.space if memory is not None else MemorySpace(site.space)
-        guard = conjunction(*state.guard) if state.guard else TRUE
-        if space is MemorySpace.PRIVATE or guard == FALSE:
+        if space is MemorySpace.PRIVATE:
             return
         offset = place.offset if isinstance(place, Pointer) else place
-        known = offset if isinstance(offset, Expr) else None
-        blurred = offset if isinstance(offset, Opaque) else Opaque()
+        known = offset if isinstance(offset, Expr) and memory is not None else None
+        blurred = offset if isinstance(offset, Opaque) else blur(offset)
         self.accesses.append(
             MemoryAccess(
                 site=site.id,
                 block=self._block_of_site[site.id],
                 line=site.node.line,
-                text=_shorten(site.node.text()),
+                text=self._text_of(site),
                 kind=_kind(site),
                 space=space,
                 buffer=_name(memory),
                 bytes=site.bytes,
                 offset_bytes=known,
-                pattern=_pattern(memory, known, blurred),
+                pattern=_pattern(known, blurred),
                 guard=guard,
                 loops=self.around,
                 sources=tuple(sorted(blurred.sources)),
-                reason=blurred.reason,
+                reason=_reason(known, blurred),
             )
         )
+
+    def _text_of(self, site: Site) -> str:
+        text = self._texts.get(site.id)
+        if text is None:
+            text = self._texts[site.id] = _shorten(site.node.text())
+        return text
 
 
 def _name(memory: Memory | None) -> str | None:
@@ -131,11 +204,17 @@ def _kind(site: Site) -> AccessKind:
     return AccessKind.STORE if site.is_store else AccessKind.LOAD
 
 
-def _pattern(memory: Memory | None, known: Expr | None, blurred: Opaque) -> AddressPattern:
-    if known is not None and memory is not None:
+def _pattern(known: Expr | None, blurred: Opaque) -> AddressPattern:
+    if known is not None:
         is_affine = known.is_quasi_affine()
         return AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL
     return AddressPattern.INDIRECT if blurred.sources else AddressPattern.UNKNOWN
+
+
+def _reason(known: Expr | None, blurred: Opaque) -> str:
+    if known is not None or blurred.sources:
+        return ""
+    return blurred.reason or "a pointer that is not followed"
 
 
 def _shorten(text: str) -> str:

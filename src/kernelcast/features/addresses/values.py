@@ -1,12 +1,14 @@
 """What an expression's value can be known as."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kernelcast.records.conditions import Condition, Unknown, not_equal
+from kernelcast.records.conditions import Condition, Unknown, negation, not_equal
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.quasi_affine import Expr, select
+
+_MOST_PLACES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +21,18 @@ class Opaque:
         Buffers it was loaded from, if it was.
     reason : str
         Why it is not known, if it was not loaded.
+    is_unset : bool
+        Whether nothing has been written there yet: reading it would be an error of the kernel's.
     """
 
     sources: frozenset[str] = frozenset()
     reason: str = ""
+    is_unset: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A buffer, an array, or a variable whose address was taken."""
+    """A buffer, an array, or a variable of the work-item's own."""
 
     name: str
     space: MemorySpace
@@ -44,15 +49,57 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two places, by a condition: pointers into several buffers."""
+
+    condition: Condition
+    then: "Place"
+    otherwise: "Place"
+
+
+@dataclass(frozen=True, slots=True)
 class Lanes:
     """A vector."""
 
     lanes: tuple["Value", ...]
 
 
-Value: TypeAlias = Expr | Pointer | Lanes | Condition | Opaque
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A structure or an array of the work-item's own.
+
+    Parameters
+    ----------
+    cells : mapping of (int, int) to Value
+        What is known, by offset and size in bytes.
+    rest : Opaque
+        What all else holds.
+    name : str
+        Name of the kernel's argument that the rest was given as; empty for all else.
+    """
+
+    cells: Mapping[tuple[int, int], "Value"]
+    rest: Opaque
+    name: str = ""
+
+
+Place: TypeAlias = Pointer | Choice
+Value: TypeAlias = Expr | Pointer | Choice | Lanes | Cells | Condition | Opaque
 
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
+
+
+def parts_of(value: Value) -> Iterable[Value]:
+    """Give the values that a value consists of; none for numbers."""
+    if isinstance(value, Lanes):
+        return value.lanes
+    if isinstance(value, Pointer):
+        return (value.offset,)
+    if isinstance(value, Choice):
+        return value.condition, value.then, value.otherwise
+    if isinstance(value, Cells):
+        return *value.cells.values(), value.rest
+    return ()
 
 
 def sources_of(*values: Value) -> frozenset[str]:
@@ -61,25 +108,19 @@ def sources_of(*values: Value) -> frozenset[str]:
     for value in values:
         if isinstance(value, Opaque):
             found |= value.sources
-        elif isinstance(value, Lanes):
-            found |= sources_of(*value.lanes)
-        elif isinstance(value, Pointer) and isinstance(value.offset, Opaque):
-            found |= value.offset.sources
         elif isinstance(value, Condition):
             found |= frozenset(_condition_sources(value))
+        elif not isinstance(value, Expr):
+            found |= sources_of(*parts_of(value))
     return found
 
 
 def reason_of(*values: Value) -> str:
     """Give the first reason why one of the values is not known."""
     for value in values:
-        inner = value.offset if isinstance(value, Pointer) else value
-        if isinstance(inner, Opaque) and inner.reason:
-            return inner.reason
-        if isinstance(inner, Lanes):
-            reason = reason_of(*inner.lanes)
-            if reason:
-                return reason
+        reason = value.reason if isinstance(value, Opaque) else reason_of(*parts_of(value))
+        if reason:
+            return reason
     return ""
 
 
@@ -104,29 +145,87 @@ def as_condition(value: Value) -> Condition:
         return value
     if isinstance(value, Expr):
         return not_equal(value, 0)
-    if isinstance(value, Pointer):
-        return Unknown(())
     return Unknown(tuple(sorted(sources_of(value))))
+
+
+def places_of(value: Value) -> Iterable[tuple[tuple[Condition, ...], Value]]:
+    """Give the places that a pointer may be, each with the conditions for it."""
+    if not isinstance(value, Choice):
+        yield (), value
+        return
+    for condition, side in (
+        (value.condition, value.then),
+        (negation(value.condition), value.otherwise),
+    ):
+        for conditions, place in places_of(side):
+            yield (condition, *conditions), place
+
+
+def map_place(value: Place, change: Callable[[Pointer], Value]) -> Value:
+    """Apply a change to each of the places that a pointer may be."""
+    if isinstance(value, Pointer):
+        return change(value)
+    return merge(value.condition, map_place(value.then, change), map_place(value.otherwise, change))
 
 
 def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     """Give the value of a variable after the two sides of a branch."""
-    if then == otherwise:
+    if then is otherwise or then == otherwise:
         return then
+    # Whoever reads what one side did not set relies on having passed the other.
+    if isinstance(then, Opaque) and then.is_unset:
+        return otherwise
+    if isinstance(otherwise, Opaque) and otherwise.is_unset:
+        return then
+    if isinstance(then, Cells) and isinstance(otherwise, Cells):
+        return _merge_cells(condition, then, otherwise)
+    if isinstance(then, Pointer | Choice) or isinstance(otherwise, Pointer | Choice):
+        return _merge_places(condition, then, otherwise)
+    return _merge_numbers(condition, then, otherwise)
+
+
+def _merge_numbers(condition: Condition, then: Value, otherwise: Value) -> Value:
     if isinstance(then, Lanes) and isinstance(otherwise, Lanes):
         if len(then.lanes) == len(otherwise.lanes):
             pairs = zip(then.lanes, otherwise.lanes, strict=True)
             return Lanes(tuple(merge(condition, one, two) for one, two in pairs))
         return blur(then, otherwise)
-    if isinstance(then, Pointer) and isinstance(otherwise, Pointer):
-        if then.memory != otherwise.memory:
-            return blur(then, otherwise, reason="the pointer is one of several buffers")
-        merged = merge(condition, then.offset, otherwise.offset)
-        return Pointer(then.memory, as_number(merged))
     one, two = as_number(then), as_number(otherwise)
     if isinstance(one, Expr) and isinstance(two, Expr) and condition.is_exact:
         return select(condition, one, two)
     return blur(condition, then, otherwise)
+
+
+def _merge_cells(condition: Condition, then: Cells, otherwise: Cells) -> Cells:
+    sides = (then, otherwise)
+    cells = {
+        key: merge(condition, *(side.cells.get(key, side.rest) for side in sides))
+        for key in {**then.cells, **otherwise.cells}
+        if all(key in side.cells or not side.name for side in sides)
+    }
+    is_kept = then.name == otherwise.name and len(cells) == len({**then.cells, **otherwise.cells})
+    rest = merge(condition, then.rest, otherwise.rest)
+    return Cells(cells, rest if isinstance(rest, Opaque) else blur(rest), then.name * is_kept)
+
+
+def _merge_places(condition: Condition, then: Value, otherwise: Value) -> Value:
+    """Merge pointers; a null pointer on one side is one that nobody follows."""
+    if not isinstance(then, Pointer | Choice):
+        return _merge_with_number(condition, otherwise, then)
+    if not isinstance(otherwise, Pointer | Choice):
+        return _merge_with_number(condition, then, otherwise)
+    if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
+        if then.memory == otherwise.memory:
+            return Pointer(then.memory, as_number(merge(condition, then.offset, otherwise.offset)))
+    chosen = Choice(condition, then, otherwise)
+    if sum(1 for _ in places_of(chosen)) > _MOST_PLACES:
+        return blur(chosen, reason="the pointer is one of many")
+    return chosen
+
+
+def _merge_with_number(condition: Condition, place: Value, number: Value) -> Value:
+    is_null = isinstance(number, Expr) and number.is_zero
+    return place if is_null else blur(condition, place, number, reason="one of several pointers")
 
 
 def _condition_sources(condition: Condition) -> Iterable[str]:

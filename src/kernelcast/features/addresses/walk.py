@@ -1,39 +1,48 @@
 """Follows a kernel from its first statement to its last."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from kernelcast.features.addresses.evaluation import Evaluator
-from kernelcast.features.addresses.loops import count_iterations, find_induction, leave_loop
-from kernelcast.features.addresses.state import Findings, State, TooLargeError
+from kernelcast.features.addresses.frames import Frame, Target
+from kernelcast.features.addresses.loop_facts import (
+    Loop,
+    describe,
+    describe_do,
+    describe_test,
+    find_labels,
+)  # fmt: skip
+from kernelcast.features.addresses.loops import find_induction, forget_changes, leave_loop
+from kernelcast.features.addresses.objects import give_argument
+from kernelcast.features.addresses.slots import forget_symbols
+from kernelcast.features.addresses.state import Findings, State, TooLargeError, merge_values
 from kernelcast.features.addresses.values import (
-    ZERO, Lanes, Memory, Opaque, Pointer, Value, blur, merge,
+    Opaque,
+    Value,
+    as_number,
+    blur,
+    merge,
+    sources_of,
 )  # fmt: skip
 from kernelcast.features.blocks.model import BlockList
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree
-from kernelcast.features.syntax.types import TypeClass, TypeInfo
+from kernelcast.features.syntax.types import TypeClass
 from kernelcast.records.accesses import LoopFacts
 from kernelcast.records.conditions import (
-    TRUE, UNKNOWN, Condition, Unknown, conjunction, disjunction, equal, negation,
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Condition,
+    Unknown,
+    conjunction,
+    negation,
 )  # fmt: skip
-from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 _BUDGET = 120_000
 """Expressions evaluated per kernel: about a second."""
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A function that is being run."""
-
-    function: Node
-    guard_depth: int
-    returns: list[tuple[Condition, Value]] = field(default_factory=list)
-    exits: list[list[Condition]] = field(default_factory=list)
-    """Per loop around, the conditions under which an iteration leaves it."""
 
 
 class AddressWalk:
@@ -50,7 +59,7 @@ class AddressWalk:
     def __init__(self, tree: SyntaxTree, blocks: BlockList) -> None:
         self.findings = Findings(tree, blocks, _BUDGET)
         self._evaluator = Evaluator(self.findings, self._inline)
-        self._frames: list[_Frame] = []
+        self._frames: list[Frame] = []
         self._loop_count = 0
         self._handlers: dict[int, Callable[[Node, State], None]] = {
             kinds.COMPOUND: self._compound,
@@ -62,10 +71,10 @@ class AddressWalk:
             kinds.SWITCH: self._switch,
             kinds.CASE: self._labelled,
             kinds.DEFAULT: self._labelled,
-            kinds.LABEL: self._labelled,
+            kinds.LABEL: self._label,
             kinds.RETURN: self._return,
-            kinds.BREAK: self._leave,
-            kinds.CONTINUE: self._skip,
+            kinds.BREAK: self._break,
+            kinds.CONTINUE: self._continue,
             kinds.GOTO: self._goto,
         }
 
@@ -75,29 +84,20 @@ class AddressWalk:
         for parameter in kernel.children:
             if parameter.kind == kinds.PARAMETER:
                 state.values[parameter.key] = self._argument(parameter)
-        self._frames.append(_Frame(kernel, 0))
+        self._frames.append(Frame(kernel, 0, 0))
         gaps = self.findings.blocks.gaps
         try:
             self._statement(kernel.children[-1], state)
         except TooLargeError:
             gaps.append((kernel.line, "too large to be followed to its end"))
-        except RecursionError:
-            gaps.append((kernel.line, "nested too deeply to be followed"))
 
     def _argument(self, parameter: Node) -> Value:
-        """Give a kernel argument's value: a buffer or a number that is known at launch."""
         info, name = parameter.type, parameter.spelling
-        if info.type_class is TypeClass.POINTER and info.target is not None:
-            return Pointer(Memory(name, MemorySpace(info.target.space)), ZERO)
         if info.type_class is TypeClass.UNSIGNED:
-            self.findings.unsigned_scalars.add(name)
-        if info.is_integer and info.is_vector:
-            return Lanes(tuple(_scalar(f"{name}.s{lane:x}") for lane in range(info.lanes)))
-        if info.is_integer:
-            return _scalar(name)
-        if info.type_class is TypeClass.RECORD:
-            return Pointer(Memory(name, MemorySpace.PRIVATE), ZERO)
-        return Opaque(reason="a floating-point number")
+            most = (1 << info.bits) - 1
+            names = (name, *(f"{name}.s{lane:x}" for lane in range(info.lanes)))
+            self.findings.unsigned_scalars |= dict.fromkeys(names, most)
+        return give_argument(name, info)
 
     def _statement(self, node: Node, state: State) -> None:
         if not state.is_reached and node.kind not in (kinds.COMPOUND, kinds.LABEL, kinds.CASE,
@@ -134,129 +134,188 @@ class AddressWalk:
             return
         condition = self._evaluator.condition(test, state)
         then, otherwise = state.copy(condition), state.copy(negation(condition))
+        left = self._frames[-1].left
         self._statement(then_node, then)
         if rest:
             self._statement(rest[0], otherwise)
-        join(state, condition, then, otherwise)
+        state.join((then, otherwise), may_be_lost=self._frames[-1].left > left)
 
     def _for(self, node: Node, state: State) -> None:
         parts = split_for(node)
         if parts.initial is not None:
             self._statement(parts.initial, state)
-        self._loop(node, parts.condition, parts.body, parts.step, state)
+        self._loop(Loop(node, parts.condition, parts.body, parts.step), state)
 
     def _while(self, node: Node, state: State) -> None:
-        self._loop(node, node.children[0], node.children[-1], None, state)
+        self._loop(Loop(node, node.children[0], node.children[-1]), state)
 
     def _do(self, node: Node, state: State) -> None:
-        self._loop(node, node.children[-1], node.children[0], None, state, is_tested_last=True)
+        loop = Loop(node, node.children[-1], node.children[0], is_tested_last=True)
+        self._loop(loop, state)
 
-    def _loop(
-        self, node: Node, test: Node | None, body: Node, step: Node | None, state: State, *,
-        is_tested_last: bool = False,
-    ) -> None:  # fmt: skip
-        symbol = Symbol(SymbolKind.LOOP, self._name_loop(node))
-        induction = find_induction(node, symbol, state, self._evaluator, self.findings)
+    def _loop(self, loop: Loop, state: State) -> None:
+        """Follow a loop: what it changes first, then one iteration that stands for all."""
+        findings = self.findings
+        symbol = Symbol(SymbolKind.LOOP, self._name_loop(loop.node))
+        with self._not_recording():
+            induction = find_induction(
+                loop.node, symbol, state, self._evaluator, lambda one: self._run_once(loop, one)
+            )
         inner = state.copy()
-        inner.values.update(induction.at_start)
+        inner.values |= induction.at_start
+        target = Target(len(inner.guard), is_loop=True)
+        frame, around = self._frames[-1], findings.around
+        left, returned = frame.left, len(frame.returns)
+        facts = self._describe(loop, symbol, inner)
+        frame.targets.append(target)
+        findings.around = (*around, facts)
+        if findings.is_recording:
+            findings.loops.append(facts)
+        self._statement(loop.body, inner)
+        self._finish_iteration(loop, inner, target)
+        findings.around = around
+        frame.targets.pop()
+        has_returned = len(frame.returns) > returned
+        frame.left = left + has_returned
+        condition = Unknown(tuple(sorted(target.sources)))
+        sources = sources_of(facts.condition, condition)
+        count = facts.trip_count if facts.is_exact else None
+        leave_loop(induction, symbol, count, sources, state)
+        if loop.has_changing_test:
+            with self._not_recording():
+                self._evaluator.value(loop.tested, state)
+        if has_returned:
+            state.guard = (*state.guard, condition)
+
+    def _finish_iteration(self, loop: Loop, inner: State, target: Target) -> None:
+        """Run what follows a loop's body: the step, or the test of `do`."""
+        begin = State(inner.values, inner.guard[: target.guard_depth])
+        begin.join((*target.continues, inner), may_be_lost=False)
+        begin.is_reached = True
+        if loop.step is not None:
+            self._evaluator.value(loop.step, begin)
+        if loop.is_tested_last and loop.test is not None:
+            self._evaluator.condition(loop.test, begin)
+        inner.take(begin)
+
+    def _run_once(self, loop: Loop, trial: State) -> None:
+        """Run one iteration to see what it changes; nothing is recorded."""
         frame = self._frames[-1]
-        frame.exits.append([])
-        returned = len(frame.returns)
-        if is_tested_last:
-            loop = self._facts_of_do(node, test, symbol, inner, body)
-        else:
-            condition = TRUE if test is None else self._condition_in_loop(test, inner, node, symbol)
-            loop = self._facts(node, condition, symbol, self._may_leave(body))
-        around = self.findings.around
-        self.findings.around = (*around, loop)
-        if self.findings.is_recording:
-            self.findings.loops.append(loop)
-        if is_tested_last and test is not None:
-            self._statement(body, inner)
-            self._evaluator.condition(test, inner)
-        else:
-            self._statement(body, inner)
-            inner.is_reached = True
-            if step is not None:
-                self._evaluator.value(step, inner)
-        self.findings.around = around
-        frame.exits.pop()
-        leave_loop(induction, loop.trip_count if loop.is_exact else None, state)
-        if len(frame.returns) > returned:
-            state.guard = (*state.guard, UNKNOWN)
+        kept = (self._loop_count, frame.left, len(frame.returns))
+        target = Target(len(trial.guard), is_loop=True)
+        frame.targets.append(target)
+        if loop.test is not None and not loop.is_tested_last:
+            self._evaluator.value(loop.test, trial)
+        self._statement(loop.body, trial)
+        self._finish_iteration(loop, trial, target)
+        frame.targets.pop()
+        self._loop_count, frame.left, returned = kept
+        del frame.returns[returned:]
 
-    def _condition_in_loop(
-        self, test: Node, inner: State, node: Node, symbol: Symbol
-    ) -> Condition:
-        """Evaluate a condition, whose own accesses run once more than the body."""
-        around = self.findings.around
-        loop = LoopFacts(name=symbol.name, line=node.line, condition=UNKNOWN, trip_count=None,
-                         is_exact=False)  # fmt: skip
-        self.findings.around = (*around, loop)
-        condition = self._evaluator.condition(test, inner)
-        self.findings.around = around
-        return condition
-
-    def _facts_of_do(
-        self, node: Node, test: Node | None, symbol: Symbol, inner: State, body: Node
-    ) -> LoopFacts:
-        """Describe a loop that is tested at its end: its first iteration always runs."""
+    @contextmanager
+    def _not_recording(self) -> Iterator[None]:
         was_recording, self.findings.is_recording = self.findings.is_recording, False
+        try:
+            yield
+        finally:
+            self.findings.is_recording = was_recording
+
+    def _describe(self, loop: Loop, symbol: Symbol, inner: State) -> LoopFacts:
+        """Describe a loop, and record what its test accesses."""
+        leaves = loop.may_be_left
+        if loop.is_tested_last:
+            return describe_do(
+                loop,
+                symbol,
+                self._condition_at_end(loop, inner),
+                leaves=leaves,
+                limits=self.findings.unsigned_scalars,
+            )
+        if loop.test is None:
+            return describe(
+                loop, symbol, TRUE, leaves=leaves, limits=self.findings.unsigned_scalars
+            )
+        if not loop.is_test_noted:
+            condition = self._evaluator.condition(loop.test, inner)
+            return describe(
+                loop, symbol, condition, leaves=leaves, limits=self.findings.unsigned_scalars
+            )
+        with self._not_recording():
+            condition = self._evaluator.condition(loop.test, inner.copy())
+        facts = describe(
+            loop, symbol, condition, leaves=leaves, limits=self.findings.unsigned_scalars
+        )
+        around = self.findings.around
+        self.findings.around = (*around, describe_test(facts, symbol))
+        self._evaluator.condition(loop.test, inner)
+        self.findings.around = around
+        return facts
+
+    def _condition_at_end(self, loop: Loop, inner: State) -> Condition:
+        """Give the condition on which a loop that is tested at its end runs once more."""
+        if loop.test is None:
+            return UNKNOWN
+        constant = loop.test.constant
+        if constant is not None:
+            return TRUE if constant else FALSE
         trial = inner.copy()
-        self._statement(body, trial)
-        trial.is_reached = True
-        again = UNKNOWN if test is None else self._evaluator.condition(test, trial)
-        self.findings.is_recording = was_recording
-        if test is not None and test.constant is not None:
-            again = TRUE if test.constant else equal(1, 0)
-        earlier = again.substitute({symbol: Expr.symbol(symbol) - 1})
-        condition = disjunction(equal(Expr.symbol(symbol), 0), earlier)
-        count, is_exact = count_iterations(again, symbol)
-        if again == equal(1, 0):
-            count, is_exact = Expr.constant(0), True
-        total = None if count is None else count + 1
-        leaves = self._may_leave(body)
-        return LoopFacts(name=symbol.name, line=node.line, condition=condition, trip_count=total,
-                         is_exact=is_exact and not leaves)  # fmt: skip
-
-    def _facts(
-        self, node: Node, condition: Condition, symbol: Symbol, leaves: bool
-    ) -> LoopFacts:
-        count, is_exact = count_iterations(condition, symbol)
-        is_exact = condition.is_exact and condition != TRUE and not leaves and (
-            is_exact or count is None
-        )  # fmt: skip
-        return LoopFacts(
-            name=symbol.name, line=node.line, condition=condition, trip_count=count,
-            is_exact=is_exact,
-        )  # fmt: skip
-
-    def _may_leave(self, body: Node) -> bool:
-        """Tell whether a loop's body holds a jump out of it."""
-        stack = [(body, False)]
-        while stack:
-            node, is_inner = stack.pop()
-            if node.kind in (kinds.RETURN, kinds.GOTO):
-                return True
-            if node.kind == kinds.BREAK and not is_inner:
-                return True
-            inside = is_inner or node.kind in kinds.LOOPS or node.kind == kinds.SWITCH
-            stack.extend((child, inside) for child in node.children)
-        return False
+        frame = self._frames[-1]
+        kept = (self._loop_count, frame.left, len(frame.returns))
+        target = Target(len(trial.guard), is_loop=True)
+        frame.targets.append(target)
+        with self._not_recording():
+            self._statement(loop.body, trial)
+            begin = State(trial.values, inner.guard)
+            begin.join((*target.continues, trial), may_be_lost=False)
+            begin.is_reached = True
+            again = self._evaluator.condition(loop.test, begin)
+        frame.targets.pop()
+        self._loop_count, frame.left, returned = kept
+        del frame.returns[returned:]
+        return again
 
     def _name_loop(self, node: Node) -> str:
         self._loop_count += 1
         return f"{self._loop_count}:line {node.line}"
 
     def _switch(self, node: Node, state: State) -> None:
-        """Run a switch's body as if each statement in it may or may not be run."""
-        self._evaluator.value(node.children[0], state)
-        inner = state.copy(UNKNOWN)
+        """Run a switch's body once, entered at each label by the numbers of the labels."""
+        number = as_number(self._evaluator.value(node.children[0], state))
+        target = Target(len(state.guard), is_loop=False)
+        target.entry, target.number = state.copy(), number
+        target.labels = tuple(find_labels(node.children[-1]))
+        frame = self._frames[-1]
+        left = frame.left
+        frame.targets.append(target)
+        inner = state.copy()
+        inner.is_reached = False
         self._statement(node.children[-1], inner)
-        inner.is_reached = True
-        join(state, UNKNOWN, inner, state.copy())
+        frame.targets.pop()
+        paths = [*target.breaks, inner]
+        if None not in target.labels:
+            paths.append(state.copy(target.condition_of(None)))
+        state.join(paths, may_be_lost=frame.left > left)
 
     def _labelled(self, node: Node, state: State) -> None:
+        """Come to a label of a switch: from above, or from its beginning."""
+        targets = self._frames[-1].targets
+        target = next((one for one in reversed(targets) if not one.is_loop), None)
+        if target is None or target.entry is None:
+            state.is_reached = True
+        else:
+            value = node.children[0].constant if node.kind == kinds.CASE else None
+            condition = target.condition_of(value if isinstance(value, int) else None)
+            if node.kind == kinds.CASE and not isinstance(value, int):
+                condition = UNKNOWN
+            entered = target.entry.copy(condition)
+            base = State(state.values, target.entry.guard)
+            base.join((state, entered), may_be_lost=True)
+            state.take(base)
+        self._statement(node.children[-1], state)
+
+    def _label(self, node: Node, state: State) -> None:
+        state.guard = (*state.guard, UNKNOWN)
+        forget_changes(self._frames[-1].function, state)
         state.is_reached = True
         self._statement(node.children[-1], state)
 
@@ -265,70 +324,72 @@ class AddressWalk:
         value: Value = Opaque()
         if node.children:
             value = self._evaluator.value(node.children[0], state)
-        since = state.guard[frame.guard_depth :]
-        frame.returns.append((conjunction(*since) if not frame.exits else UNKNOWN, value))
+        loops = self.findings.around[frame.loop_depth :]
+        end = state.copy()
+        if any(target.is_loop for target in frame.targets):
+            inner = frozenset(Symbol(SymbolKind.LOOP, loop.name) for loop in loops)
+            value = forget_symbols(value, inner)
+            end.values = {key: forget_symbols(one, inner) for key, one in end.values.items()}
+            found = sources_of(*state.guard[frame.guard_depth :])
+            end.guard = (*state.guard[: frame.guard_depth], Unknown(tuple(sorted(found))))
+        frame.returns.append((end, value))
+        self._note_exit(state, lambda _: True)
+        frame.left += 1
         state.is_reached = False
 
-    def _leave(self, _: Node, state: State) -> None:
+    def _break(self, _: Node, state: State) -> None:
+        frame = self._frames[-1]
+        if frame.targets:
+            target = frame.targets[-1]
+            if target.is_loop:
+                self._note_exit(state, lambda one: one is target)
+                frame.left += 1
+            else:
+                target.breaks.append(state.copy())
         state.is_reached = False
 
-    def _skip(self, _: Node, state: State) -> None:
+    def _continue(self, _: Node, state: State) -> None:
+        frame = self._frames[-1]
+        for target in reversed(frame.targets):
+            if target.is_loop:
+                target.continues.append(state.copy())
+                break
+        frame.left += 1
         state.is_reached = False
+
+    def _note_exit(self, state: State, is_left: Callable[[Target], bool]) -> None:
+        """Note on which data it depends whether loops are left."""
+        for target in self._frames[-1].targets:
+            if target.is_loop and is_left(target):
+                target.sources |= sources_of(*state.guard[target.guard_depth :])
 
     def _goto(self, node: Node, state: State) -> None:
-        self.findings.blocks.gaps.append((node.line, "goto: what follows is not followed exactly"))
+        self.findings.note_gap(node, "goto: what follows is not followed exactly")
         state.guard = (*state.guard, UNKNOWN)
+        forget_changes(self._frames[-1].function, state)
 
     def _inline(self, function: Node, arguments: list[Value], state: State) -> Value:
         """Run a helper function's body where it is called."""
         if any(frame.function.key == function.key for frame in self._frames):
+            self._evaluator.objects.forget_targets(arguments, state)
             return blur(*arguments, reason=f"{function.spelling} calls itself")
         parameters = [one for one in function.children if one.kind == kinds.PARAMETER]
         for parameter, argument in zip(parameters, arguments, strict=False):
             state.values[parameter.key] = argument
         guard = state.guard
-        frame = _Frame(function, len(guard))
+        frame = Frame(function, len(guard), len(self.findings.around))
         self._frames.append(frame)
-        self._statement(function.children[-1], state)
+        inner = state.copy()
+        self._statement(function.children[-1], inner)
         self._frames.pop()
-        state.guard, state.is_reached = guard, True
-        return _returned(frame.returns)
-
-
-def join(state: State, condition: Condition, then: State, otherwise: State) -> None:
-    """Make a state that of what follows a branch."""
-    if not (then.is_reached and otherwise.is_reached):
-        state.take(then if then.is_reached else otherwise)
-        return
-    depth = len(state.guard)
-    for key in then.values.keys() | otherwise.values.keys():
-        one, two = then.values.get(key), otherwise.values.get(key)
-        if one is None or two is None:
-            continue  # declared within one side
-        state.values[key] = one if one is two else merge(condition, one, two)
-    # `depth + 1` conditions lead into each side; what is beyond came from jumps within it.
-    skip = 0 if condition == TRUE else 1
-    extra = (then.guard[depth + skip :], otherwise.guard[depth + skip :])
-    if any(extra):
-        state.guard = (
-            *state.guard,
-            disjunction(
-                conjunction(condition, *extra[0]), conjunction(negation(condition), *extra[1])
-            ),
-        )
-
-
-def _returned(returns: list[tuple[Condition, Value]]) -> Value:
-    """Give what a function returns, by the conditions of its return statements."""
-    if not returns:
-        return Opaque(reason="a function without a value")
-    value = returns[-1][1]
-    for condition, earlier in reversed(returns[:-1]):
-        value = merge(condition, earlier, value)
-    return value
-
-
-def _scalar(name: str) -> Expr:
-    return Expr.symbol(Symbol(SymbolKind.SCALAR, name))
-
-
+        ends = list(frame.returns)
+        if inner.is_reached:
+            ends.append((inner, Opaque(reason="a function without a value")))
+        if not ends:
+            return Opaque(reason="a function that does not return")
+        conditions = [conjunction(*end.guard[len(guard) :]) for end, _ in ends]
+        state.values = merge_values(conditions, [end.values for end, _ in ends])
+        value = ends[-1][1]
+        for condition, (_, earlier) in zip(conditions[-2::-1], ends[-2::-1], strict=True):
+            value = merge(condition, earlier, value)
+        return value

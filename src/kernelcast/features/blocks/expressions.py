@@ -309,7 +309,7 @@ class ExpressionCounter:
             return
         self._add_site(base, None, block, is_store=is_store, size=base.type.bytes)
 
-    def _add_site(
+    def _add_site(  # noqa: PLR0913 - all of a site
         self, node: Node, pointer: Node | None, block: Block, *, is_store: bool, size: int,
         name: str = "",
     ) -> None:  # fmt: skip

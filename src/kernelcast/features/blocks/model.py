@@ -169,9 +169,7 @@ class BlockList:
 
     def new_counter(self, form: CounterForm, node: Node) -> LinearCount:
         """Add a counter that is incremented at a node."""
-        place = CounterPlace(
-            counter=len(self.counters), form=form, span=node.span, line=node.line
-        )
+        place = CounterPlace(counter=len(self.counters), form=form, span=node.span, line=node.line)
         self.counters.append(place)
         self.counter_of[node.key] = place.counter
         return LinearCount.of(place.counter)

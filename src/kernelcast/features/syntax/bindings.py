@@ -6,6 +6,7 @@ for a file is what a scheduler can wait.
 """
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from clang import cindex
@@ -68,6 +69,17 @@ cursor_extent = _bind("clang_getCursorExtent", CXSourceRange, CXCursor)
 cursor_spelling = _bind("clang_getCursorSpelling", CXString, CXCursor)
 cursor_referenced = _bind("clang_getCursorReferenced", CXCursor, CXCursor)
 cursor_definition = _bind("clang_getCursorDefinition", CXCursor, CXCursor)
+diagnostic_count = _bind("clang_getNumDiagnostics", ctypes.c_uint, _POINTER)
+diagnostic = _bind("clang_getDiagnostic", _POINTER, _POINTER, ctypes.c_uint)
+diagnostic_severity = _bind("clang_getDiagnosticSeverity", ctypes.c_int, _POINTER)
+diagnostic_spelling = _bind("clang_getDiagnosticSpelling", CXString, _POINTER)
+dispose_diagnostic = _bind("clang_disposeDiagnostic", None, _POINTER)
+is_definition = _bind("clang_isCursorDefinition", ctypes.c_uint, CXCursor)
+printing_policy = _bind("clang_getCursorPrintingPolicy", _POINTER, CXCursor)
+set_printing_property = _bind(
+    "clang_PrintingPolicy_setProperty", None, _POINTER, ctypes.c_int, ctypes.c_uint
+)
+dispose_policy = _bind("clang_PrintingPolicy_dispose", None, _POINTER)
 pretty_printed = _bind("clang_getCursorPrettyPrinted", CXString, CXCursor, _POINTER)
 binary_operator = _bind("clang_getCursorBinaryOperatorKind", ctypes.c_int, CXCursor)
 unary_operator = _bind("clang_getCursorUnaryOperatorKind", ctypes.c_int, CXCursor)
@@ -99,6 +111,26 @@ range_end = _bind("clang_getRangeEnd", CXSourceLocation, CXSourceRange)
 file_location = _bind("clang_getFileLocation", None, *_PLACE)
 expansion_location = _bind("clang_getExpansionLocation", None, *_PLACE)
 file_name = _bind("clang_getFileName", CXString, _POINTER)
+
+
+def list_top_level(unit: Any, kinds: frozenset[int]) -> list[CXCursor]:  # noqa: ANN401 - a handle
+    """Give the declarations of some kinds that a unit consists of, the header's too."""
+    found: list[CXCursor] = []
+
+    def note(cursor: CXCursor, _: CXCursor, __: int) -> int:
+        if cursor.kind in kinds:
+            found.append(cursor)
+        return CONTINUE
+
+    visit(unit_cursor(unit), note)
+    return found
+
+
+def visit(cursor: CXCursor, note: Callable[[CXCursor, CXCursor, int], int]) -> None:
+    """Call a function for what is below a cursor; it says whether to go on or to go deeper."""
+    callback = VISITOR(note)
+    visit_children(cursor, callback, None)
+    del callback
 
 
 def take_string(text: CXString) -> str:

@@ -5,11 +5,14 @@ value, the access to a vector's lanes, the decay of an array to a pointer, and c
 values. Types and extents tell which is which.
 """
 
+import re
 from enum import Enum, auto
 
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass
+
+_MEMBER = re.compile(rb"[\s)]*\.\s*(\w+)\s*")
 
 
 class Implicit(Enum):
@@ -33,7 +36,7 @@ def is_object(node: Node) -> bool:
     if node.kind == kinds.UNARY:
         return node.operator == kinds.DEREFERENCE
     if node.kind == kinds.DECLARATION_REFERENCE:
-        return node.type.type_class is not TypeClass.FUNCTION
+        return node.type.type_class is not TypeClass.FUNCTION and not node.is_enumerator
     return node.kind in _OBJECTS
 
 
@@ -70,10 +73,11 @@ def lanes_of(node: Node) -> tuple[int, ...] | None:
     ``v.yx`` gives (1, 0), ``v.hi`` of four lanes gives (2, 3).
     """
     outer, inner = node.span, node.children[0].span
-    if not (outer and inner and outer.is_exact and inner.is_exact):
+    if not (outer and inner):
         return None
-    text = node.text()[inner.end - outer.start :].strip().removeprefix(".").strip()
-    return parse_lanes(text, node.children[0].type.lanes)
+    # Within a macro's argument the ends are those of its text, within a macro they are its use's.
+    found = _MEMBER.fullmatch(node.tree.places.source, inner.end, max(inner.end, outer.end))
+    return parse_lanes(found[1].decode(), node.children[0].type.lanes) if found else None
 
 
 def parse_lanes(text: str, lanes: int) -> tuple[int, ...] | None:

@@ -2,8 +2,8 @@
 
 import ctypes
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kernelcast.features.syntax import bindings as clang
 
@@ -101,7 +101,7 @@ class SourcePlaces:
         return Span(start, max(start, end), is_exact=False)
 
     @staticmethod
-    def _locate(function: Any, place: object) -> tuple[str, int, int]:
+    def _locate(function: Callable[..., None], place: object) -> tuple[str, int, int]:
         handle = ctypes.c_void_p()
         line, column, offset = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
         function(place, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column),

@@ -43,9 +43,7 @@ def split_for(node: Node) -> ForParts:
     parts: dict[int, Node] = {}
     for child in head:
         parts[_place_of(child, semicolons)] = child
-    return ForParts(
-        initial=parts.get(0), condition=parts.get(1), step=parts.get(2), body=body
-    )
+    return ForParts(initial=parts.get(0), condition=parts.get(1), step=parts.get(2), body=body)
 
 
 def _find_semicolons(node: Node) -> tuple[int, int] | None:

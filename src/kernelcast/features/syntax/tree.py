@@ -1,6 +1,9 @@
 """The syntax tree: nodes of the functions that a source defines."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 
 from clang import cindex
 
@@ -10,6 +13,7 @@ from kernelcast.features.syntax.places import SourcePlaces, Span
 from kernelcast.features.syntax.types import TypeInfo, TypeReader
 
 _SKIPPED = kinds.REFERENCES | kinds.ATTRIBUTES
+_TOP_LEVEL = frozenset((kinds.FUNCTION, kinds.VARIABLE))
 _INTEGER_RESULT, _FLOAT_RESULT = 1, 2
 _LITERALS = frozenset((kinds.INTEGER, kinds.FLOATING, kinds.CHARACTER, kinds.SIZE_OF))
 _FOLDABLE = frozenset((kinds.BINARY, kinds.UNARY, kinds.CONDITIONAL, kinds.CAST))
@@ -41,7 +45,7 @@ class Node:
         self.children: list[Node] = []
         self._type: TypeInfo | None = None
         self._operator = -1
-        self._span: Span | None | bool = False
+        self._span: Span | bool | None = False
         self._referenced: clang.CXCursor | None = None
         self._constant: int | float | bool | None = False
 
@@ -89,6 +93,11 @@ class Node:
         return bool(self._find_referenced().kind == kinds.ENUM_CONSTANT)
 
     @property
+    def is_stand_in(self) -> bool:
+        """Whether it names a constant that the source does not define."""
+        return self.is_enumerator and self.spelling in self.tree.stand_ins
+
+    @property
     def constant(self) -> int | float | None:
         """Value of an expression that the compiler can compute, None for any other."""
         if isinstance(self._constant, bool):
@@ -118,16 +127,16 @@ class Node:
         while node.kind == kinds.UNEXPOSED and len(node.children) == 1:
             node = strip(node.children[0])
         if node.kind in _LITERALS:
-            return node._evaluate()
+            return node.evaluate()
         if node.kind == kinds.DECLARATION_REFERENCE:
-            return node._evaluate() if node.is_enumerator else None
+            return node.evaluate() if node.is_enumerator and not node.is_stand_in else None
         if node.kind not in _FOLDABLE or any(child.constant is None for child in node.children):
             return None
         if node.kind == kinds.BINARY and node.operator in (kinds.ASSIGN, kinds.COMMA):
             return None
-        return node._evaluate()
+        return node.evaluate()
 
-    def _evaluate(self) -> int | float | None:
+    def evaluate(self) -> int | float | None:
         """Give the value of a constant expression, as the compiler computes it."""
         found = clang.evaluate(self.cursor)
         if not found:
@@ -152,17 +161,32 @@ class SyntaxTree:
         Its text.
     main_file : str
         The name it was parsed by.
+    stand_ins : collection of str
+        Names of constants that stand in for those that the source does not define.
     """
 
-    def __init__(self, unit: cindex.TranslationUnit, source: str, main_file: str) -> None:
+    def __init__(
+        self,
+        unit: cindex.TranslationUnit,
+        source: str,
+        main_file: str,
+        stand_ins: Collection[str] = (),
+    ) -> None:
         self._unit = unit  # the cursors point into it
+        self.stand_ins = frozenset(stand_ins)
         self.types = TypeReader()
         self.places = SourcePlaces(source.encode(errors="replace"), main_file)
         self.functions: dict[int, Node] = {}
         self.variables: dict[int, Node] = {}
-        self.declarations: list[Node] = []
+        self._undefined: list[clang.CXCursor] = []
         self._definitions: dict[int, int] = {}
-        self._read_top_level()
+        with _paused_collector():
+            self._read_top_level()
+
+    @cached_property
+    def declarations(self) -> list[Node]:
+        """Functions that are declared and not defined there, the header's too."""
+        return [self._read(cursor) for cursor in self._undefined]
 
     def function_named(self, name: str) -> Node | None:
         """Find the definition of a function."""
@@ -184,23 +208,32 @@ class SyntaxTree:
             self._definitions[target.first] = definition.first or 0
         return self.functions.get(self._definitions[target.first])
 
-    def _read_top_level(self) -> None:
-        top: list[clang.CXCursor] = []
+    def members_of(self, node: Node) -> list[tuple[int, TypeInfo]]:
+        """Give offset in bytes and type of the members of an expression's structure."""
+        found: list[tuple[int, TypeInfo]] = []
 
         def note(cursor: clang.CXCursor, _: clang.CXCursor, __: int) -> int:
-            if cursor.kind in (kinds.FUNCTION, kinds.VARIABLE):
-                top.append(cursor)
+            if cursor.kind == kinds.FIELD:
+                offset = clang.field_offset_bits(cursor) // 8
+                found.append((offset, self.types.read(clang.cursor_type(cursor))))
             return clang.CONTINUE
 
-        _visit(clang.unit_cursor(self._unit.obj), note)
-        for cursor in top:
-            node = self._read(cursor)
+        plain = clang.canonical_type(clang.cursor_type(node.cursor))
+        declaration = clang.type_declaration(plain)
+        if declaration.kind == kinds.STRUCT:
+            clang.visit(declaration, note)
+        return found
+
+    def _read_top_level(self) -> None:
+        for cursor in clang.list_top_level(self._unit.obj, _TOP_LEVEL):
             if cursor.kind == kinds.VARIABLE:
+                node = self._read(cursor)
                 self.variables[node.key] = node
-            elif node.children and node.children[-1].kind == kinds.COMPOUND:
+            elif clang.is_definition(cursor):
+                node = self._read(cursor)
                 self.functions[node.key] = node
             else:
-                self.declarations.append(node)
+                self._undefined.append(cursor)
 
     def _read(self, cursor: clang.CXCursor) -> Node:
         root = Node(cursor.kind, cursor.first, cursor, self)
@@ -217,14 +250,20 @@ class SyntaxTree:
             nodes[above].children.append(node)
             return clang.RECURSE
 
-        _visit(cursor, note)
+        clang.visit(cursor, note)
         return root
 
 
-def _visit(cursor: clang.CXCursor, note: object) -> None:
-    callback = clang.VISITOR(note)
-    clang.visit_children(cursor, callback, None)
-    del callback
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Keep Python from searching a growing tree for garbage: that took two thirds of reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def strip(node: Node) -> Node:
@@ -232,5 +271,3 @@ def strip(node: Node) -> Node:
     while node.kind == kinds.PARENTHESES and node.children:
         node = node.children[0]
     return node
-
-

@@ -1,0 +1,168 @@
+"""How many iterations a loop has."""
+
+from collections.abc import Mapping
+
+from kernelcast.features.addresses.ranges import is_non_negative, range_of
+from kernelcast.records.conditions import And, Comparison, Condition, Relation
+from kernelcast.records.quasi_affine import (
+    Expr,
+    FloorMod,
+    Geometric,
+    Symbol,
+    floor_div,
+    maximum,
+    minimum,
+)  # fmt: skip
+
+_MOST_TRIED = 4096
+_ONE = Expr.constant(1)
+
+
+def count_iterations(
+    condition: Condition, symbol: Symbol, limits: Mapping[str, int]
+) -> tuple[Expr | None, bool]:
+    """Count the iterations of a loop that runs while a condition holds.
+
+    Parameters
+    ----------
+    condition : Condition
+        On the iteration number.
+    symbol : Symbol
+        The iteration number.
+    limits : mapping of str to int
+        Greatest values of scalar arguments that cannot be negative.
+
+    Returns
+    -------
+    (Expr or None, bool)
+        The count, or an upper bound of it, or None; and whether it is the count.
+    """
+    if condition.is_exact and condition.symbols() == {symbol}:
+        number = _try_out(condition, symbol)
+        if number is not None:
+            return Expr.constant(number), True
+    if isinstance(condition, Comparison):
+        count = _count_comparison(condition, symbol) or _count_narrow(condition, symbol, limits)
+        return count, count is not None
+    if isinstance(condition, And):
+        counts = [count_iterations(part, symbol, limits)[0] for part in condition.parts
+                  if not part.is_exact or symbol in part.symbols()]  # fmt: skip
+        known = [count for count in counts if count is not None]
+        if not known:
+            return None, False
+        total = known[0]
+        for count in known[1:]:
+            total = minimum(total, count)
+        return total, len(known) == len(condition.parts) and condition.is_exact
+    return None, False
+
+
+def ends_for_good(condition: Condition, symbol: Symbol) -> bool:
+    """Tell whether a condition on the iteration number stays false once it is false."""
+    if isinstance(condition, And):
+        return all(ends_for_good(part, symbol) for part in condition.parts)
+    if symbol not in condition.symbols():
+        return condition.is_exact
+    if not isinstance(condition, Comparison) or condition.relation is not Relation.NOT_NEGATIVE:
+        return False
+    return all(_never_grows(monomial, factor, symbol) for monomial, factor in condition.expr.products)
+
+
+def _never_grows(monomial: tuple[object, ...], factor: int, symbol: Symbol) -> bool:
+    """Tell whether a product with that factor only falls as the iterations go on."""
+    holding = [atom for atom in monomial if _holds(atom, symbol)]
+    if not holding:
+        return True
+    if len(monomial) > 1:
+        return False
+    atom = holding[0]
+    if atom is symbol:
+        return factor < 0
+    if not isinstance(atom, Geometric) or split_linear(atom.iteration, symbol)[1] != _ONE:
+        return False
+    if atom.factor < 1 or symbol in atom.start.symbols():
+        return False
+    is_known = is_non_negative(atom.start) or atom.start.is_parameter
+    return is_known and (factor > 0) == atom.is_division
+
+
+def _holds(atom: object, symbol: Symbol) -> bool:
+    return atom is symbol or (not isinstance(atom, Symbol) and symbol in atom.symbols())  # type: ignore[attr-defined] # all atoms have symbols
+
+
+def _try_out(condition: Condition, symbol: Symbol) -> int | None:
+    """Run a loop whose condition depends on nothing but the iteration."""
+    for number in range(_MOST_TRIED):
+        if not condition.evaluate({symbol: number}):
+            return number
+    return None
+
+
+def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
+    """Solve `start - step * k >= 0` or `!= 0` for the number of iterations."""
+    start, slope = split_linear(condition.expr, symbol)
+    if start is None or slope is None or slope.is_zero:
+        return None
+    step = -slope
+    if condition.relation is Relation.NOT_ZERO:
+        is_upwards = _is_positive(step)
+        if not is_upwards and not _is_positive(slope):
+            return None
+        return floor_div(start, step) if is_upwards else floor_div(-start, slope)
+    if condition.relation is not Relation.NOT_NEGATIVE or not _is_positive(step):
+        return None
+    return maximum(floor_div(start, step) + 1, 0)
+
+
+def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, int]) -> Expr | None:
+    """Count with a counter of 8 or 16 bits that comes to its end before it wraps around."""
+    wrapped = [
+        atom
+        for monomial, _ in condition.expr.products
+        for atom in monomial
+        if isinstance(atom, FloorMod) and _holds(atom, symbol)
+    ]
+    if len(wrapped) != 1 or condition.relation is not Relation.NOT_NEGATIVE:
+        return None
+    size, value = wrapped[0].denominator.constant_value, wrapped[0].numerator
+    plain = Expr.constant(0)
+    for monomial, factor in condition.expr.products:
+        plain = plain + factor * (value if monomial == (wrapped[0],) else Expr({monomial: 1}))
+    count = _count_comparison(Comparison(plain, condition.relation), symbol)
+    start, slope = split_linear(value, symbol)
+    if count is None or size is None or start is None or slope is None:
+        return None
+    most = range_of(value.substitute({symbol: count - 1}), limits)[1]
+    is_upwards = _is_positive(slope) and is_non_negative(start, limits)
+    return count if is_upwards and most is not None and most < size else None
+
+
+def _is_positive(expr: Expr) -> bool:
+    """Tell whether a step is a positive number, or a sum of sizes and arguments."""
+    constant = expr.constant_value
+    if constant is not None:
+        return constant > 0
+    return all(factor > 0 for _, factor in expr.products) and expr.is_parameter
+
+
+def split_linear(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | tuple[None, None]:
+    """Split into what does not depend on a symbol, and the symbol's coefficient.
+
+    Examples
+    --------
+    >>> from kernelcast.records.quasi_affine import SymbolKind
+    >>> k, n = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.SCALAR, "n")
+    >>> print(*split_linear(Expr.symbol(k) * n + 3, k))
+    3 n
+    """
+    start, slope = Expr.constant(0), Expr.constant(0)
+    for monomial, factor in expr.products:
+        holding = [atom for atom in monomial if _holds(atom, symbol)]
+        if not holding:
+            start = start + Expr({monomial: factor})
+        elif len(holding) == 1 and holding[0] is symbol:
+            rest = tuple(atom for atom in monomial if atom is not symbol)
+            slope = slope + Expr({rest: factor})
+        else:
+            return None, None
+    return start, slope

@@ -1,0 +1,151 @@
+"""Address expressions; what really runs is compared in `tests/integration`."""
+
+import pytest
+
+from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.parsing import parse_source
+from kernelcast.records.accesses import AddressPattern, MemoryAccess
+from kernelcast.records.kernel_facts import KernelFacts
+
+
+def analyse(body: str, *, before: str = "", options: tuple[str, ...] = ()) -> KernelFacts:
+    """Analyse a kernel with two buffers, a signed and an unsigned number."""
+    source = f"{before} kernel void k(global int *a, global int *b, int n, uint u) {{ {body} }}"
+    return analyse_parsed(parse_source(source, options), "k").facts
+
+
+def stores(body: str, *, before: str = "") -> list[MemoryAccess]:
+    """Give the stores that a kernel makes to `a`."""
+    accesses = analyse(f"int x = get_global_id(0); {body}", before=before).accesses
+    return [one for one in accesses if one.buffer == "a" and one.kind.value == "store"]
+
+
+@pytest.mark.parametrize(
+    ("body", "offset"),
+    [
+        ("a[x + n] = 1;", "4*global_id(0) + 4*n"),
+        ("a[x / 4] = 1;", "4*floor(global_id(0) / 4)"),
+        ("a[x & 6] = 1;", "8*(floor(global_id(0) / 2) mod 4)"),
+        ("a[u ^ n] = 1;", None),
+        ("int2 v = (int2)(x, n); a[v.y] = 1;", "4*n"),
+        ("int2 v = (int2)(x, n); v = v.yx; a[v.s0] = 1;", "4*n"),
+        ("const int size = 5; a[size * x] = 1;", "20*global_id(0)"),
+        ("a[N * x] = 1;", "20*global_id(0)"),
+        ("a[B] = 1;", "12"),
+        ("int t; if (n > 3) t = x; a[t] = 1;", "4*global_id(0)"),
+        ("int t[2] = {x, n}; a[t[1]] = 1;", "4*n"),
+        ("struct S s = {x, n}; s.p = 3; a[s.p + s.q] = 1;", "4*n + 12"),
+        ("global int *p = a; p += x; p[-1] = 1;", "4*global_id(0) - 4"),
+        ("*(&a[x] + 2) = 1;", "4*global_id(0) + 8"),
+        ("a[select(x, n, 1)] = 1;", "4*n"),
+        ("a[twice(x)] = 1;", "8*global_id(0)"),
+        ("a[(int)(x * 0.5f)] = 1;", None),
+    ],
+)
+def test_offsets_are_followed(body: str, offset: str | None) -> None:
+    """Gives bytes from the buffer's start, or none where it cannot tell."""
+    before = (
+        "constant int N = 5; enum { A, B = 3 }; struct S { int p, q; };"
+        " int twice(int v) { return 2 * v; }"
+    )
+    [store] = stores(body, before=before)
+    if offset is None:
+        assert store.offset_bytes is None
+        assert store.reason
+    else:
+        assert store.pattern is AddressPattern.QUASI_AFFINE
+        assert str(store.offset_bytes) == offset
+
+
+@pytest.mark.parametrize(
+    ("body", "trips", "is_exact"),
+    [
+        ("for (int i = 0; i < n; i++) a[i] = 1;", "max(n, 0)", True),
+        ("for (int i = 0; i < 10; i += 3) a[i] = 1;", "4", True),
+        ("for (int s = 64; s > 0; s >>= 1) a[s] = 1;", "7", True),
+        ("for (uchar i = 0; i < 9; i++) a[i] = 1;", "9", True),
+        ("int e = n; while (e--) a[e] = 1;", "n", True),
+        ("int e = 0; do a[e] = 1; while (++e < 5);", "5", True),
+        ("for (int i = 0; i < n; i++) { if (b[i]) break; a[i] = 1; }", "max(n, 0)", False),
+        ("for (int i = 0; b[i]; i++) a[i] = 1;", "None", False),
+        ("for (;;) { a[0] = 1; if (b[0]) return; }", "None", False),
+    ],
+)
+def test_trips_are_counted(body: str, trips: str, is_exact: bool) -> None:
+    """Counts iterations where arguments and ids decide, and bounds them where data may."""
+    [store] = stores(body)
+    [loop] = store.loops
+    assert (str(loop.trip_count), loop.is_exact) == (trips, is_exact)
+
+
+@pytest.mark.parametrize(
+    ("body", "sources"),
+    [
+        ("a[b[x]] = 1;", ("b",)),
+        ("int s = 0; for (int i = 0; i < n; i++) if (b[i]) s++; a[s] = 1;", ("b",)),
+        ("int t = 0; for (int i = 0; i < n; i++) { if (b[i] > 3) { t = i; break; } } a[t] = 1;",
+         ("b",)),
+        ("int t = x; for (int i = 0; i < n; i++) t = b[t]; a[t] = 1;", ("b",)),
+        ("int4 v = vload4(x, b); a[v.z] = 1;", ("b",)),
+        ("int o[2]; o[x & 1] = b[0]; a[o[1]] = 1;", ("b",)),
+    ],
+)  # fmt: skip
+def test_data_is_named(body: str, sources: tuple[str, ...]) -> None:
+    """Calls an address indirect that depends on data, and names the buffers."""
+    [store] = stores(body)
+    assert (store.pattern, store.sources) == (AddressPattern.INDIRECT, sources)
+
+
+def test_a_pointer_into_two_buffers_is_two_accesses() -> None:
+    """Gives an access for each buffer, with the condition that decides."""
+    accesses = analyse("global int *p = n > 3 ? a : b; p[1] = 2;").accesses
+    assert [(one.buffer, str(one.guard)) for one in accesses] == [("a", "n >= 4"), ("b", "n < 4")]
+    assert len({one.site for one in accesses}) == 1
+
+
+def test_swapped_buffers_are_both() -> None:
+    """Names both buffers, neither exactly, where a loop swaps pointers."""
+    body = "global int *p = a, *q = b, *t; for (int i = 0; i < n; i++) {"
+    accesses = analyse(f"{body} p[1] = 2; t = p; p = q; q = t; }}").accesses
+    assert {one.buffer for one in accesses} == {"a", "b"}
+    assert not any(one.is_exact for one in accesses)
+
+
+def test_a_name_of_the_host_is_a_parameter() -> None:
+    """Takes a number that -D would give as a scalar of that name, and says so."""
+    facts = analyse("local int t[B][B]; a[get_group_id(0) * B] = t[1][2];")
+    offsets = {one.buffer: one.offset_bytes for one in facts.accesses}
+    assert str(offsets["a"]) == "4*B*group_id(0)"
+    assert offsets["t"] is None
+    assert "B is not defined; give -DB=..." in {gap.reason for gap in facts.gaps}
+    assert str(analyse("a[B] = 1;", options=("-DB=3",)).accesses[0].offset_bytes) == "12"
+
+
+def test_a_type_of_the_host_is_a_float() -> None:
+    """Takes a type that -D would give as float or, by its name, as a vector; errors stay."""
+    source = "kernel void k(global T *a, global T_VEC4 *b) { a[2] = b[1].x; }"
+    parsed = parse_source(source)
+    assert not parsed.is_clean
+    assert [one.type_name for one in parsed.stand_ins] == ["float", "float4"]
+    assert {str(one.offset_bytes) for one in analyse_parsed(parsed, "k").facts.accesses} == {
+        "8", "16",
+    }  # fmt: skip
+
+
+def test_unsigned_comparisons_know_large_numbers() -> None:
+    """Guards `x - 3 < 4` of unsigned numbers on both sides."""
+    [store] = stores("if ((uint)x - 3u < 4u) a[x] = 1;")
+    assert str(store.guard) == "global_id(0) >= 3 and global_id(0) < 7"
+
+
+def test_hashes_wrap() -> None:
+    """Keeps products that are meant to wrap within 32 bits."""
+    [store] = stores("a[(x * 2654435761u) >> 20] = 1;")
+    assert "mod 4294967296" in str(store.offset_bytes)
+
+
+def test_goto_makes_nothing_exact() -> None:
+    """Describes no access behind a label exactly, and leaves a gap."""
+    facts = analyse("int i = 0; again: a[i] = 1; if (++i < n) goto again; a[0] = 2;")
+    assert not any(one.is_exact for one in facts.accesses)
+    assert any("goto" in gap.reason for gap in facts.gaps)

@@ -1,0 +1,75 @@
+import pytest
+
+from kernelcast.features.analysis import analyse, analyse_parsed
+from kernelcast.features.parsing import parse_source
+from kernelcast.records.errors import KernelNotFoundError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.operations import MemorySpace
+
+SOURCE = """
+kernel void scale(global const float *restrict x, global float *y, constant float *c, float f,
+                  local float *t, uint n) {
+  local int shared[4][8];
+  size_t i = get_global_id(0);
+  if (i < n) { y[i] = x[i] * f + c[2]; t[0] = 1; shared[1][2] = 3; }
+}
+kernel void other(global int *a) { a[0]++; }
+"""
+
+
+def test_parameters_say_what_they_are() -> None:
+    """Gives space, qualifiers, width, and whether each is read or written."""
+    facts = analyse(Kernel(name="scale", source=SOURCE)).facts
+    x, y, c, f, t, n = facts.parameters
+    assert (x.space, x.is_const, x.is_restrict, x.element_bytes) == (
+        MemorySpace.GLOBAL, True, True, 4,
+    )  # fmt: skip
+    assert [(one.is_read, one.is_written) for one in (x, y, c, t)] == [
+        (True, False), (False, True), (True, False), (False, True),
+    ]  # fmt: skip
+    assert (c.space, t.space) == (MemorySpace.CONSTANT, MemorySpace.LOCAL)
+    assert [one.is_pointer for one in (f, n)] == [False, False]
+
+
+def test_local_arrays_have_their_bytes() -> None:
+    """Lists the local memory that a kernel declares."""
+    facts = analyse(Kernel(name="scale", source=SOURCE)).facts
+    assert [(one.name, one.bytes) for one in facts.local_arrays] == [("shared", 128)]
+    assert (facts.local_bytes, facts.coverage, facts.gaps) == (128, 1.0, ())
+
+
+def test_a_kernel_that_is_not_there_is_named() -> None:
+    """Says which kernels the source has."""
+    with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
+        analyse(Kernel(name="absent", source=SOURCE))
+
+
+def test_kernels_of_a_source_share_its_tree() -> None:
+    """Reads a parsed source once for all its kernels."""
+    parsed = parse_source(SOURCE)
+    one, two = (analyse_parsed(parsed, name) for name in ("scale", "other"))
+    assert one.tree is two.tree
+
+
+def test_errors_are_gaps() -> None:
+    """Gives what is around an error, and the error."""
+    source = "kernel void k(global int *a) { a[1] = 2; a[2] = nothing_known(3) +; a[3] = 4; }"
+    facts = analyse(Kernel(name="k", source=source)).facts
+    assert {str(one.offset_bytes) for one in facts.accesses} >= {"4", "12"}
+    assert any(gap.reason.startswith("error in the source") for gap in facts.gaps)
+
+
+def test_sums_of_many_terms_are_analysed() -> None:
+    """Gets through what is deeper than Python's usual stack."""
+    source = f"kernel void k(global int *a) {{ a[0] = {'a[1] + ' * 600} 1; }}"
+    assert len(analyse(Kernel(name="k", source=source)).facts.accesses) == 601
+
+
+def test_private_copies_are_a_gap() -> None:
+    """Says that the memory of asynchronous copies is not described."""
+    source = (
+        "kernel void k(global int *a, local int *b) {"
+        " event_t e = async_work_group_copy(b, a, 4, 0); wait_group_events(1, &e); }"
+    )
+    [gap] = analyse(Kernel(name="k", source=source)).facts.gaps
+    assert gap.reason == "the memory that async_work_group_copy copies is not described"

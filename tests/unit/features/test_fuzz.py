@@ -1,0 +1,147 @@
+"""Nasty sources: an error of ours or a partial result, and never the end of the process."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.parsing import list_kernels, parse_source
+from kernelcast.features.suspicion import find_suspicion
+from kernelcast.records.errors import InputError, KernelcastError
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.cl"))
+_LIMIT_S = 20.0  # 5 s are promised; shared machines stall
+_OPERATORS = ["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&", "||"]
+_BEGIN = "kernel void k(global int *a) {"
+# Each must come to an end in this process; names tell what nests.
+NASTY = {
+    "parentheses": f"{_BEGIN} a[0] = {'(' * 9000}1{')' * 9000}; }}",
+    "blocks": f"{_BEGIN}{'{' * 9000} a[0] = 1; {'}' * 9000}}}",
+    "minus": f"{_BEGIN} a[0] = {'- ' * 9000}1; }}",
+    "casts": f"{_BEGIN} a[0] = {'(int)' * 9000}1; }}",
+    "references": f"{_BEGIN} a[0] = {'*&' * 9000}a; }}",
+    "sizeof": f"{_BEGIN} a[0] = {'sizeof ' * 9000}1; }}",
+    "choices": f"{_BEGIN} a[0] = {'a[1] ? 2 : ' * 9000}1; }}",
+    "otherwise": f"{_BEGIN} {'if (a[1]) a[0] = 1; else ' * 9000}; }}",
+    "conditions": f"{_BEGIN} {'if (a[1]) ' * 9000}; }}",
+    "labels": f"{_BEGIN} {''.join(f'l{n}: ' for n in range(9000))}; }}",
+    "sum": f"{_BEGIN} a[0] = {'a[1] + ' * 9000}1; }}",
+    "stars": f"kernel void k(global int {'*' * 9000}a) {{}}",
+    "preprocessor": f"#if {'(' * 20000}1{')' * 20000}\n#endif\n{_BEGIN} }}",
+    "body": f"{_BEGIN} {'a[1] += a[2] * 3;' * 20000} }}",
+    "macros": "#define M0 1\n" + "".join(f"#define M{n + 1} (M{n} + M{n})\n" for n in range(40))
+    + f"{_BEGIN} a[0] = M40; }}",
+    "macros with arguments": f"#define D(x) x + x\n{_BEGIN} a[0] = {'D(' * 40}1{')' * 40}; }}",
+    "structures": "".join(f"struct S{n} {{" for n in range(100)) + "int x;"
+    + "".join(f"}} m{n};" for n in range(100)) + f"{_BEGIN} }}",
+    "itself": '#include "kernel.cl"\n' + f"{_BEGIN} }}",
+    "missing": f'#include "absent.h"\n#include <absent.h>\n{_BEGIN} a[0] = 1; }}',
+    "end in a comment": f"{_BEGIN} a[0] = 1; /*",
+    "end in a string": f'{_BEGIN} a[0] = "',
+    "nothing": "",
+    "one brace": "}",
+    "recursion": "int f(int n) { return n ? f(n - 1) : 0; }" + f"{_BEGIN} a[f(3)] = 1; }}",
+    "endless": f"{_BEGIN} for (;;) {{ a[0]++; }} }}",
+    "division by zero": f"{_BEGIN} int z = 0; a[1 / z] = 1; a[1 % 0] = 2; a[1 << 99] = 3; }}",
+    "large numbers": f"{_BEGIN} a[0xffffffffffffffffUL * 3] = 1; a[1ul << 63] = 2; }}",
+}  # fmt: skip
+
+
+def analyse_all(source: str) -> None:
+    """Analyse every kernel; what is refused must be refused by an error of ours."""
+    try:
+        parsed = parse_source(source)
+        for name in list_kernels(parsed):
+            assert analyse_parsed(parsed, name).facts.kernel == name
+    except KernelcastError as error:
+        if not str(error):
+            pytest.fail("an error without a message")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_sources_come_to_an_end(name: str) -> None:
+    """Takes or refuses each within seconds."""
+    started_s = time.monotonic()
+    analyse_all(NASTY[name])
+    assert time.monotonic() - started_s < _LIMIT_S
+
+
+def test_what_would_crash_is_refused() -> None:
+    """Names what about the source is too much, and what to do."""
+    with pytest.raises(InputError, match=r"a statement of \d+ operators.*nest less deeply"):
+        parse_source(NASTY["casts"])
+
+
+def test_ordinary_sources_start_no_child() -> None:
+    """Suspects none of the examples."""
+    assert EXAMPLES
+    assert not any(find_suspicion(path.read_text()) for path in EXAMPLES)
+
+
+def test_a_table_is_no_suspicion() -> None:
+    """Takes long lists of numbers for what they are."""
+    numbers = ", ".join(f"-{n}.5f" for n in range(5000))
+    assert not find_suspicion(f"constant float table[] = {{ {numbers} }};")
+
+
+def test_the_probe_ends_in_peace() -> None:
+    """Runs as a program on a harmless source."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelcast.features.probe"],
+        input=b'{"source": "kernel void k() {}", "options": []}', check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(EXAMPLES), st.data())
+def test_truncated_sources_are_taken(path: Path, data: st.DataObject) -> None:
+    """Analyses the beginning of any example, wherever it ends."""
+    source = path.read_text()
+    analyse_all(source[: data.draw(st.integers(0, len(source)))])
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(EXAMPLES), st.data())
+def test_damaged_sources_are_taken(path: Path, data: st.DataObject) -> None:
+    """Analyses an example with some characters replaced."""
+    signs = list(path.read_text())
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, len(signs) - 1))
+        signs[place] = data.draw(
+            st.sampled_from([*"(){}[];,*&+-=<>?:#\"'\\ x0.", "\n", "\x07", "é"])
+        )
+    analyse_all("".join(signs))
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300))
+def test_bytes_are_taken_or_refused(content: bytes) -> None:
+    """Takes or refuses text that is no program at all."""
+    analyse_all(content.decode(errors="replace"))
+    analyse_all(f"{_BEGIN} {content.decode('latin-1')} }}")
+
+
+@settings(max_examples=60)
+@given(
+    st.recursive(
+        st.sampled_from(["x", "n", "u", "3", "-2", "0xffu", "get_local_id(0)"]),
+        lambda inner: st.builds(
+            "({} {} {})".format, inner, st.sampled_from(_OPERATORS),
+            inner,
+        ) | st.builds("({})({})".format, st.sampled_from(["uchar", "int", "uint", "long"]), inner)
+        | st.builds("({} ? {} : {})".format, inner, inner, inner),
+        max_leaves=12,
+    )
+)  # fmt: skip
+def test_any_index_is_taken(index: str) -> None:
+    """Gives an expression or a reason for any index, and raises nothing."""
+    body = f"int x = get_global_id(0); a[{index}] = 1;"
+    parsed = parse_source(f"kernel void k(global int *a, int n, uint u) {{ {body} }}")
+    [access] = [one for one in analyse_parsed(parsed, "k").facts.accesses if one.buffer == "a"]
+    assert access.offset_bytes is not None or access.reason or access.sources
