@@ -8,6 +8,7 @@ from types import FrameType
 
 import click
 
+from kernelcast.cli.calibrate import calibrate
 from kernelcast.cli.devices import devices
 from kernelcast.cli.estimate import estimate
 from kernelcast.cli.features import features
@@ -62,6 +63,7 @@ def app() -> None:
     """
 
 
+app.add_command(calibrate)
 app.add_command(devices)
 app.add_command(estimate)
 app.add_command(features)

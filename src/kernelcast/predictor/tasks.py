@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelcast.features.access import infer_accesses
+from kernelcast.predictor.calibration_task import run_benchmark
 from kernelcast.predictor.estimation import ReportProgress, estimate_launch
 from kernelcast.predictor.feature_task import read_device_features
 from kernelcast.predictor.settings import EstimateSettings
@@ -88,6 +89,7 @@ _TASKS: dict[str, Callable[[Any, ReportProgress], Any]] = {
     "check_device": check_device,
     "estimate_problem": estimate_problem,
     "read_device_features": read_device_features,
+    "run_benchmark": run_benchmark,
     "trace_problem": trace_problem,
 }
 

@@ -1,6 +1,6 @@
 """Joins what is known of a device from several sources into one description."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -60,10 +60,8 @@ def merge_machines(known: MachineDescription, added: MachineDescription) -> Mach
             known.instructions, added.instructions, lambda one: INSTRUCTIONS.index(one.name)
         ),
         caches=_merge_facts(known.caches, added.caches, lambda one: one.name),
-        memories=_merge_facts(
-            known.memories, added.memories, lambda one: SPACES.index(one.space)
-        ),
-        curves=_join(known.curves, added.curves, lambda one: one.name),
+        memories=_merge_facts(known.memories, added.memories, lambda one: SPACES.index(one.space)),
+        curves=tuple({one.name: one for one in (*known.curves, *added.curves)}.values()),
         not_obtained=missing,
     )
 
@@ -106,18 +104,22 @@ def _is_at_least_as_good(new: object, old: object) -> bool:
     return _RANKS[new.source] >= _RANKS[old.source]
 
 
-def _join(
-    known: Iterable[Facts], added: Iterable[Facts], name: Callable[[Any], str]
-) -> tuple[Any, ...]:
-    return tuple({name(one): one for one in (*known, *added)}.values())
-
-
-def _still_missing(
-    missing: Mapping[str, str], added: MachineDescription
-) -> Mapping[str, str]:
-    obtained = {
-        *added.costs,
-        *(one.name for one in (*added.instructions, *added.caches, *added.curves)),
-        *(one.space for one in added.memories),
-    }
+def _still_missing(missing: Mapping[str, str], added: MachineDescription) -> Mapping[str, str]:
+    obtained = {*_list_obtained(added)}
     return {name: reason for name, reason in missing.items() if name not in obtained}
+
+
+def _list_obtained(machine: MachineDescription) -> Iterator[str]:
+    """Give the names under which a microbenchmark would list what is there as missing."""
+    yield from machine.costs
+    yield from (one.name for one in machine.curves)
+    for one in machine.instructions:
+        yield from (one.name, f"instructions/{one.name}")
+        if one.peak_per_s is not None:
+            yield f"peak/{one.name}"
+    for section, facts in (("caches", machine.caches), ("memories", machine.memories)):
+        for fact in facts:
+            name = fact.name if isinstance(fact, CacheFacts) else fact.space
+            yield from (name, f"{section}/{name}")
+            told = (member.name for member in fields(fact) if getattr(fact, member.name))
+            yield from (f"{section}/{name}/{member}" for member in told)

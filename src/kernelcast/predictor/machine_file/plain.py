@@ -1,7 +1,7 @@
 """Machine descriptions as plain dictionaries, for YAML and JSON; the keys are the fields."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from kernelcast.records.machine import (
@@ -44,10 +44,15 @@ def machine_to_plain(machine: MachineDescription) -> dict[str, Any]:
 
 
 def _plain_fields(record: Any, *, without: str = "") -> dict[str, Any]:  # noqa: ANN401 - any record
-    found = {
-        one.name: _plain(getattr(record, one.name)) for one in fields(record) if one.name != without
+    return {
+        one.name: _plain(getattr(record, one.name))
+        for one in fields(record)
+        if one.name != without and getattr(record, one.name) != _default(one)
     }
-    return {name: value for name, value in found.items() if value not in (None, "", {}, [])}  # noqa: PLR6201 - dictionaries do not go into sets
+
+
+def _default(one: Field[Any]) -> object:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field

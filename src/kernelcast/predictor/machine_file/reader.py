@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
@@ -104,7 +103,7 @@ def _make(
     record: type[Record], entry: MachineEntry, values: Mapping[str, MachineEntry], **known: object
 ) -> Record:
     """Read the fields of a record."""
-    readers = _readers(record)
+    readers = _READERS[record]
     given = {name: readers[name](one) for name, one in values.items() if not one.is_null}
     for one in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
         is_required = one.default is MISSING and one.default_factory is MISSING
@@ -128,12 +127,6 @@ def _make_named(record: type[Record]) -> Reader:
         )
 
     return read
-
-
-@cache
-def _readers(record: type) -> Mapping[str, Reader]:
-    """Give what reads each field of a record, by the field's type."""
-    return {name: _BY_TYPE[hint] for name, hint in get_type_hints(record).items()}
 
 
 def _text(entry: MachineEntry) -> str:
@@ -233,3 +226,9 @@ _BY_TYPE: Mapping[Any, Reader] = {
     tuple[MemoryFacts, ...]: _make_named(MemoryFacts),
     tuple[Curve, ...]: _make_named(Curve),
 }
+
+_READERS: Mapping[type, Mapping[str, Reader]] = {
+    record: {name: _BY_TYPE[hint] for name, hint in get_type_hints(record).items()}
+    for record in (MachineDescription, *NAMED_BY)
+}
+"""What reads each field of a record, by the field's type."""

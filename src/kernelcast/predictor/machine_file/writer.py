@@ -2,10 +2,12 @@
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from kernelcast.predictor.machine_file.plain import machine_to_plain
@@ -17,6 +19,9 @@ _HEADER = """\
 # What kernelcast knows of a device; docs/reference/machine-files.md explains the keys.
 # To correct a number, replace its braces by a plain number: that reads as `source: assumed`.
 """
+# Fractions that people read without counting zeros.
+_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e6
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _SPACED = frozenset({
     "compute_units", "instructions", "caches", "memories", "costs", "not_obtained", "curves",
 })  # fmt: skip
@@ -65,7 +70,7 @@ def write_machine(path: Path, machine: MachineDescription) -> None:
 
 def _lines(key: Any, value: Any, depth: int) -> Iterator[str]:  # noqa: ANN401 - plain values
     """Write a key with its value: traits and lists on one line, other mappings indented."""
-    start = f"{'  ' * depth}{_scalar(key)}:"
+    start = f"{'  ' * depth}{_key(key)}:"
     if not isinstance(value, Mapping) or "value" in value:
         yield f"{start} {_inline(value)}\n"
         return
@@ -92,11 +97,24 @@ def _scalar(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return _number(value)
+    text = str(value)
+    style = None if text.isprintable() else '"'  # one line each
     # Inside a flow list PyYAML quotes whatever needs quotes anywhere.
     text = yaml.safe_dump(
-        [str(value)], default_flow_style=True, allow_unicode=True, width=math.inf
+        [text], default_flow_style=True, default_style=style, allow_unicode=True, width=math.inf
     )
     return text.strip().removeprefix("[").removesuffix("]")
+
+
+def _key(value: object) -> str:
+    """Write a key: plain if nobody could take it for something else."""
+    text = str(value)
+    is_plain = _PLAIN_KEY.fullmatch(text) and yaml.safe_load(text) == value
+    return (
+        text
+        if isinstance(value, int) or is_plain
+        else yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf).strip()
+    )
 
 
 def _number(value: float) -> str:
@@ -104,12 +122,12 @@ def _number(value: float) -> str:
 
     Examples
     --------
-    >>> _number(1e-9), _number(0.1), _number(12)
-    ('1.0e-09', '0.1', '12')
+    >>> _number(1e-9), _number(0.1), _number(19.5e12), _number(12)
+    ('1.0e-09', '0.1', '1.95e+13', '12')
     """
     if not math.isfinite(value):
         msg = f"{value}: machine descriptions hold finite numbers only; leave it out instead"
         raise MachineFileError(msg)
-    text = repr(value)
-    mantissa, mark, exponent = text.partition("e")
-    return text if not mark or "." in mantissa else f"{mantissa}.0e{exponent}"
+    if isinstance(value, int) or value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_TO:
+        return repr(value)
+    return np.format_float_scientific(value, trim="0", exp_digits=2)

@@ -95,7 +95,7 @@ def compare(expr: Operand, relation: Relation) -> Condition:
     if value is not None:
         return TRUE if Comparison(expr, relation).evaluate({}) else FALSE
     constant = expr.constant_term
-    content = gcd(*(coefficient for monomial, coefficient in expr.terms if monomial))
+    content = gcd(*(coefficient for monomial, coefficient in expr.products if monomial))
     if relation is not Relation.NOT_NEGATIVE:
         if constant % content:
             return FALSE if relation is Relation.ZERO else TRUE
@@ -140,7 +140,7 @@ def _divide(expr: Expr, divisor: int) -> Expr:
     return Expr(
         {
             monomial: quotient
-            for monomial, coefficient in expr.terms
+            for monomial, coefficient in expr.products
             if (quotient := coefficient // divisor)
         }
     )
@@ -150,7 +150,7 @@ def _split_by_sign(expr: Expr) -> tuple[Expr, Expr]:
     """Give the terms that are added and those that are taken away, without the constant."""
     added: dict[Monomial, int] = {}
     taken: dict[Monomial, int] = {}
-    for monomial, coefficient in expr.terms:
+    for monomial, coefficient in expr.products:
         if monomial:
             (added if coefficient > 0 else taken)[monomial] = abs(coefficient)
     return Expr(added), Expr(taken)

@@ -255,7 +255,7 @@ def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
     if bottom.is_zero:
         msg = f"({top}) is divided by zero; give another denominator"
         raise InputError(msg)
-    factor = gcd(*(coefficient for _, coefficient in (*top.terms, *bottom.terms)))
+    factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
     if (bottom.constant_value or 0) < 0:
         factor = -factor
     return factor, _divide(top, factor), _divide(bottom, factor)
@@ -264,7 +264,7 @@ def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
 def _divide(expr: Expr, factor: int) -> Expr:
     if factor == 1:
         return expr
-    return Expr({monomial: coefficient // factor for monomial, coefficient in expr.terms})
+    return Expr({monomial: coefficient // factor for monomial, coefficient in expr.products})
 
 
 def _find_surplus(rest: Expr, divisor: int) -> int:
@@ -272,7 +272,7 @@ def _find_surplus(rest: Expr, divisor: int) -> int:
 
     Within that grain the numerator moves no further: floor((4*x + 3) / 32) = floor((4*x) / 32).
     """
-    grain = gcd(divisor, *(coefficient for monomial, coefficient in rest.terms if monomial))
+    grain = gcd(divisor, *(coefficient for monomial, coefficient in rest.products if monomial))
     return rest.constant_term % grain
 
 
@@ -281,12 +281,12 @@ def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
 
     The rest is zero where the division is exact as far as this sees.
     """
-    [(product, divisor), *others] = bottom.terms
+    [(product, divisor), *others] = bottom.products
     if others:
         return _split_by_sum(top, bottom)
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
-    for monomial, coefficient in top.terms:
+    for monomial, coefficient in top.products:
         cofactor = _without(monomial, product)
         whole = 0 if cofactor is None else _divide_coefficient(monomial, coefficient, divisor)
         if cofactor is not None and whole:
@@ -307,7 +307,7 @@ def _divide_coefficient(monomial: Monomial, coefficient: int, divisor: int) -> i
 def _split_by_sum(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     """Split only where the numerator is a multiple of the denominator."""
     (monomial, divisor), *_ = bottom.terms
-    coefficient = dict(top.terms).get(monomial, 0)
+    coefficient = dict(top.products).get(monomial, 0)
     whole = coefficient // divisor
     if top == bottom * whole:
         return Expr.constant(whole), Expr({})

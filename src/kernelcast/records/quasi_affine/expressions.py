@@ -5,7 +5,7 @@ of a product, with expressions of its own inside.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import ClassVar, TypeAlias
@@ -26,8 +26,9 @@ Replacements: TypeAlias = "Mapping[Symbol, Operand]"
 class Composite(ABC):
     """A factor that is no symbol: a division, a remainder, a minimum, a choice, a power."""
 
-    __slots__ = ()
+    __slots__ = ("_sort_key",)
 
+    _sort_key: str
     text_needs_parentheses: ClassVar[bool] = False
     """Whether its text falls apart beside an operator."""
 
@@ -55,7 +56,12 @@ class Composite(ABC):
     @property
     def sort_key(self) -> str:
         """Places it among the factors of a product: parameters first, symbols before others."""
-        return f"{0 if self.is_parameter else 1}~{self}"
+        try:
+            return self._sort_key
+        except AttributeError:
+            key = f"{0 if self.is_parameter else 1}~{self}"
+            object.__setattr__(self, "_sort_key", key)  # the classes are frozen
+            return key
 
 
 Atom: TypeAlias = Symbol | Composite
@@ -126,6 +132,11 @@ class Expr:
         if self._sorted is None:
             self._sorted = tuple(sorted(self._terms.items(), key=_rank_term))
         return self._sorted
+
+    @property
+    def products(self) -> ItemsView[Monomial, int]:
+        """Products and their coefficients in no order: sorting them costs more than all else."""
+        return self._terms.items()
 
     @property
     def constant_value(self) -> int | None:

@@ -1,0 +1,1 @@
+"""Machine descriptions as people read them: tables, comparisons, a page with figures."""

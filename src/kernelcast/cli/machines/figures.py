@@ -1,0 +1,286 @@
+"""The figures of a machine's report, as SVG that takes the page's colour."""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernelcast.cli.machines.quantities import format_traits
+from kernelcast.records.machine import Curve, MachineDescription
+
+if TYPE_CHECKING:  # matplotlib is optional, and slow to load
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Legible on white and on black (after Okabe and Ito), told apart by markers as well.
+_COLOURS = ("#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0")
+_MARKERS = "osD^vPX*"
+_INK = "#010203"  # replaced by the page's own colour
+_WIDTH, _HEIGHT = 8.0, 4.2
+_PANEL_HEIGHT = 2.7
+_PANEL_COLUMNS = 2
+_WIDE_RATIO = 12.0
+_FEW = 4
+# Names of parts that nothing refers to; several figures on a page would repeat them.
+_IDS = re.compile(
+    r' id="(?:figure|axes|patch|line2d|text|xtick|ytick|matplotlib\.axis|legend|'
+    r'FillBetweenPolyCollection|LineCollection|PathCollection)_\d+"'
+)
+_SIZES = ((30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFigure:
+    """A figure with its words.
+
+    Parameters
+    ----------
+    title, caption : str
+        What it shows.
+    panels : tuple of tuple of Curve
+        Curves that share axes.
+    panel_titles : tuple of str
+        What each panel is of; empty for a single one.
+    is_walk : bool
+        Whether fitted cache levels belong into it.
+    """
+
+    title: str
+    caption: str
+    panels: tuple[tuple[Curve, ...], ...]
+    panel_titles: tuple[str, ...] = ()
+    is_walk: bool = False
+
+
+def plan_figures(machine: MachineDescription) -> list[ReportFigure]:
+    """Sort a description's curves into the figures of the microbenchmarks paper."""
+    by_kind: dict[str, list[Curve]] = {}
+    for curve in machine.curves:
+        if len(curve.x) < 2:
+            continue
+        by_kind.setdefault(_kind(curve), []).append(curve)
+    planned = [
+        _plan(kind, curves)
+        for kind in (*_KNOWN, *sorted(by_kind.keys() - _KNOWN.keys()))
+        if (curves := by_kind.get(kind))
+    ]
+    return [one for one in planned if one.panels]
+
+
+def draw_svg(figure: ReportFigure, machine: MachineDescription) -> str:
+    """Draw a figure as an SVG element for a page: no fixed ink, no ids that clash."""
+    with _style():
+        drawn = draw(figure, machine)
+        text = io.StringIO()
+        drawn.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = _IDS.sub("", svg)
+    return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', svg)
+
+
+def draw(figure: ReportFigure, machine: MachineDescription) -> "Figure":
+    """Draw a figure with matplotlib."""
+    from matplotlib.figure import Figure
+
+    count = len(figure.panels)
+    columns = min(count, _PANEL_COLUMNS)
+    rows = -(-count // columns)
+    height = _HEIGHT if count == 1 else _PANEL_HEIGHT * rows
+    drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
+    axes = drawn.subplots(rows, columns, squeeze=False).flat
+    for place, one in enumerate(axes):
+        if place >= count:
+            one.set_visible(False)
+            continue
+        _draw_panel(one, figure.panels[place], has_small_text=count > 1)
+        if figure.panel_titles:
+            one.set_title(figure.panel_titles[place].replace("_", " "), fontsize=9, loc="left")
+        if figure.is_walk:
+            _draw_levels(one, machine)
+    return drawn
+
+
+def _kind(curve: Curve) -> str:
+    kind, _, rest = curve.name.partition("/")
+    return "walk elsewhere" if kind == "walk" and rest != "global" else kind
+
+
+def _plan(kind: str, curves: Sequence[Curve]) -> ReportFigure:
+    title, caption = _KNOWN.get(kind, (kind.capitalize().replace("_", " "), ""))
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        if kind == "roofline" and "/ilp" in curve.name:
+            continue  # Fig. 3 shows them
+        parts = curve.name.split("/")
+        group = parts[1] if kind in _IN_PANELS and len(parts) > 1 else ""
+        groups.setdefault(group or f"{curve.x_name}, {curve.y_name}", []).append(curve)
+    has_titles = kind in _IN_PANELS
+    return ReportFigure(
+        title=title,
+        caption=caption,
+        panels=tuple(map(tuple, groups.values())),
+        panel_titles=tuple(groups) if has_titles else (),
+        is_walk=kind == "walk",
+    )
+
+
+_IN_PANELS = frozenset({"latency", "walk elsewhere"})
+
+_KNOWN = {
+    "roofline": (
+        "Occupancy roofline",
+        "Rate over the work-items that are active on each compute unit, by kind of instruction, "
+        "with one chain of dependent instructions (the paper's Fig. 2).",
+    ),
+    "latency": (
+        "Time per instruction",
+        "Time per instruction and warp over the concurrency, for 1, 2 and 4 independent "
+        "instructions in the kernel: completion latency at the left, issue latency at the right "
+        "(Fig. 3).",
+    ),
+    "divergence": (
+        "Divergence",
+        "Rate of a kernel with four branches over the number of consecutive work-items that take "
+        "the same one (Fig. 5).",
+    ),
+    "bandwidth": (
+        "Bandwidth of global memory",
+        "Loads over the number of loads in a work-item, in loops whose length the compiler knows, "
+        "does not know, or has unrolled (Fig. 6); bandwidth by element size is in the table.",
+    ),
+    "walk": (
+        "Random walk through global memory",
+        "Latency of a dependent load over the size of the array (Fig. 7); dashed: the levels that "
+        "were found, dotted: their sizes.",
+    ),
+    "walk elsewhere": (
+        "Random walk through the other memories",
+        "Latency of a dependent load over the size of the array (Fig. 7).",
+    ),
+    "working_sets": (
+        "Bandwidth by working set",
+        "Bandwidth of all compute units together over the data that they read again and again.",
+    ),
+    "saturation": (
+        "Saturation",
+        "Bandwidth of global memory over the work-items that are active on each compute unit.",
+    ),
+    "barrier": ("Barriers", "Cost of a barrier by the size of the work-group."),
+    "dispatch": ("Dispatch", "Time of launches of empty work-groups over their number."),
+}  # fmt: skip
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    from matplotlib import rc_context
+
+    with rc_context({
+        "svg.fonttype": "none", "svg.hashsalt": "kernelcast", "font.family": "sans-serif",
+        "font.size": 9, "text.color": _INK, "axes.edgecolor": _INK, "axes.labelcolor": _INK,
+        "axes.titlecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
+        "legend.frameon": False, "legend.fontsize": 8,
+    }):  # fmt: skip
+        yield
+
+
+def _draw_panel(axes: "Axes", curves: Sequence[Curve], *, has_small_text: bool) -> None:
+    for place, curve in enumerate(curves):
+        colour = _COLOURS[place % len(_COLOURS)]
+        axes.plot(
+            curve.x, curve.y, color=colour, marker=_MARKERS[place % len(_MARKERS)], markersize=3,
+            linewidth=1.2, label=_label(curve, curves),
+        )  # fmt: skip
+        if curve.low and curve.high:
+            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+    _scale(axes, curves, ticks=5 if has_small_text else 9)
+    first = curves[0]
+    size = 7.5 if has_small_text else 9
+    axes.set_xlabel(first.x_name, fontsize=size)
+    axes.set_ylabel(first.y_name, fontsize=size)
+    axes.grid(visible=True, which="major", color=_INK, alpha=0.15, linewidth=0.5)
+    if len(curves) > 1:
+        _add_legend(axes, len(curves), is_panel=has_small_text)
+
+
+def _add_legend(axes: "Axes", count: int, *, is_panel: bool) -> None:
+    """Put the legend where no curve can be: above a panel, beside many curves."""
+    if is_panel:
+        axes.legend(
+            loc="lower right", bbox_to_anchor=(1.02, 0.97), ncols=count, handlelength=1.2,
+            columnspacing=0.8, handletextpad=0.3,
+        )  # fmt: skip
+    elif count > _FEW:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend()
+
+
+def _label(curve: Curve, curves: Sequence[Curve]) -> str:
+    """Name a curve by what tells it from its neighbours."""
+    parts = [one.name.split("/") for one in curves]
+    mine = curve.name.split("/")
+    telling = [
+        part
+        for place, part in enumerate(mine)
+        if len({one[place] if place < len(one) else "" for one in parts}) > 1
+    ]
+    text = " ".join(telling) or mine[-1]
+    return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
+
+
+def _scale(axes: "Axes", curves: Sequence[Curve], *, ticks: int) -> None:
+    """Choose scales and ticks by what the axes count."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
+
+    x = [value for one in curves for value in one.x if value > 0]
+    y = [value for one in curves for value in one.y if value > 0]
+    x_name, y_name = curves[0].x_name, curves[0].y_name
+    if x and max(x) >= _FEW * min(x):
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=ticks))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    counts_bytes = "byte" in x_name and "second" not in x_name
+    axes.xaxis.set_major_formatter(FuncFormatter(_size if counts_bytes else _count))
+    if y and max(y) > _WIDE_RATIO * min(y):
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
+    if "second" in y_name:
+        unit = "s" if y_name.startswith("second") else ""
+        axes.yaxis.set_major_formatter(EngFormatter(unit=unit, sep=" " if unit else ""))
+
+
+def _size(value: float, _: object = None) -> str:
+    if value < 1:
+        return ""
+    power, unit = next(one for one in _SIZES if value >= 2 ** one[0])
+    return f"{value / 2**power:.3g} {unit}"
+
+
+def _count(value: float, _: object = None) -> str:
+    return f"{value:g}"
+
+
+def _draw_levels(axes: "Axes", machine: MachineDescription) -> None:
+    """Draw the latencies and sizes of the caches into the walk through global memory."""
+    for cache in machine.caches:
+        if cache.latency_s is not None:
+            axes.axhline(cache.latency_s.value, color=_INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
+        if cache.size_bytes is None:
+            continue
+        size = cache.size_bytes.value
+        axes.axvline(size, color=_INK, alpha=0.5, linestyle=":", linewidth=0.9)
+        text = f"{cache.name} {format_traits('size_bytes', (cache.size_bytes,), marks=False)}"
+        axes.text(
+            size, 0.99, f" {text}", fontsize=7, rotation=90, va="top", ha="right",
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+    memory = machine.memory("global")
+    if memory is not None and memory.latency_s is not None:
+        axes.axhline(memory.latency_s.value, color=_INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)

@@ -1,0 +1,45 @@
+"""Where kernelcast keeps what it has found out for this user."""
+
+import os
+import sys
+from pathlib import Path
+
+from kernelcast.records.errors import InputError
+
+_VARIABLE = "KERNELCAST_DATA"
+
+
+def data_folder() -> Path:
+    """Give the user's data folder; it need not be there yet.
+
+    Returns
+    -------
+    Path
+        What ``KERNELCAST_DATA`` names; else ``kernelcast`` in the place that the platform has for
+        users' data: ``XDG_DATA_HOME`` or ``~/.local/share``, ``~/Library/Application Support``,
+        ``%LOCALAPPDATA%``.
+
+    Raises
+    ------
+    InputError
+        If the user has no home.
+    """
+    chosen = os.environ.get(_VARIABLE)
+    return Path(chosen) if chosen else _users_data() / "kernelcast"
+
+
+def _users_data() -> Path:
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME"
+    named = os.environ.get(variable)
+    if named and Path(named).is_absolute():  # relative ones are invalid by the specification
+        return Path(named)
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        msg = f"there is no home folder to keep data in; name a folder by {_VARIABLE}"
+        raise InputError(msg) from error
+    if sys.platform == "win32":
+        return home / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    return home / ".local" / "share"

@@ -1,0 +1,70 @@
+"""Turns what a driver says and what microbenchmarks found into machine descriptions."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+
+Value = TypeVar("Value")
+
+# No measurement is more exact, and people read these numbers.
+_DIGITS = 6
+_SHARED = (
+    "instructions", "caches", "memories", "warp_width", "clock_hz", "costs", "curves",
+    "not_obtained",
+)  # fmt: skip
+
+
+def describe_reported(device: DeviceDescription) -> MachineDescription:
+    """Describe a machine by what its driver says alone."""
+    return MachineDescription(
+        **_identity(device),
+        compute_units=_reported(device.compute_units),
+        max_work_group_size=_reported(device.max_work_group_size),
+        local_memory_bytes=_reported(device.local_memory_bytes),
+    )
+
+
+def describe_result(device: DeviceDescription, result: BenchmarkResult) -> MachineDescription:
+    """Describe a machine by the outcome of one microbenchmark alone, in readable numbers."""
+    found = {name: _rounded(getattr(result, name)) for name in _SHARED}
+    return MachineDescription(**_identity(device), **found)
+
+
+def describe_failure(device: DeviceDescription, name: str, reason: str) -> MachineDescription:
+    """Describe what a microbenchmark that failed leaves: its name and the reason."""
+    return MachineDescription(**_identity(device), not_obtained={name: reason})
+
+
+def _identity(device: DeviceDescription) -> dict[str, Any]:
+    return {
+        "id": device.id,
+        "name": device.name,
+        "kind": device.kind,
+        "platform": device.platform,
+        "driver": device.driver,
+    }
+
+
+def _reported(value: int) -> Trait[int] | None:
+    origin = "the OpenCL driver"
+    return Trait(value=value, source=TraitSource.REPORTED, origin=origin) if value > 0 else None
+
+
+def _rounded(value: Value) -> Value:
+    """Round every fraction in a value, however deep."""
+    rounded: Any = value
+    if isinstance(value, float):
+        rounded = float(f"{value:.{_DIGITS}g}")
+    elif isinstance(value, Mapping):
+        rounded = {key: _rounded(one) for key, one in value.items()}
+    elif isinstance(value, tuple):
+        rounded = tuple(map(_rounded, value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        changes = {one.name: _rounded(getattr(value, one.name)) for one in fields(value)}
+        rounded = replace(value, **changes)
+    return rounded  # type: ignore[no-any-return]  # rounding keeps the type

@@ -1,0 +1,268 @@
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kernelcast.cli import app
+from kernelcast.cli import calibrate as command
+from kernelcast.cli.machines.figures import plan_figures
+from kernelcast.cli.machines.page import make_page
+from kernelcast.predictor.calibration import Calibration, CalibrationSettings, Progress
+from kernelcast.predictor.machine_file import write_machine
+from kernelcast.predictor.machines import find_machine, machine_path
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.errors import KernelRunError, NoDeviceError
+from kernelcast.records.machine import (
+    CacheFacts,
+    Curve,
+    InstructionFacts,
+    MachineDescription,
+    MemoryFacts,
+)
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.builders import make_description
+
+DEVICE = make_description()
+OTHER = replace(DEVICE, id="other-device-1111")
+
+
+def measured(value: float) -> Trait[float]:
+    """Make a measured number with its interval."""
+    return Trait(value=value, low=0.9 * value, high=1.1 * value, source=TraitSource.MEASURED)
+
+
+def curve(name: str) -> Curve:
+    """Make a curve."""
+    return Curve(
+        name=name, x_name="things in bytes", y_name="seconds per thing", x=(1.0, 2.0, 64.0),
+        y=(1e-9, 2e-9, 3e-8), low=(1e-9,) * 3, high=(3e-8,) * 3,
+    )  # fmt: skip
+
+
+MACHINE = MachineDescription(
+    id=DEVICE.id,
+    name="Fake <device> & co",
+    kind=DeviceKind.GPU,
+    clock_hz=measured(1e9),
+    instructions=(
+        InstructionFacts(
+            name="fp32",
+            peak_per_s=measured(2.49e11),
+            ridge_work_items=Trait(value=1536, source=TraitSource.MEASURED),
+            issue_latency_s={1: measured(4.3e-10), 2: measured(3e-10), 4: measured(2.8e-10)},
+            completion_latency_s={1: measured(9.1e-9)},
+        ),
+    ),
+    caches=(
+        CacheFacts(
+            name="L1",
+            size_bytes=Trait(value=8192, source=TraitSource.REPORTED),
+            latency_s=measured(4.8e-8),
+        ),
+    ),
+    memories=(
+        MemoryFacts(space="global", load_bytes_per_s={1: measured(1.57e10), 4: measured(2.5e10)}),
+    ),
+    costs={"launch_s": measured(8e-6)},
+    curves=tuple(
+        map(
+            curve,
+            (
+                "roofline/fp32", "roofline/fp32/ilp2", "latency/fp32/ilp1", "latency/fp32/ilp2",
+                "divergence/fp32", "bandwidth/dynamic", "walk/global", "walk/local", "other/x",
+            ),
+        )
+    ),
+    not_obtained={"peak/fp64": "no <double> precision"},
+)  # fmt: skip
+Ask = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def outcomes() -> dict[str, MachineDescription | BaseException]:
+    """Give what the calibration of each device gives."""
+    return {DEVICE.id: MACHINE}
+
+
+@pytest.fixture
+def ask(
+    outcomes: dict[str, MachineDescription | BaseException], monkeypatch: pytest.MonkeyPatch
+) -> Ask:
+    """Run the command with devices that do not exist."""
+
+    def choose(ids: tuple[str, ...]) -> list[DeviceDescription]:
+        known = [one for one in (DEVICE, OTHER) if one.id in outcomes]
+        return [one for one in known if not ids or one.id in ids]
+
+    def calibrate(
+        device: DeviceDescription,
+        settings: CalibrationSettings,
+        *,
+        report: Callable[[Progress], None],
+    ) -> Calibration:
+        report(Progress(device_id=device.id, done=0, total=1, title="walk", remaining_s=3.0))
+        outcome = outcomes[device.id]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return Calibration(
+            machine=outcome,
+            path=settings.output or machine_path(device.id),
+            durations_s={"walk": 2.5},
+            resumed=("launch",),
+            failed={"barrier": "it died"},
+        )
+
+    monkeypatch.setattr(command, "choose_devices", choose)
+    monkeypatch.setattr(command, "calibrate_device", calibrate)
+    return lambda *words: CliRunner().invoke(app, ["calibrate", *map(str, words)])
+
+
+def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:
+    """Prints performance, latencies by ILP, ridge point, memories, and where the file is."""
+    result = ask()
+    assert result.exit_code == 0
+    for part in (
+        "249 Gop/s", "430/300/280 ps", "0.43/0.3/0.28 cy", "1536", "25 GB/s", "8 KiB (r)", "48 ns",
+        "8 us", "peak/fp64: no <double> precision", "(r) reported",
+        "1 microbenchmarks in 2.50 s, 1 more had run before; written to",
+    ):  # fmt: skip
+        assert part in result.stdout
+    assert f"{DEVICE.id}: barrier failed: it died" in result.stderr
+
+
+def test_json_holds_everything(ask: Ask) -> None:
+    """Prints one object per device, with the description as in the file."""
+    (one,) = json.loads(ask("--json").stdout)
+    assert one["machine"]["schema"] == "kernelcast-machine-1"
+    assert one["machine"]["instructions"]["fp32"]["peak_per_s"]["value"] == 2.49e11
+    assert (one["durations_seconds"], one["resumed"]) == ({"walk": 2.5}, ["launch"])
+    assert one["failed"] == {"barrier": "it died"}
+
+
+def test_a_device_that_fails_does_not_stop_the_others(
+    ask: Ask, outcomes: dict[str, MachineDescription | BaseException]
+) -> None:
+    """Shows the other devices, names the error and ends with status 1."""
+    outcomes.update({DEVICE.id: KernelRunError("all died"), OTHER.id: MACHINE})
+    result = ask()
+    assert (result.exit_code, "249 Gop/s" in result.stdout) == (1, True)
+    assert "all died" in result.stderr
+    told = json.loads(ask("--json").stdout)
+    assert told[1] == {
+        "device": DEVICE.name, "device_id": DEVICE.id, "error_message": "all died"
+    }  # fmt: skip
+
+
+def test_ctrl_c_says_how_to_go_on(
+    ask: Ask, outcomes: dict[str, MachineDescription | BaseException]
+) -> None:
+    """Ends with status 130 and shows the devices that are done."""
+    outcomes[OTHER.id] = KeyboardInterrupt()
+    result = ask()
+    assert result.exit_code == 130
+    assert "249 Gop/s" in result.stdout
+    assert "the same command goes on from there" in result.stderr
+
+
+def test_no_device_is_status_one(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prints an empty list for programs where there is no device."""
+
+    def refuse(_: object) -> list[DeviceDescription]:
+        msg = "no device"
+        raise NoDeviceError(msg)
+
+    monkeypatch.setattr(command, "choose_devices", refuse)
+    result = ask("--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--quick", "--full"], "--quick and --full were both given"),
+        (["--machine", "a100", "--quick", "--only", "x"], "leave out --quick, --only"),
+        (["--compare", "a100", "v100", "--fresh"], "--compare measures nothing; leave out --fresh"),
+        (["--compare", "a100", "v100", "--report", "r.html"], "leave out --machine and --report"),
+        (["--report", "r.pdf"], "reports are written as HTML"),
+        (["--report", "none/r.html"], "there is no folder none; make it first"),
+        (["--only", "nothing"], "there is no microbenchmark 'nothing'"),
+        (["--machine", "b200"], "no machine description 'b200'"),
+        (["--machine", "none.yaml"], "none.yaml: the machine description cannot be read"),
+    ],
+)
+def test_bad_input_is_status_two(ask: Ask, words: list[str], said: str) -> None:
+    """Refuses options that exclude each other and names that do not exist."""
+    result = ask(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_one_output_takes_one_device(
+    ask: Ask, outcomes: dict[str, MachineDescription | BaseException], tmp_path: Path
+) -> None:
+    """Refuses to write several devices into one file."""
+    outcomes[OTHER.id] = MACHINE
+    result = ask("--output", tmp_path / "m.yaml")
+    assert (result.exit_code, "choose one by --device" in result.stderr) == (2, True)
+    assert ask("--output", tmp_path / "m.yaml", "--device", OTHER.id).exit_code == 0
+
+
+def test_lists_the_microbenchmarks(ask: Ask) -> None:
+    """Lists names and titles, for people and for programs."""
+    told = json.loads(ask("--list", "--json").stdout)
+    names = [one["name"] for one in told]
+    assert names
+    assert all(name in ask("--list").stdout for name in names)
+
+
+def test_shows_and_compares_stored_descriptions(ask: Ask, tmp_path: Path) -> None:
+    """Needs no device for a description that is there."""
+    write_machine(tmp_path / "mine.yaml", MACHINE)
+    assert "1.41 GHz (p)" in ask("--machine", "a100").stdout
+    (one,) = json.loads(ask("--machine", tmp_path / "mine.yaml", "--json").stdout)
+    assert one["machine"]["name"] == MACHINE.name
+    table = ask("--compare", "a100", tmp_path / "mine.yaml").stdout
+    assert re.search(r"clock_hz +1.41 GHz \(p\) +1 GHz \[0.9 - 1.1\] +0.709 +differ", table)
+    assert "numbers that both have overlap" in table
+    pairs = json.loads(ask("--compare", "a100", "a100", "--json").stdout)
+    assert all(pair["ratio"] == 1 and pair["intervals_overlap"] for pair in pairs)
+
+
+def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
+    """Writes a page of its own: figures inside, nothing from elsewhere, texts escaped."""
+    page = tmp_path / "r.html"
+    assert f"report written to {page}" in ask("--report", page).stdout
+    text = page.read_text()
+    assert text.count("<svg") == len(plan_figures(MACHINE)) == 7
+    for part in ("Occupancy roofline", "Fig. 3", "Fig. 5", "Fig. 6", "Fig. 7", "Not obtained"):
+        assert part in text
+    assert "Fake &lt;device&gt; &amp; co" in text
+    assert "no &lt;double&gt; precision" in text
+    links = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(link.startswith("#") for link in links)
+    assert not re.search(r"<(?:script|link|img)\b", text)
+    ids = re.findall(r'\bid="([^"]*)"', re.sub(r"<clipPath.*?</clipPath>", "", text))
+    assert "figure_1" not in ids
+    assert "currentColor" in text
+
+
+def test_a_page_of_a_shipped_description_needs_no_device(ask: Ask, tmp_path: Path) -> None:
+    """Makes the page of a machine that one does not have."""
+    assert ask("--machine", "mi210", "--report", tmp_path / "r.html").exit_code == 0
+    assert "Instinct MI210" in (tmp_path / "r.html").read_text()
+
+
+def test_a_page_of_a_bare_description_is_a_page() -> None:
+    """Leaves out tables and figures that have nothing to show."""
+    bare = MachineDescription(id="a", name="A", kind=DeviceKind.CPU)
+    assert "<svg" not in make_page([bare])
+    assert make_page([bare, find_machine("skylake-sp")]).count("<article>") == 2
