@@ -26,8 +26,8 @@ from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.runtimes import pin_threads
 from kernelcast.sampling.session import open_session

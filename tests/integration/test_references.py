@@ -12,7 +12,6 @@ from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -7,11 +8,19 @@ import pytest
 
 from kernelcast.cli import app
 from kernelcast.predictor.formats import estimate_to_json
+from kernelcast.predictor.machines import list_machines
 from kernelcast.predictor.problem_file import arguments, reader
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.machine import (
+    CacheFacts,
+    Curve,
+    InstructionFacts,
+    MachineDescription,
+    MemoryFacts,
+)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 
@@ -135,6 +144,23 @@ def test_decisions_are_numbered_and_listed() -> None:
 def test_template_has_the_five_headings() -> None:
     """Starts a new record with the headings that it must have."""
     assert _headings(_read(DOCS / "adr/template.md"), 2) == ADR_HEADINGS
+
+
+def test_every_key_of_a_machine_description_is_documented() -> None:
+    """Has a row for each key of machine descriptions, or a heading for a section."""
+    text = _read(DOCS / "reference/machine-files.md")
+    shown = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE) + _headings(text, 2)
+    documented = {key for row in shown for key in re.findall(r"`([a-z_]+)`", row)}
+    records = (MachineDescription, InstructionFacts, CacheFacts, MemoryFacts, Curve, Trait)
+    keys = {one.name for record in records for one in fields(record)} - {"space"}
+    assert keys <= documented
+
+
+def test_every_shipped_machine_is_documented() -> None:
+    """Lists each shipped machine description."""
+    section = _read(DOCS / "reference/machine-files.md").split("## Shipped descriptions")[1]
+    shipped = {one.name for one in list_machines() if one.is_shipped}
+    assert shipped <= set(re.findall(r"`([a-z0-9-]+)`", section))
 
 
 def test_every_option_is_documented() -> None:

@@ -45,9 +45,7 @@ class StandIn:
         return f"{self.name} is not defined{taken}; give -D{self.name}=..."
 
 
-def find_stand_ins(
-    messages: Sequence[str], known: Iterable[StandIn]
-) -> list[StandIn]:
+def find_stand_ins(messages: Sequence[str], known: Iterable[StandIn]) -> list[StandIn]:
     """Find the names that errors complain about, types before all else.
 
     Parameters

@@ -18,6 +18,7 @@ from kernelcast.records.work_group_trace import (
     WorkGroupTrace,
 )
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.trace_analysis import (
     find_concurrency,
@@ -26,7 +27,6 @@ from kernelcast.sampling.trace_analysis import (
     find_staircase,
     find_steps,
 )
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.tracing import TracingLaunch, run_trace
 
 

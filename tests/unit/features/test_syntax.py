@@ -2,7 +2,8 @@ import pytest
 
 from kernelcast.features.parsing import MAIN_FILE, parse_source
 from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.lvalues import Implicit, classify, lanes_of
+from kernelcast.features.syntax.kinds import Implicit
+from kernelcast.features.syntax.lvalues import classify, lanes_of
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.features.syntax.types import TypeClass
@@ -86,5 +87,5 @@ def test_members_have_their_offsets() -> None:
     """Lists a structure's members with offsets and types."""
     source = "struct S { char c; int4 v; float f; }; kernel void k(struct S s) { s; }"
     [node] = find(source, kinds.DECLARATION_REFERENCE)
-    members = node.tree.members_of(node)
+    members = node.unit.members_of(node)
     assert [(offset, info.bytes) for offset, info in members] == [(0, 1), (16, 16), (32, 4)]

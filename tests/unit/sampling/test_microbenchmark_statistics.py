@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.errors import MeasurementError
+from kernelcast.sampling.microbenchmarks.reference import read_spread
 from kernelcast.sampling.microbenchmarks.statistics import (
     as_rate,
     check_result,
@@ -112,3 +113,18 @@ def test_wrong_results_are_named() -> None:
     check_result(np.array([1.0001], np.float32), np.array([1.0], np.float32))
     with pytest.raises(MeasurementError, match="result 1 is 3, not 2"):
         check_result(np.array([1, 3], np.int32), np.array([1, 2], np.int32))
+
+
+def test_drift_widens_the_interval() -> None:
+    """What drifts from minute to minute is part of the interval, even where runs agree."""
+    found = summarise([1.0] * 10, spread=0.03)
+    assert found.low == pytest.approx(0.97, abs=1e-3)
+    assert found.high == pytest.approx(1.03, abs=1e-3)
+
+
+def test_spread_of_planted_drift() -> None:
+    """A speed that drifts by 1.5 % beneath noise of 0.5 % gives a spread of twice that."""
+    rng = np.random.default_rng(5)
+    speeds = np.repeat(rng.normal(1.0, 0.015, 60), 20)
+    spread = read_spread(list(speeds * rng.normal(1.0, 0.005, len(speeds))))
+    assert spread == pytest.approx(1.96 * 0.015, rel=0.25)

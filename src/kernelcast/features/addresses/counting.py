@@ -65,7 +65,9 @@ def ends_for_good(condition: Condition, symbol: Symbol) -> bool:
         return condition.is_exact
     if not isinstance(condition, Comparison) or condition.relation is not Relation.NOT_NEGATIVE:
         return False
-    return all(_never_grows(monomial, factor, symbol) for monomial, factor in condition.expr.products)
+    return all(
+        _never_grows(monomial, factor, symbol) for monomial, factor in condition.expr.products
+    )
 
 
 def _never_grows(monomial: tuple[object, ...], factor: int, symbol: Symbol) -> bool:

@@ -1,6 +1,7 @@
 """Evaluates expressions as far as whole numbers and pointers go, and notes each access."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.builtins import call_builtin, sign_select
@@ -27,7 +28,8 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.blocks import builtins as costs
 from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.lvalues import Implicit, classify, lanes_of
+from kernelcast.features.syntax.kinds import Implicit
+from kernelcast.features.syntax.lvalues import classify, lanes_of
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.conditions import Condition, Unknown, conjunction, disjunction, negation
@@ -55,27 +57,13 @@ class Evaluator:
         self._inline = inline
         self._arithmetic = Arithmetic(findings.unsigned_scalars)
         self.objects = ObjectAccess(findings, self.value)
-        self._handlers: dict[int, Callable[[Node, State], Value]] = {
-            kinds.UNEXPOSED: self._unexposed,
-            kinds.PARENTHESES: lambda node, state: self.value(node.children[0], state),
-            kinds.CAST: self._cast,
-            kinds.UNARY: self._unary,
-            kinds.BINARY: self._binary,
-            kinds.COMPOUND_ASSIGNMENT: self._compound_assignment,
-            kinds.CONDITIONAL: self._conditional,
-            kinds.CALL: self._call,
-            kinds.COMPOUND_LITERAL: self._literal,
-            kinds.INITIALISER_LIST: self._literal,
-            kinds.DECLARATION_REFERENCE: self._reference,
-        }
 
     def value(self, node: Node, state: State) -> Value:
         """Evaluate an expression; its side effects change the state."""
-        self._findings.spend()
-        self._findings.note_reached(node, state)
-        handler = self._handlers.get(node.kind)
+        self._findings.enter(node, state)
+        handler = self._HANDLERS.get(node.kind)
         if handler is not None:
-            return handler(node, state)
+            return handler(self, node, state)
         constant = node.constant
         if constant is not None:
             return _constant(constant)
@@ -117,6 +105,9 @@ class Evaluator:
         if step is Implicit.LANES:
             return pick_lanes(inner, lanes_of(node), node.type)
         return convert(inner, child.type, node.type, is_explicit=False)
+
+    def _parentheses(self, node: Node, state: State) -> Value:
+        return self.value(node.children[0], state)
 
     def _cast(self, node: Node, state: State) -> Value:
         if not node.children:
@@ -284,6 +275,20 @@ class Evaluator:
         if len(parts) == 1:
             parts *= node.type.lanes
         return Lanes(tuple(parts)) if node.type.is_integer else blur(*parts)
+
+    _HANDLERS: ClassVar[dict[int, Callable[["Evaluator", Node, State], Value]]] = {
+        kinds.UNEXPOSED: _unexposed,
+        kinds.PARENTHESES: _parentheses,
+        kinds.CAST: _cast,
+        kinds.UNARY: _unary,
+        kinds.BINARY: _binary,
+        kinds.COMPOUND_ASSIGNMENT: _compound_assignment,
+        kinds.CONDITIONAL: _conditional,
+        kinds.CALL: _call,
+        kinds.COMPOUND_LITERAL: _literal,
+        kinds.INITIALISER_LIST: _literal,
+        kinds.DECLARATION_REFERENCE: _reference,
+    }
 
 
 def _data_at(place: Value) -> Opaque:

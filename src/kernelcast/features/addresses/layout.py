@@ -64,5 +64,5 @@ def _places(node: Node, count: int) -> list[tuple[int, TypeInfo]] | None:
         if element is None or not element.bytes:
             return None
         return [(index * element.bytes, element) for index in range(count)]
-    members = node.tree.members_of(node)
+    members = node.unit.members_of(node)
     return members[:count] if len(members) >= count else None

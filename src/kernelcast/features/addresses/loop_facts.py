@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from kernelcast.features.addresses.assignments import is_assignment
+from kernelcast.features.addresses.assignments import Changes, find_changes, is_assignment
 from kernelcast.features.addresses.counting import count_iterations, ends_for_good
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
@@ -22,9 +23,9 @@ from kernelcast.records.quasi_affine import Expr, Symbol
 _NOTED = frozenset((kinds.CALL, kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE, kinds.CONDITIONAL))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
-    """A loop's parts."""
+    """A loop's parts, and what its source alone tells; it is followed many times."""
 
     node: Node
     test: Node | None
@@ -32,7 +33,12 @@ class Loop:
     step: Node | None = None
     is_tested_last: bool = False
 
-    @property
+    @cached_property
+    def changes(self) -> Changes:
+        """What it may change."""
+        return find_changes(self.node)
+
+    @cached_property
     def is_test_noted(self) -> bool:
         """Whether the test accesses memory or holds counters."""
         return self.test is not None and any(
@@ -43,7 +49,7 @@ class Loop:
             for node in self.test.walk()
         )  # fmt: skip
 
-    @property
+    @cached_property
     def has_changing_test(self) -> bool:
         """Whether the test, which runs once more than the body, changes variables."""
         return (
@@ -52,7 +58,7 @@ class Loop:
             and any(node.kind == kinds.CALL or is_assignment(node) for node in self.test.walk())
         )
 
-    @property
+    @cached_property
     def may_be_left(self) -> bool:
         """Whether its body holds a jump out of it."""
         stack = [(self.body, False)]

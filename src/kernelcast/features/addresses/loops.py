@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from kernelcast.features.addresses.assignments import (
     Assignment,
+    Changes,
     find_changes,
     find_step,
     is_assignment,
@@ -35,7 +36,7 @@ _LONGEST_SHIFT = 32
 
 
 def find_induction(
-    loop: Node,
+    changes: Changes,
     symbol: Symbol,
     state: State,
     evaluator: Evaluator,
@@ -45,8 +46,8 @@ def find_induction(
 
     Parameters
     ----------
-    loop : Node
-        The loop.
+    changes : Changes
+        What the loop may change.
     symbol : Symbol
         Its iteration number.
     state : State
@@ -60,8 +61,7 @@ def find_induction(
     -------
     Induction
     """
-    changes = find_changes(loop)
-    assigned = changes.assignments
+    assigned = changes.assignments.copy()
     if changes.is_indirect:
         for key in pointed_to(state):
             assigned.setdefault(key, [])

@@ -157,7 +157,7 @@ class ObjectAccess:
             array, index = index, array
         if not isinstance(array, Pointer | Choice):
             return blur(array, index, reason="a pointer that is not followed")
-        if node.type.type_class is TypeClass.ARRAY and node.tree.stand_ins:
+        if node.type.type_class is TypeClass.ARRAY and node.unit.stand_ins:
             size = Opaque(reason="the size of an array depends on a name that is not defined")
             return map_place(array, lambda one: Pointer(one.memory, size))
         return move_place(array, scale(as_number(index), max(1, node.type.bytes)))
@@ -166,7 +166,7 @@ class ObjectAccess:
         child = node.children[0]
         is_pointer = child.type.type_class is TypeClass.POINTER
         place = self._evaluate(child, state) if is_pointer else self.place(child, state)
-        offset_bits = clang.field_offset_bits(clang.cursor_referenced(node.cursor))
+        offset_bits = clang.field_offset_bits(node.referenced)
         if not isinstance(place, Pointer | Choice):
             return place
         if offset_bits < 0:

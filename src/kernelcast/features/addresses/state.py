@@ -119,7 +119,7 @@ class Findings:
                 self._sites[site.node.key, site.is_store] = site
                 self._block_of_site[site.id] = block.id
 
-    def spend(self) -> None:
+    def enter(self, node: Node, state: State) -> None:
         """Note that an expression is evaluated.
 
         Raises
@@ -130,6 +130,8 @@ class Findings:
         self.budget -= 1
         if self.budget < 0:
             raise TooLargeError
+        if self.is_recording and node.key in self.blocks.counter_of:
+            self.note_reached(node, state)
 
     def note_reached(self, node: Node, state: State) -> None:
         """Note how a counter's place is reached, if the node has one."""

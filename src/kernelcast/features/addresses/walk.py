@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from kernelcast.features.addresses.evaluation import Evaluator
 from kernelcast.features.addresses.frames import Frame, Target
@@ -60,23 +61,8 @@ class AddressWalk:
         self.findings = Findings(tree, blocks, _BUDGET)
         self._evaluator = Evaluator(self.findings, self._inline)
         self._frames: list[Frame] = []
+        self._loops: dict[int, Loop] = {}
         self._loop_count = 0
-        self._handlers: dict[int, Callable[[Node, State], None]] = {
-            kinds.COMPOUND: self._compound,
-            kinds.DECLARATION: self._declare,
-            kinds.IF: self._if,
-            kinds.FOR: self._for,
-            kinds.WHILE: self._while,
-            kinds.DO: self._do,
-            kinds.SWITCH: self._switch,
-            kinds.CASE: self._labelled,
-            kinds.DEFAULT: self._labelled,
-            kinds.LABEL: self._label,
-            kinds.RETURN: self._return,
-            kinds.BREAK: self._break,
-            kinds.CONTINUE: self._continue,
-            kinds.GOTO: self._goto,
-        }
 
     def follow(self, kernel: Node) -> None:
         """Follow a kernel; accesses and gaps are in `findings` then."""
@@ -90,6 +76,9 @@ class AddressWalk:
             self._statement(kernel.children[-1], state)
         except TooLargeError:
             gaps.append((kernel.line, "too large to be followed to its end"))
+        finally:
+            # They refer to each other; apart, they need not wait for Python's collector.
+            del self._evaluator.objects, self._evaluator
 
     def _argument(self, parameter: Node) -> Value:
         info, name = parameter.type, parameter.spelling
@@ -105,9 +94,9 @@ class AddressWalk:
             return
         if node.kind < kinds.FIRST_EXPRESSION or node.kind > kinds.LAST_EXPRESSION:
             self.findings.note_reached(node, state)
-        handler = self._handlers.get(node.kind)
+        handler = self._HANDLERS.get(node.kind)
         if handler is not None:
-            handler(node, state)
+            handler(self, node, state)
         elif kinds.FIRST_EXPRESSION <= node.kind <= kinds.LAST_EXPRESSION:
             self._evaluator.value(node, state)
         else:
@@ -144,7 +133,11 @@ class AddressWalk:
         parts = split_for(node)
         if parts.initial is not None:
             self._statement(parts.initial, state)
-        self._loop(Loop(node, parts.condition, parts.body, parts.step), state)
+        loop = self._loops.get(node.key)
+        if loop is None:
+            loop = Loop(node, parts.condition, parts.body, parts.step)
+            self._loops[node.key] = loop
+        self._loop(loop, state)
 
     def _while(self, node: Node, state: State) -> None:
         self._loop(Loop(node, node.children[0], node.children[-1]), state)
@@ -159,7 +152,7 @@ class AddressWalk:
         symbol = Symbol(SymbolKind.LOOP, self._name_loop(loop.node))
         with self._not_recording():
             induction = find_induction(
-                loop.node, symbol, state, self._evaluator, lambda one: self._run_once(loop, one)
+                loop.changes, symbol, state, self._evaluator, lambda one: self._run_once(loop, one)
             )
         inner = state.copy()
         inner.values |= induction.at_start
@@ -222,29 +215,18 @@ class AddressWalk:
 
     def _describe(self, loop: Loop, symbol: Symbol, inner: State) -> LoopFacts:
         """Describe a loop, and record what its test accesses."""
-        leaves = loop.may_be_left
+        leaves, limits = loop.may_be_left, self.findings.unsigned_scalars
         if loop.is_tested_last:
-            return describe_do(
-                loop,
-                symbol,
-                self._condition_at_end(loop, inner),
-                leaves=leaves,
-                limits=self.findings.unsigned_scalars,
-            )
+            again = self._condition_at_end(loop, inner)
+            return describe_do(loop, symbol, again, leaves=leaves, limits=limits)
         if loop.test is None:
-            return describe(
-                loop, symbol, TRUE, leaves=leaves, limits=self.findings.unsigned_scalars
-            )
+            return describe(loop, symbol, TRUE, leaves=leaves, limits=limits)
         if not loop.is_test_noted:
             condition = self._evaluator.condition(loop.test, inner)
-            return describe(
-                loop, symbol, condition, leaves=leaves, limits=self.findings.unsigned_scalars
-            )
+            return describe(loop, symbol, condition, leaves=leaves, limits=limits)
         with self._not_recording():
             condition = self._evaluator.condition(loop.test, inner.copy())
-        facts = describe(
-            loop, symbol, condition, leaves=leaves, limits=self.findings.unsigned_scalars
-        )
+        facts = describe(loop, symbol, condition, leaves=leaves, limits=limits)
         around = self.findings.around
         self.findings.around = (*around, describe_test(facts, symbol))
         self._evaluator.condition(loop.test, inner)
@@ -393,3 +375,20 @@ class AddressWalk:
         for condition, (_, earlier) in zip(conditions[-2::-1], ends[-2::-1], strict=True):
             value = merge(condition, earlier, value)
         return value
+
+    _HANDLERS: ClassVar[dict[int, Callable[["AddressWalk", Node, State], None]]] = {
+        kinds.COMPOUND: _compound,
+        kinds.DECLARATION: _declare,
+        kinds.IF: _if,
+        kinds.FOR: _for,
+        kinds.WHILE: _while,
+        kinds.DO: _do,
+        kinds.SWITCH: _switch,
+        kinds.CASE: _labelled,
+        kinds.DEFAULT: _labelled,
+        kinds.LABEL: _label,
+        kinds.RETURN: _return,
+        kinds.BREAK: _break,
+        kinds.CONTINUE: _continue,
+        kinds.GOTO: _goto,
+    }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from kernelcast.records.operations import OperationKind as Kind
 
@@ -61,6 +62,7 @@ _VECTOR = re.compile(r"(?P<what>vload|vstore)(?P<lanes>\d+)")
 NATIVE_PREFIXES = ("native_", "half_")
 
 
+@cache
 def find_parts(name: str, lanes: int) -> _Parts | None:
     """Give a builtin's operations.
 
@@ -91,11 +93,13 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
     return None
 
 
+@cache
 def is_atomic(name: str) -> bool:
     """Tell whether a builtin is an atomic operation on memory."""
     return bool(_ATOMIC.fullmatch(name)) and name not in _SINGLE
 
 
+@cache
 def find_vector_access(name: str) -> tuple[bool, int, bool] | None:
     """Read vloadN, vstoreN and their half-precision relatives.
 

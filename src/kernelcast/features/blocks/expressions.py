@@ -1,6 +1,7 @@
 """Counts what evaluating an expression executes."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from kernelcast.features.blocks import builtins
 from kernelcast.features.blocks.model import (
@@ -20,7 +21,8 @@ from kernelcast.features.blocks.operators import (
     step_kind,
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.lvalues import Implicit, base_object, classify
+from kernelcast.features.syntax.kinds import Implicit
+from kernelcast.features.syntax.lvalues import base_object, classify
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.operations import NumberClass, Operation
@@ -53,16 +55,6 @@ class ExpressionCounter:
         self._found = found
         self._function = function
         self._name = function.spelling
-        self._handlers: dict[int, Callable[[Node, Block], None]] = {
-            kinds.UNEXPOSED: self._unexposed,
-            kinds.CAST: self._cast,
-            kinds.UNARY: self._unary,
-            kinds.BINARY: self._binary,
-            kinds.COMPOUND_ASSIGNMENT: self._compound_assignment,
-            kinds.CONDITIONAL: self._conditional,
-            kinds.CALL: self._call,
-            kinds.SUBSCRIPT: self._subscript,
-        }
 
     def value(self, node: Node, block: Block) -> None:
         """Count an expression whose value is used, or that is a statement.
@@ -74,9 +66,9 @@ class ExpressionCounter:
         block : Block
             Where it is executed.
         """
-        handler = self._handlers.get(node.kind)
+        handler = self._HANDLERS.get(node.kind)
         if handler is not None:
-            handler(node, block)
+            handler(self, node, block)
         elif node.kind not in _LITERALS:
             for child in node.children:
                 self.value(child, block)
@@ -323,6 +315,17 @@ class ExpressionCounter:
     def _side_block(self, kind: BlockKind, node: Node, block: Block) -> Block:
         count: LinearCount = self._found.new_counter(CounterForm.EXPRESSION, node)
         return self._found.new_block(self._name, kind, count, node, block)
+
+    _HANDLERS: ClassVar[dict[int, Callable[["ExpressionCounter", Node, Block], None]]] = {
+        kinds.UNEXPOSED: _unexposed,
+        kinds.CAST: _cast,
+        kinds.UNARY: _unary,
+        kinds.BINARY: _binary,
+        kinds.COMPOUND_ASSIGNMENT: _compound_assignment,
+        kinds.CONDITIONAL: _conditional,
+        kinds.CALL: _call,
+        kinds.SUBSCRIPT: _subscript,
+    }
 
 
 def _convert(child: Node, wanted: TypeInfo, block: Block) -> None:

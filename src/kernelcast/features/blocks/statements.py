@@ -8,6 +8,7 @@ optimisation lays blocks out (clang's CodeGen), which is what Oclgrind executes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kernelcast.features.blocks.expressions import ExpressionCounter
 from kernelcast.features.blocks.model import (
@@ -64,21 +65,6 @@ class StatementWalker:
         self._state = _Function(function)
         self._name = function.spelling
         self._expressions = ExpressionCounter(tree, found, function)
-        self._handlers: dict[int, Callable[[Node, Block], Block]] = {
-            kinds.COMPOUND: self._compound,
-            kinds.IF: self._if,
-            kinds.FOR: self._for,
-            kinds.WHILE: self._while,
-            kinds.DO: self._do,
-            kinds.SWITCH: self._switch,
-            kinds.CASE: self._case,
-            kinds.DEFAULT: self._case,
-            kinds.LABEL: self._label,
-            kinds.RETURN: self._return,
-            kinds.BREAK: self._break,
-            kinds.CONTINUE: self._continue,
-            kinds.GOTO: self._goto,
-        }
 
     def walk(self, count: LinearCount) -> None:
         """Add the function's blocks.
@@ -101,9 +87,9 @@ class StatementWalker:
 
     def _statement(self, node: Node, block: Block) -> Block:
         """Walk a statement; give the block that its end belongs to."""
-        handler = self._handlers.get(node.kind)
+        handler = self._HANDLERS.get(node.kind)
         if handler is not None:
-            return handler(node, block)
+            return handler(self, node, block)
         if node.kind == kinds.DECLARATION:
             for variable in node.children:
                 self._declare(variable, block)
@@ -286,7 +272,23 @@ class StatementWalker:
     def _note_line(self, node: Node, block: Block) -> None:
         span = node.span
         if span:
-            block.last_line = max(block.last_line, node.tree.places.line_of(span.end))
+            block.last_line = max(block.last_line, node.unit.places.line_of(span.end))
+
+    _HANDLERS: ClassVar[dict[int, Callable[["StatementWalker", Node, Block], Block]]] = {
+        kinds.COMPOUND: _compound,
+        kinds.IF: _if,
+        kinds.FOR: _for,
+        kinds.WHILE: _while,
+        kinds.DO: _do,
+        kinds.SWITCH: _switch,
+        kinds.CASE: _case,
+        kinds.DEFAULT: _case,
+        kinds.LABEL: _label,
+        kinds.RETURN: _return,
+        kinds.BREAK: _break,
+        kinds.CONTINUE: _continue,
+        kinds.GOTO: _goto,
+    }
 
 
 def _jump(end: Block, node: Node) -> None:

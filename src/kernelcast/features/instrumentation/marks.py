@@ -31,7 +31,7 @@ def mark_body(edits: SourceEdits, kernel: Node, *, begin: str, end: str, label: 
     every line where it was.
     """
     body = exact_span(kernel.children[-1], "the body")
-    places = kernel.tree.places
+    places = kernel.unit.places
     text = places.source[body.start : body.end]
     if not (text.startswith(b"{") and text.endswith(b"}")):
         msg = "the braces of its body are made by a macro; write them out"

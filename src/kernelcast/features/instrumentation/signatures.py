@@ -48,7 +48,7 @@ def add_parameter(edits: SourceEdits, function: Node, text: str) -> None:
     span = exact_span(function, "a function")
     found = re.search(
         rb"\b" + re.escape(function.spelling.encode()) + rb"\s*\(\s*(void)?\s*(?=\))",
-        function.tree.places.source[span.start : span.end],
+        function.unit.places.source[span.start : span.end],
     )
     if found is None:
         msg = f"line {function.line}: the parameter list of {function.spelling} is not understood"

@@ -1,5 +1,7 @@
 """Kinds of tree nodes and operators, by libclang's numbers (CXCursorKind and its like)."""
 
+from enum import Enum, auto
+
 # Declarations.
 STRUCT, UNION, ENUM_CONSTANT, FUNCTION, VARIABLE, PARAMETER, TYPEDEF = 2, 3, 7, 8, 9, 10, 20
 FIELD = 6
@@ -48,3 +50,12 @@ OPERATOR_OF_ASSIGNMENT = {
 POST_INCREMENT, POST_DECREMENT, PRE_INCREMENT, PRE_DECREMENT = 1, 2, 3, 4
 ADDRESS_OF, DEREFERENCE, PLUS, MINUS, COMPLEMENT, NOT = 5, 6, 7, 8, 9, 10
 STEPS = {POST_INCREMENT: 1, PRE_INCREMENT: 1, POST_DECREMENT: -1, PRE_DECREMENT: -1}
+
+
+class Implicit(Enum):
+    """What an unexposed expression does with its child."""
+
+    LOAD = auto()
+    LANES = auto()
+    DECAY = auto()
+    CONVERT = auto()

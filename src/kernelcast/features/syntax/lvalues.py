@@ -6,22 +6,13 @@ values. Types and extents tell which is which.
 """
 
 import re
-from enum import Enum, auto
 
 from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass
 
 _MEMBER = re.compile(rb"[\s)]*\.\s*(\w+)\s*")
-
-
-class Implicit(Enum):
-    """What an unexposed expression does with its child."""
-
-    LOAD = auto()
-    LANES = auto()
-    DECAY = auto()
-    CONVERT = auto()
 
 
 _OBJECTS = frozenset((kinds.DECLARATION_REFERENCE, kinds.MEMBER_REFERENCE, kinds.SUBSCRIPT,
@@ -48,6 +39,12 @@ def classify(node: Node) -> Implicit:
     node : Node
         Of kind `UNEXPOSED`, with a child.
     """
+    if node.implicit is None:
+        node.implicit = _classify(node)
+    return node.implicit
+
+
+def _classify(node: Node) -> Implicit:
     child = node.children[0]
     before, after = child.type, node.type
     if before.type_class in (TypeClass.ARRAY, TypeClass.FUNCTION):
@@ -76,7 +73,7 @@ def lanes_of(node: Node) -> tuple[int, ...] | None:
     if not (outer and inner):
         return None
     # Within a macro's argument the ends are those of its text, within a macro they are its use's.
-    found = _MEMBER.fullmatch(node.tree.places.source, inner.end, max(inner.end, outer.end))
+    found = _MEMBER.fullmatch(node.unit.places.source, inner.end, max(inner.end, outer.end))
     return parse_lanes(found[1].decode(), node.children[0].type.lanes) if found else None
 
 

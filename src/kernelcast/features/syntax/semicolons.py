@@ -51,7 +51,7 @@ def _find_semicolons(node: Node) -> tuple[int, int] | None:
     if span is None or not span.is_exact:
         return None
     depth, found = 0, []
-    for match in _SKIPPED.finditer(node.tree.places.source, span.start, span.end):
+    for match in _SKIPPED.finditer(node.unit.places.source, span.start, span.end):
         sign = match.group()
         if sign == b"(":
             depth += 1

@@ -30,19 +30,23 @@ class Node:
         Identity of the declaration or statement within its unit.
     children : list of Node
         In the order of the source.
+    implicit : Implicit or None
+        What an unexposed expression does, once `classify` has found out.
     """
 
     __slots__ = (
-        "_constant", "_operator", "_referenced", "_span", "_type", "children", "cursor", "key",
-        "kind", "tree",
+        "_constant", "_operator", "_referenced", "_span", "_spelling", "_type", "children",
+        "cursor", "implicit", "key", "kind", "unit",
     )  # fmt: skip
 
-    def __init__(self, kind: int, key: int, cursor: clang.CXCursor, tree: "SyntaxTree") -> None:
+    def __init__(self, kind: int, key: int, cursor: clang.CXCursor, unit: "Unit") -> None:
         self.kind = kind
         self.key = key
         self.cursor = cursor
-        self.tree = tree
+        self.unit = unit
         self.children: list[Node] = []
+        self.implicit: kinds.Implicit | None = None
+        self._spelling: str | None = None
         self._type: TypeInfo | None = None
         self._operator = -1
         self._span: Span | bool | None = False
@@ -53,7 +57,7 @@ class Node:
     def type(self) -> TypeInfo:
         """Type of the expression's value, or of the variable."""
         if self._type is None:
-            self._type = self.tree.types.read(clang.cursor_type(self.cursor))
+            self._type = self.unit.types.read(clang.cursor_type(self.cursor))
         return self._type
 
     @property
@@ -68,34 +72,36 @@ class Node:
     def span(self) -> Span | None:
         """Where it stands; None where that is another file."""
         if isinstance(self._span, bool):
-            self._span = self.tree.places.span(self.cursor)
+            self._span = self.unit.places.span(self.cursor)
         return self._span
 
     @property
     def line(self) -> int:
         """Line of its beginning, from 1; 0 if it is in another file."""
         span = self.span
-        return self.tree.places.line_of(span.start) if span else 0
+        return self.unit.places.line_of(span.start) if span else 0
 
     @property
     def spelling(self) -> str:
         """Name of a declaration, a called function or a member."""
-        return clang.take_string(clang.cursor_spelling(self.cursor))
+        if self._spelling is None:
+            self._spelling = clang.take_string(clang.cursor_spelling(self.cursor))
+        return self._spelling
 
     @property
     def referenced_key(self) -> int:
         """Identity of the declaration that a reference means; 0 if there is none."""
-        return self._find_referenced().first or 0
+        return self.referenced.first or 0
 
     @property
     def is_enumerator(self) -> bool:
         """Whether it names a constant of an enumeration."""
-        return bool(self._find_referenced().kind == kinds.ENUM_CONSTANT)
+        return bool(self.referenced.kind == kinds.ENUM_CONSTANT)
 
     @property
     def is_stand_in(self) -> bool:
         """Whether it names a constant that the source does not define."""
-        return self.is_enumerator and self.spelling in self.tree.stand_ins
+        return self.is_enumerator and self.spelling in self.unit.stand_ins
 
     @property
     def constant(self) -> int | float | None:
@@ -106,7 +112,7 @@ class Node:
 
     def text(self) -> str:
         """Give its source text; empty if it is in another file."""
-        return self.tree.places.text(self.span) if self.span else ""
+        return self.unit.places.text(self.span) if self.span else ""
 
     def walk(self) -> Iterator["Node"]:
         """Give the node and all below it."""
@@ -116,7 +122,9 @@ class Node:
             yield node
             stack.extend(reversed(node.children))
 
-    def _find_referenced(self) -> clang.CXCursor:
+    @property
+    def referenced(self) -> clang.CXCursor:
+        """Declaration that it means; all zero if there is none."""
         if self._referenced is None:
             self._referenced = clang.cursor_referenced(self.cursor)
         return self._referenced
@@ -150,6 +158,53 @@ class Node:
             clang.dispose_result(found)
 
 
+class Unit:
+    """What nodes ask about the whole unit.
+
+    It does not refer back to them: what refers to itself waits for Python's collector, whose
+    searches through such trees took a third of the analysis.
+
+    Parameters
+    ----------
+    handle : clang.cindex.TranslationUnit
+        A parsed source.
+    source : bytes
+        Its text.
+    main_file : str
+        The name it was parsed by.
+    stand_ins : frozenset of str
+        Names of constants that stand in for those that the source does not define.
+    """
+
+    def __init__(
+        self,
+        handle: cindex.TranslationUnit,
+        source: bytes,
+        main_file: str,
+        stand_ins: frozenset[str],
+    ) -> None:
+        self.handle = handle  # the cursors point into it
+        self.stand_ins = stand_ins
+        self.types = TypeReader()
+        self.places = SourcePlaces(source, main_file)
+
+    def members_of(self, node: Node) -> list[tuple[int, TypeInfo]]:
+        """Give offset in bytes and type of the members of an expression's structure."""
+        found: list[tuple[int, TypeInfo]] = []
+
+        def note(cursor: clang.CXCursor, _: clang.CXCursor, __: int) -> int:
+            if cursor.kind == kinds.FIELD:
+                offset = clang.field_offset_bits(cursor) // 8
+                found.append((offset, self.types.read(clang.cursor_type(cursor))))
+            return clang.CONTINUE
+
+        plain = clang.canonical_type(clang.cursor_type(node.cursor))
+        declaration = clang.type_declaration(plain)
+        if declaration.kind == kinds.STRUCT:
+            clang.visit(declaration, note)
+        return found
+
+
 class SyntaxTree:
     """All functions and file-scope variables of a unit, wherever they are defined.
 
@@ -172,10 +227,8 @@ class SyntaxTree:
         main_file: str,
         stand_ins: Collection[str] = (),
     ) -> None:
-        self._unit = unit  # the cursors point into it
-        self.stand_ins = frozenset(stand_ins)
-        self.types = TypeReader()
-        self.places = SourcePlaces(source.encode(errors="replace"), main_file)
+        self._unit = Unit(unit, source.encode(errors="replace"), main_file, frozenset(stand_ins))
+        self.places = self._unit.places
         self.functions: dict[int, Node] = {}
         self.variables: dict[int, Node] = {}
         self._undefined: list[clang.CXCursor] = []
@@ -197,7 +250,7 @@ class SyntaxTree:
 
     def definition_of(self, call: Node) -> Node | None:
         """Find the function that a call runs; None for a builtin or a mere declaration."""
-        target = clang.cursor_referenced(call.cursor)
+        target = call.referenced
         if not target.first:
             return None
         known = self.functions.get(target.first)
@@ -208,24 +261,8 @@ class SyntaxTree:
             self._definitions[target.first] = definition.first or 0
         return self.functions.get(self._definitions[target.first])
 
-    def members_of(self, node: Node) -> list[tuple[int, TypeInfo]]:
-        """Give offset in bytes and type of the members of an expression's structure."""
-        found: list[tuple[int, TypeInfo]] = []
-
-        def note(cursor: clang.CXCursor, _: clang.CXCursor, __: int) -> int:
-            if cursor.kind == kinds.FIELD:
-                offset = clang.field_offset_bits(cursor) // 8
-                found.append((offset, self.types.read(clang.cursor_type(cursor))))
-            return clang.CONTINUE
-
-        plain = clang.canonical_type(clang.cursor_type(node.cursor))
-        declaration = clang.type_declaration(plain)
-        if declaration.kind == kinds.STRUCT:
-            clang.visit(declaration, note)
-        return found
-
     def _read_top_level(self) -> None:
-        for cursor in clang.list_top_level(self._unit.obj, _TOP_LEVEL):
+        for cursor in clang.list_top_level(self._unit.handle.obj, _TOP_LEVEL):
             if cursor.kind == kinds.VARIABLE:
                 node = self._read(cursor)
                 self.variables[node.key] = node
@@ -236,8 +273,8 @@ class SyntaxTree:
                 self._undefined.append(cursor)
 
     def _read(self, cursor: clang.CXCursor) -> Node:
-        root = Node(cursor.kind, cursor.first, cursor, self)
-        nodes = {root.key: root}
+        root = Node(cursor.kind, cursor.first, cursor, self._unit)
+        unit, nodes = self._unit, {root.key: root}
 
         def note(child: clang.CXCursor, parent: clang.CXCursor, _: int) -> int:
             kind = child.kind
@@ -245,7 +282,7 @@ class SyntaxTree:
                 return clang.CONTINUE
             above = parent.first if parent.kind <= kinds.LAST_DECLARATION else parent.second
             key = child.first if kind <= kinds.LAST_DECLARATION else child.second
-            node = Node(kind, key, child, self)
+            node = Node(kind, key, child, unit)
             nodes[key] = node
             nodes[above].children.append(node)
             return clang.RECURSE

@@ -1,0 +1,166 @@
+"""The benchmark of caches: sizes, latencies and bandwidths of every level."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import MeasurementError
+from kernelcast.records.machine import CacheFacts, Curve, MemoryFacts
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.fits import Interval, fit_bandwidths
+from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
+from kernelcast.sampling.microbenchmarks.latency_curves import (
+    choose_global_sizes,
+    fit_points,
+    make_curve,
+    walk_global,
+)
+from kernelcast.sampling.microbenchmarks.levels_match import as_measured, match_caches
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.statistics import as_rate
+from kernelcast.sampling.microbenchmarks.working_sets import (
+    WorkingSets,
+    list_shapes,
+    make_set_sizes,
+)
+
+_LEAST_SET_BYTES = 2048
+# A working set of half a cache leaves room for what else is in it.
+_SHARE = 0.5
+
+
+def run_caches(bench: Bench) -> BenchmarkResult:
+    """Measure sizes, latencies and bandwidths of the caches, and the latency beyond them."""
+    findings = Findings("caches")
+    is_host = bench.description.kind is DeviceKind.CPU
+    host_caches = read_host_caches() if is_host else ()
+    caches: tuple[CacheFacts, ...] = ()
+    with findings.attempting("caches"):
+        caches = _find_caches(bench, findings, host_caches)
+    if caches:
+        with findings.attempting("caches/load_bytes_per_s"):
+            sets = _choose_sets(bench, caches)
+            caches = _add_loads(bench, findings, sets, caches)
+            caches = tuple(_add_copy(findings, sets, cache, is_host) for cache in caches)
+    findings.caches.extend(caches)
+    return findings.result()
+
+
+def _find_caches(
+    bench: Bench, findings: Findings, host_caches: tuple[HostCache, ...]
+) -> tuple[CacheFacts, ...]:
+    """Find sizes and latencies by the random walk."""
+    points = walk_global(bench, choose_global_sizes(bench, host_caches))
+    findings.curves.append(make_curve("walk/global", points))
+    fit = fit_points(points, is_host=bench.description.kind is DeviceKind.CPU)
+    findings.memories.append(
+        MemoryFacts(space="global", latency_s=as_measured(fit.beyond_s, "walk/global"))
+    )
+    matched = match_caches(fit, host_caches)
+    findings.not_obtained.update(matched.remarks)
+    for name, size in matched.reported_bytes.items():
+        findings.costs[f"cache_{name}_reported_bytes"] = size
+    return _add_driver_line(bench, matched.caches)
+
+
+def _add_driver_line(bench: Bench, caches: tuple[CacheFacts, ...]) -> tuple[CacheFacts, ...]:
+    """Add the line that the driver reports where nobody else did: it is the last cache's."""
+    line = int(bench.session.device.global_mem_cacheline_size)
+    if not caches or caches[-1].line_bytes is not None or line <= 0:
+        return caches
+    reported = Trait(value=line, source=TraitSource.REPORTED, origin="driver")
+    return (*caches[:-1], replace(caches[-1], line_bytes=reported))
+
+
+def _choose_sets(bench: Bench, caches: tuple[CacheFacts, ...]) -> WorkingSets:
+    """Choose how to read by what is fastest in the nearest cache."""
+    sizes = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
+    most = min(2 * max(sizes), bench.description.max_allocation_bytes)
+    nearest = int(min(sizes) * _SHARE)
+    found: list[tuple[float, WorkingSets]] = []
+    reasons = []
+    for shape in list_shapes(bench, most):
+        try:
+            sets = WorkingSets(bench, shape, most)
+            measured, moved = sets.measure_load(sets.round_size(nearest))
+            found.append((moved / measured.median, sets))
+        except MeasurementError as error:
+            reasons.append(str(error))
+    if not found:
+        raise MeasurementError("; ".join(reasons))
+    return max(found, key=lambda one: one[0])[1]
+
+
+def _add_loads(
+    bench: Bench, findings: Findings, sets: WorkingSets, caches: tuple[CacheFacts, ...]
+) -> tuple[CacheFacts, ...]:
+    """Read working sets of all sizes, and give each level its bandwidth."""
+    capacities = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
+    per_octave = bench.effort.pick(quick=1, normal=2, full=3)
+    wanted = make_set_sizes(_LEAST_SET_BYTES, 2 * max(capacities), per_octave=per_octave)
+    sizes: list[int] = []
+    rates: list[Trait[float]] = []
+    for size in sorted({sets.round_size(size) for size in wanted}):
+        with findings.attempting(f"working_sets/load/{size}"):
+            measured, moved = sets.measure_load(size)
+            rates.append(as_rate(measured, moved, "working_sets/load"))
+            sizes.append(size)
+    findings.curves.append(_make_curve(sizes, rates))
+    fitted = fit_bandwidths(
+        np.array(sizes, dtype=np.float64),
+        np.array([rate.value for rate in rates]),
+        tuple(float(capacity) for capacity in capacities),
+    )
+    bandwidths = iter(fitted)
+    return tuple(
+        replace(cache, load_bytes_per_s=_widen(next(bandwidths), rates))
+        if cache.size_bytes is not None
+        else cache
+        for cache in caches
+    )
+
+
+def _add_copy(
+    findings: Findings, sets: WorkingSets, cache: CacheFacts, is_host: bool
+) -> CacheFacts:
+    """Copy within a cache, every compute unit its own part."""
+    what = f"caches/{cache.name}/copy_bytes_per_s"
+    if not is_host or cache.size_bytes is None:
+        findings.not_obtained[what] = "it is not known how many compute units share the cache"
+        return cache
+    rates = []
+    with findings.attempting(what):
+        # Work-groups of one compute unit run one after the other, so that all parts of a shared
+        # cache count, and of an own one only the part at work, source and copy.
+        is_shared = cache.shared_by is not None and cache.shared_by.value > 1
+        parts = 2 * (sets.groups if is_shared else 1)
+        size = sets.round_size(int(cache.size_bytes.value * _SHARE / parts))
+        measured, moved = sets.measure_copy(size)
+        rates.append(as_rate(measured, moved, "working_sets/copy"))
+    return replace(cache, copy_bytes_per_s=rates[0]) if rates else cache
+
+
+def _make_curve(sizes: list[int], rates: list[Trait[float]]) -> Curve:
+    return Curve(
+        name="working_sets/load",
+        x_name="working set in bytes",
+        y_name="bytes per second, all compute units",
+        x=tuple(float(size) for size in sizes),
+        y=tuple(rate.value for rate in rates),
+        low=tuple(rate.low or rate.value for rate in rates),
+        high=tuple(rate.high or rate.value for rate in rates),
+    )
+
+
+def _widen(interval: Interval, rates: list[Trait[float]]) -> Trait[float]:
+    """Give a fitted bandwidth an interval no narrower than that of the points behind it."""
+    spread = float(np.median([(rate.high or 1.0) / rate.value for rate in rates]))
+    fitted = as_measured(interval, "working_sets/load")
+    return replace(
+        fitted,
+        low=min(interval.low, interval.value / spread),
+        high=max(interval.high, interval.value * spread),
+    )

@@ -1,0 +1,56 @@
+"""Collects what a microbenchmark finds, and the reasons for what it does not."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
+from kernelcast.records.traits import Trait
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.opencl import cl
+
+
+class Findings:
+    """A `BenchmarkResult` in the making; its clock runs from here on.
+
+    Parameters
+    ----------
+    name : str
+        The microbenchmark.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.instructions: list[InstructionFacts] = []
+        self.caches: list[CacheFacts] = []
+        self.memories: list[MemoryFacts] = []
+        self.costs: dict[str, Trait[float]] = {}
+        self.curves: list[Curve] = []
+        self.not_obtained: dict[str, str] = {}
+        self.warp_width: Trait[int] | None = None
+        self.clock_hz: Trait[float] | None = None
+        self._start_s = time.perf_counter()
+
+    @contextmanager
+    def attempting(self, what: str) -> Iterator[None]:
+        """Note an error of compiler, driver or measurement as the reason why `what` is missing."""
+        try:
+            yield
+        except (KernelcastError, cl.Error) as error:
+            self.not_obtained[what] = str(error)
+
+    def result(self) -> BenchmarkResult:
+        """Give what was found."""
+        return BenchmarkResult(
+            name=self.name,
+            duration_s=time.perf_counter() - self._start_s,
+            instructions=tuple(self.instructions),
+            caches=tuple(self.caches),
+            memories=tuple(self.memories),
+            warp_width=self.warp_width,
+            clock_hz=self.clock_hz,
+            costs=self.costs,
+            curves=tuple(self.curves),
+            not_obtained=self.not_obtained,
+        )

@@ -1,0 +1,129 @@
+"""Runs the kernels of one kind of instruction, each built once and checked against numpy."""
+
+from dataclasses import replace
+
+from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.instruction_kernels import (
+    InstructionKind,
+    Shape,
+    expect,
+    kernel_name,
+    make_input,
+    write_source,
+)
+from kernelcast.sampling.microbenchmarks.occupancy_points import OccupancyPoint
+from kernelcast.sampling.microbenchmarks.statistics import (
+    Measured,
+    check_result,
+    proves_steps,
+)
+from kernelcast.sampling.opencl import cl
+
+_CHECKED_ITEMS = 64
+_CHECKED_ITERATIONS = 3
+
+
+class InstructionRuns:
+    """One kind of instruction on one device.
+
+    Parameters
+    ----------
+    bench : Bench
+        The device.
+    kind : InstructionKind
+        What is executed.
+    most_items : int
+        Work-items of the largest launch.
+    """
+
+    def __init__(self, bench: Bench, kind: InstructionKind, most_items: int) -> None:
+        self.bench = bench
+        self.kind = kind
+        self._in = bench.buffer(make_input(kind))
+        self._out = bench.buffer(max(most_items, _CHECKED_ITEMS) * kind.dtype.itemsize)
+        self._kernels: dict[Shape, cl.Kernel] = {}
+        self._lengths: dict[Shape, tuple[int, OccupancyPoint]] = {}
+
+    def kernel(self, shape: Shape) -> cl.Kernel:
+        """Build the kernel of a shape, or find it built.
+
+        Raises
+        ------
+        MeasurementError
+            If it computes wrongly.
+        """
+        if shape not in self._kernels:
+            kernel = self._build(self.kind, shape)
+            self._launch(kernel, OccupancyPoint(local_size=_CHECKED_ITEMS), _CHECKED_ITERATIONS, 1)
+            found = self.bench.read(self._out, self.kind.dtype, _CHECKED_ITEMS)
+            expected = expect(self.kind, shape, _CHECKED_ITERATIONS, _CHECKED_ITEMS)
+            check_result(found, expected, tolerance=self.kind.tolerance)
+            self._kernels[shape] = kernel
+        return self._kernels[shape]
+
+    def time(self, shape: Shape, point: OccupancyPoint, iterations: int) -> float:
+        """Run once and give the time in seconds."""
+        return self._launch(self.kernel(shape), point, iterations, self.bench.units)
+
+    def choose_length(
+        self, shape: Shape, point: OccupancyPoint, target_s: float | None = None
+    ) -> int:
+        """Choose the iterations of a run; what the shape needed elsewhere is the first guess."""
+        count, known = self._lengths.get(shape, (1, point))
+        ratio = known.work_items_per_unit / point.work_items_per_unit
+        first = max(1, int(count * min(ratio, 1.0)))
+        chosen = self.bench.calibrate_length(
+            lambda count: self.time(shape, point, count), target_s, first=first
+        )
+        self._lengths[shape] = chosen, point
+        return chosen
+
+    def measure(self, shape: Shape, point: OccupancyPoint) -> tuple[Measured, float]:
+        """Measure a run; give its time with the steps that each compute unit took.
+
+        Returns
+        -------
+        measured : Measured
+            Time of a launch, in seconds.
+        steps_per_unit : float
+            Instructions that the work-items of one compute unit executed.
+        """
+        count = self.choose_length(shape, point)
+        measured = self.bench.measure(lambda: self.time(shape, point, count))
+        return measured, self.steps_per_unit(shape, point, count)
+
+    def steps_per_unit(self, shape: Shape, point: OccupancyPoint, iterations: int) -> float:
+        """Count the instructions that the work-items of one compute unit execute in a launch."""
+        per_item = float(iterations * self.kind.unroll * shape.streams)
+        return per_item * point.work_items_per_unit * point.runs
+
+    def prove(self, shape: Shape, point: OccupancyPoint) -> None:
+        """Show that time grows with the iterations, and with the steps in each of them.
+
+        Raises
+        ------
+        MeasurementError
+            If it does not.
+        """
+        count = self.choose_length(shape, point)
+        self.bench.prove_work(lambda count: self.time(shape, point, count), count)
+        longer = self._build(replace(self.kind, unroll=2 * self.kind.unroll), shape)
+        self._launch(longer, point, 1, self.bench.units)
+        kernels = (self.kernel(shape), longer)
+        self.bench.prove(
+            lambda: [self._launch(kernel, point, count, self.bench.units) for kernel in kernels],
+            lambda times: proves_steps(times[0], times[1]),
+        )
+
+    def _build(self, kind: InstructionKind, shape: Shape) -> cl.Kernel:
+        return self.bench.kernel(
+            self.bench.build(write_source(kind, shape)), kernel_name(kind, shape)
+        )
+
+    def _launch(
+        self, kernel: cl.Kernel, point: OccupancyPoint, iterations: int, units: int
+    ) -> float:
+        memory = self.bench.local_memory(point.local_bytes)
+        self.bench.set_args(kernel, self._out, self._in, iterations, memory)
+        size = point.global_size(units) if units > 1 or point.runs > 1 else point.local_size
+        return self.bench.time_launch(kernel, size, point.local_size)

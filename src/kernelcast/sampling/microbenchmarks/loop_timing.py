@@ -1,0 +1,58 @@
+"""Times kernels whose last argument says how many times a loop runs."""
+
+from dataclasses import dataclass
+
+from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.statistics import Measured
+from kernelcast.sampling.opencl import cl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLaunch:
+    """A kernel with its launch; the iteration count is its last argument.
+
+    Parameters
+    ----------
+    bench : Bench
+        The device.
+    kernel : pyopencl.Kernel
+        The kernel.
+    arguments : tuple
+        All arguments but the last.
+    global_size, local_size : int
+        The launch.
+    """
+
+    bench: Bench
+    kernel: cl.Kernel
+    arguments: tuple[object, ...]
+    global_size: int
+    local_size: int
+
+    def time(self, iterations: int) -> float:
+        """Run once and give the time in seconds."""
+        self.bench.set_args(self.kernel, *self.arguments, iterations)
+        return self.bench.time_launch(self.kernel, self.global_size, self.local_size)
+
+    def measure_proven(self) -> tuple[Measured, int]:
+        """Choose a length, show that time grows with it, and measure.
+
+        Returns
+        -------
+        measured : Measured
+            Time of a launch, in seconds.
+        iterations : int
+            Of its loop.
+
+        Raises
+        ------
+        MeasurementError
+            If the time does not grow with the iterations.
+        """
+        iterations = self.bench.calibrate_length(self.time)
+        self.bench.prove_work(self.time, iterations)
+        return self.measure(iterations), iterations
+
+    def measure(self, iterations: int) -> Measured:
+        """Measure launches of so many iterations."""
+        return self.bench.measure(lambda: self.time(iterations))
