@@ -97,6 +97,7 @@ def main() -> None:
             "analysis": analysed,
             "files": [asdict(report) for report in reports],
         }
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
