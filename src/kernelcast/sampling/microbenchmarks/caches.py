@@ -44,7 +44,8 @@ def run_caches(bench: Bench) -> BenchmarkResult:
         with findings.attempting("caches/load_bytes_per_s"):
             sets = _choose_sets(bench, caches)
             caches = _add_loads(bench, findings, sets, caches)
-            caches = tuple(_add_copy(findings, sets, cache, is_host) for cache in caches)
+            # Copies take one shape, whatever reads each size fastest.
+            caches = tuple(_add_copy(findings, sets[0], cache, is_host) for cache in caches)
     findings.caches.extend(caches)
     return findings.result()
 
@@ -75,14 +76,17 @@ def _add_driver_line(bench: Bench, caches: tuple[CacheFacts, ...]) -> tuple[Cach
     return (*caches[:-1], replace(caches[-1], line_bytes=reported))
 
 
-def _choose_sets(bench: Bench, caches: tuple[CacheFacts, ...]) -> WorkingSets:
-    """Choose how to read by what is fastest in the nearest cache."""
+def _choose_sets(bench: Bench, caches: tuple[CacheFacts, ...]) -> list[WorkingSets]:
+    """Order ways to read by their speed in the nearest cache, the fastest first.
+
+    Not every one can read large sets in one launch: those are left to the next.
+    """
     sizes = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
     most = min(2 * max(sizes), bench.description.max_allocation_bytes)
     nearest = int(min(sizes) * _SHARE)
     found: list[tuple[float, WorkingSets]] = []
     reasons = []
-    for shape in list_shapes(bench, most):
+    for shape in list_shapes(bench):
         try:
             sets = WorkingSets(bench, shape, most)
             measured, moved = sets.measure_load(sets.round_size(nearest))
@@ -91,11 +95,17 @@ def _choose_sets(bench: Bench, caches: tuple[CacheFacts, ...]) -> WorkingSets:
             reasons.append(str(error))
     if not found:
         raise MeasurementError("; ".join(reasons))
-    return max(found, key=lambda one: one[0])[1]
+    return [sets for _, sets in sorted(found, key=lambda one: one[0], reverse=True)]
+
+
+def _pick(sets: list[WorkingSets], size_bytes: int) -> WorkingSets:
+    """Pick the fastest way to read a working set of some size, or the one that reaches furthest."""
+    able = [one for one in sets if one.reach_bytes >= size_bytes]
+    return able[0] if able else max(sets, key=lambda one: one.reach_bytes)
 
 
 def _add_loads(
-    bench: Bench, findings: Findings, sets: WorkingSets, caches: tuple[CacheFacts, ...]
+    bench: Bench, findings: Findings, sets: list[WorkingSets], caches: tuple[CacheFacts, ...]
 ) -> tuple[CacheFacts, ...]:
     """Read working sets of all sizes, and give each level its bandwidth."""
     capacities = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
@@ -103,9 +113,10 @@ def _add_loads(
     wanted = make_set_sizes(_LEAST_SET_BYTES, 2 * max(capacities), per_octave=per_octave)
     sizes: list[int] = []
     rates: list[Trait[float]] = []
-    for size in sorted({sets.round_size(size) for size in wanted}):
+    rounded = {_pick(sets, size).round_size(size): size for size in wanted}
+    for size, asked in sorted(rounded.items()):
         with findings.attempting(f"working_sets/load/{size}"):
-            measured, moved = sets.measure_load(size)
+            measured, moved = _pick(sets, asked).measure_load(size)
             rates.append(as_rate(measured, moved, "working_sets/load"))
             sizes.append(size)
     findings.curves.append(_make_curve(sizes, rates))

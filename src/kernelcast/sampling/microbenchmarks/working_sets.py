@@ -85,13 +85,11 @@ _GPU_SHAPES = (Shape(local_size=256, words=1), Shape(local_size=256, words=4),
                Shape(local_size=512, words=2))  # fmt: skip
 
 
-def list_shapes(bench: Bench, largest_bytes: int) -> tuple[Shape, ...]:
-    """List the shapes worth trying that can read the largest working set in one launch."""
+def list_shapes(bench: Bench) -> tuple[Shape, ...]:
+    """List the shapes worth trying."""
     shapes = _CPU_SHAPES if bench.description.kind is DeviceKind.CPU else _GPU_SHAPES
     most = bench.description.max_work_group_size
-    fitting = [shape for shape in shapes if shape.local_size <= most] or [_CPU_SHAPES[0]]
-    able = [shape for shape in fitting if shape.block_bytes * MOST_ITERATIONS >= largest_bytes]
-    return tuple(able or [max(fitting, key=lambda shape: shape.block_bytes)])
+    return tuple(shape for shape in shapes if shape.local_size <= most) or _CPU_SHAPES[:1]
 
 
 def make_source(shape: Shape) -> str:
@@ -136,6 +134,11 @@ class WorkingSets:
         self._array = bench.buffer(self._content)
         self._sums = bench.buffer(_WORD_BYTES * self.groups * shape.local_size)
         self._most_bytes = words * _WORD_BYTES
+
+    @property
+    def reach_bytes(self) -> int:
+        """Largest working set that one launch can read."""
+        return min(self._most_bytes, self.shape.block_bytes * MOST_ITERATIONS)
 
     def round_size(self, size_bytes: int) -> int:
         """Give the nearest working set in whole blocks, at least one."""
