@@ -7,6 +7,7 @@ from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel, Interval, LatencyFit
 from kernelcast.sampling.microbenchmarks.host_caches import HostCache, make_reported_facts
+from kernelcast.sampling.microbenchmarks.reference import LEAST_SPREAD
 
 # A step belongs to a reported cache if their sizes are within this factor ...
 _SAME = 4.0
@@ -129,11 +130,11 @@ def _measure_size(interval: Interval, origin: str) -> Trait[int]:
 
 
 def as_measured(interval: Interval, origin: str) -> Trait[float]:
-    """Give a fitted number as a trait."""
+    """Give a fitted time or rate as a trait; a fit cannot know how far the clock drifts."""
     return Trait(
         value=interval.value,
         source=TraitSource.MEASURED,
-        low=interval.low,
-        high=interval.high,
+        low=min(interval.low, interval.value / (1 + LEAST_SPREAD)),
+        high=max(interval.high, interval.value * (1 + LEAST_SPREAD)),
         origin=origin,
     )

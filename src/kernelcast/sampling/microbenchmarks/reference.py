@@ -16,8 +16,8 @@ _PAUSE_S = 0.05
 _BLOCK = 20
 _FEWEST_BLOCKS = 5
 _NORMAL_95 = 1.96
-_LEAST_SPREAD = 0.02
-"""Two calibrations minutes apart see clocks that differ by 1 to 3 % (a cloud machine's)."""
+LEAST_SPREAD = 0.03
+"""Two calibrations minutes apart see clocks that differ by up to 6 % (a cloud machine's)."""
 _LARGEST_SPREAD = 0.05
 
 
@@ -94,8 +94,8 @@ def read_spread(times_s: Sequence[float]) -> float:
     """
     blocks = len(times_s) // _BLOCK
     if blocks < _FEWEST_BLOCKS:
-        return _LEAST_SPREAD
+        return LEAST_SPREAD
     used = np.asarray(times_s[: blocks * _BLOCK], dtype=np.float64).reshape(blocks, _BLOCK)
     medians = np.median(used, axis=1)
     spread = _NORMAL_95 * float(np.std(np.log(medians), ddof=1))
-    return min(max(spread, _LEAST_SPREAD), _LARGEST_SPREAD) if math.isfinite(spread) else 0.0
+    return min(max(spread, LEAST_SPREAD), _LARGEST_SPREAD) if math.isfinite(spread) else 0.0
