@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kernelcast.cli.collecting import collect
-from kernelcast.cli.options import debug_option, json_option, parse_parameters
+from kernelcast.cli.options import debug_option, device_option, json_option, parse_parameters
 from kernelcast.cli.plot import save_plot
 from kernelcast.cli.presenting import present
 from kernelcast.cli.request import EstimateRequest
@@ -25,14 +25,7 @@ _FILE = click.Path(path_type=Path)
     short_help="Predict how long kernels take on each device.",
 )
 @click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=_FILE)
-@click.option(
-    "--device",
-    "device_ids",
-    metavar="ID",
-    multiple=True,
-    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
-    "repeated.  [default: all devices]",
-)
+@device_option
 @click.option(
     "--measure", is_flag=True, help="Also time whole runs of the kernel and show the error."
 )

@@ -10,7 +10,7 @@ import click
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Report
 from kernelcast.cli.feature_tables import make_report
-from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.options import debug_option, device_option, parse_parameters
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, progress, show, show_json
 from kernelcast.predictor.estimates import choose_devices
@@ -104,14 +104,7 @@ class _Collected:
     is_flag=True,
     help="Show the source instead, with what each line executes and where it touches memory.",
 )
-@click.option(
-    "--device",
-    "device_ids",
-    metavar="ID",
-    multiple=True,
-    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
-    "repeated.  [default: all devices]",
-)
+@device_option
 @click.option(
     "--no-device",
     "without_devices",

@@ -21,6 +21,18 @@ def json_option(command: Command) -> Command:
     )(command)
 
 
+def device_option(command: Command) -> Command:
+    """Add ``--device``, which may be repeated."""
+    return click.option(
+        "--device",
+        "device_ids",
+        metavar="ID",
+        multiple=True,
+        help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may "
+        "be repeated.  [default: all devices]",
+    )(command)
+
+
 def debug_option(command: Command) -> Command:
     """Add ``--debug``."""
     return click.option(

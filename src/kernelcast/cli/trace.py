@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kernelcast.cli.collecting import Report
-from kernelcast.cli.options import debug_option, json_option, parse_parameters
+from kernelcast.cli.options import debug_option, device_option, json_option, parse_parameters
 from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
@@ -79,14 +79,7 @@ class _Collected:
     short_help="Show when each work-group of a kernel begins and ends.",
 )
 @click.argument("problem_file", metavar="P.yaml", type=_FILE)
-@click.option(
-    "--device",
-    "device_ids",
-    metavar="ID",
-    multiple=True,
-    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
-    "repeated.  [default: all devices]",
-)
+@device_option
 @click.option(
     "--work-groups",
     metavar="N",

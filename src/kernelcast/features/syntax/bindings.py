@@ -1,8 +1,8 @@
 """The few functions of libclang that reading a whole tree needs, called without wrappers.
 
 clang's own Python classes make an object, look up its kind and translate its type for each cursor
-they pass: some 40 microseconds. Reading structures directly takes a tenth, and ten milliseconds
-for a file is what a scheduler can wait.
+they pass: 14 microseconds a node on the examples. Reading structures directly takes a third, and
+ten milliseconds for a file is what a scheduler can wait.
 """
 
 import ctypes
