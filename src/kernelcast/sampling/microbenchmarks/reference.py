@@ -84,13 +84,13 @@ def read_spread(times_s: Sequence[float]) -> float:
     Returns
     -------
     float
-        1.96 standard deviations of the logarithms of the medians of 20 runs each, between 2 %,
+        1.96 standard deviations of the logarithms of the medians of 20 runs each, between 3 %,
         which a short series cannot show, and 5 %, since a machine that others use is no drift.
 
     Examples
     --------
     >>> read_spread([1.0, 1.001] * 100)
-    0.02
+    0.03
     """
     blocks = len(times_s) // _BLOCK
     if blocks < _FEWEST_BLOCKS:
