@@ -66,10 +66,10 @@ def test_nearest_cache_size(session: DeviceSession) -> None:
     if session.description.kind is not DeviceKind.CPU:
         pytest.skip("the operating system reports the caches of CPUs only")
     result = _run(session, "caches")
-    reported = result.costs.get("cache_L1_reported_bytes")
+    (nearest,) = (cache for cache in result.caches if cache.name == "L1")
+    reported = nearest.reported_size_bytes
     if reported is None:
         pytest.skip("the operating system does not report its caches")
-    (nearest,) = (cache for cache in result.caches if cache.name == "L1")
     assert nearest.size_bytes is not None
     assert reported.value / 2 <= nearest.size_bytes.value <= 2 * reported.value
 

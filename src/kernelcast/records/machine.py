@@ -50,8 +50,9 @@ class CacheFacts:
     ----------
     name : str
         ``L1``, ``L2``, ``L3``.
-    size_bytes : Trait of int or None
-        Capacity of one cache.
+    size_bytes, reported_size_bytes : Trait of int or None
+        Capacity of one cache: the best figure there is, and what the operating system says beside
+        a measured one.
     line_bytes, ways, sector_bytes : Trait of int or None
         Geometry.
     shared_by : Trait of int or None
@@ -70,6 +71,7 @@ class CacheFacts:
 
     name: str
     size_bytes: Trait[int] | None = None
+    reported_size_bytes: Trait[int] | None = None
     line_bytes: Trait[int] | None = None
     ways: Trait[int] | None = None
     sector_bytes: Trait[int] | None = None

@@ -135,7 +135,8 @@ def test_matching_shows_both_sizes() -> None:
     assert "49152" in cache.size_bytes.origin
     assert cache.ways is not None
     assert cache.ways.source is TraitSource.REPORTED
-    assert matched.reported_bytes["L1"].value == 49152
+    assert cache.reported_size_bytes is not None
+    assert cache.reported_size_bytes.value == 49152
     assert matched.remarks == {}
 
 

@@ -134,12 +134,12 @@ def _make_bandwidths(machine: MachineDescription) -> ReportTable:
     sizes = sorted({size for one in spaces for size in one.load_bytes_per_s})
     rows = tuple(
         (
-            one.space,
-            tuple(_one("load_bytes_per_s", one.load_bytes_per_s.get(size)) for size in sizes),
+            f"{size} B",
+            tuple(_one("load_bytes_per_s", one.load_bytes_per_s.get(size)) for one in spaces),
         )
-        for one in spaces
+        for size in sizes
     )
-    columns = ("", *(f"{size} B" for size in sizes))
+    columns = ("element", *(f"{one.space} memory" for one in spaces))
     return ReportTable(title="Load bandwidth by element size", columns=columns, rows=rows)
 
 
@@ -149,15 +149,16 @@ def _make_caches(machine: MachineDescription) -> ReportTable:
     return ReportTable(
         title="Caches",
         columns=(
-            "", "size", "line", "ways", "compute units\nthat share it", "latency", "loads", "copy",
+            "", "size", "size that the\nsystem reports", "line", "ways",
+            "compute units\nthat share it", "latency", "loads", "copy",
         ),
         rows=rows,
     )  # fmt: skip
 
 
 def _cache_cells(cache: CacheFacts, clock_hz: float | None) -> tuple[Cell, ...]:
-    keys = ("size_bytes", "line_bytes", "ways", "shared_by", "latency_s", "load_bytes_per_s",
-            "copy_bytes_per_s")  # fmt: skip
+    keys = ("size_bytes", "reported_size_bytes", "line_bytes", "ways", "shared_by", "latency_s",
+            "load_bytes_per_s", "copy_bytes_per_s")  # fmt: skip
     return tuple(
         _one(key, getattr(cache, key), clock_hz if key == "latency_s" else None) for key in keys
     )

@@ -62,8 +62,6 @@ def _find_caches(
     )
     matched = match_caches(fit, host_caches)
     findings.not_obtained.update(matched.remarks)
-    for name, size in matched.reported_bytes.items():
-        findings.costs[f"cache_{name}_reported_bytes"] = size
     return _add_driver_line(bench, matched.caches)
 
 

@@ -64,6 +64,7 @@ def make_reported_facts(cache: HostCache) -> CacheFacts:
     return CacheFacts(
         name=cache.name,
         size_bytes=report(cache.size_bytes),
+        reported_size_bytes=report(cache.size_bytes),
         line_bytes=report(cache.line_bytes),
         ways=report(cache.ways),
         shared_by=report(cache.shared_by),

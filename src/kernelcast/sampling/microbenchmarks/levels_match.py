@@ -24,14 +24,11 @@ class MatchedCaches:
     ----------
     caches : tuple of CacheFacts
         Nearest first.
-    reported_bytes : dict of str to Trait of float
-        Sizes that the operating system reports, by the name of the cache.
     remarks : dict of str to str
         Disagreements, and what was not found.
     """
 
     caches: tuple[CacheFacts, ...]
-    reported_bytes: dict[str, Trait[float]]
     remarks: dict[str, str]
 
 
@@ -51,7 +48,7 @@ def match_caches(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> Matched
             _make_measured(CacheFacts(name=f"L{number}"), level, None)
             for number, level in enumerate(fit.levels, start=1)
         )
-        return MatchedCaches(caches=caches, reported_bytes={}, remarks={})
+        return MatchedCaches(caches=caches, remarks={})
     chosen = _choose_pairs(fit, host_caches)
     remarks = _list_remarks(fit, host_caches, chosen)
     caches = tuple(
@@ -60,13 +57,7 @@ def match_caches(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> Matched
         else make_reported_facts(cache)
         for cache in host_caches
     )
-    reported = {
-        cache.name: Trait(
-            value=float(cache.size_bytes), source=TraitSource.REPORTED, origin=cache.origin
-        )
-        for cache in host_caches
-    }
-    return MatchedCaches(caches=caches, reported_bytes=reported, remarks=remarks)
+    return MatchedCaches(caches=caches, remarks=remarks)
 
 
 def _choose_pairs(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> dict[str, int]:
