@@ -9,9 +9,13 @@ from types import FrameType
 import click
 
 from kernelcast.cli.calibrate import calibrate
+from kernelcast.cli.collect import collect_command
+from kernelcast.cli.corpus import corpus
+from kernelcast.cli.data import data
 from kernelcast.cli.devices import devices
 from kernelcast.cli.estimate import estimate
 from kernelcast.cli.features import features
+from kernelcast.cli.model import model
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
@@ -64,9 +68,13 @@ def app() -> None:
 
 
 app.add_command(calibrate)
+app.add_command(collect_command)
+app.add_command(corpus)
+app.add_command(data)
 app.add_command(devices)
 app.add_command(estimate)
 app.add_command(features)
+app.add_command(model)
 app.add_command(trace)
 
 

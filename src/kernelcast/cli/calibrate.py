@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.calibrate_progress import calibration_progress
 from kernelcast.cli.calibrate_request import CalibrateRequest
 from kernelcast.cli.machines.console import make_comparison, make_report
 from kernelcast.cli.machines.page import save_page
 from kernelcast.cli.options import debug_option
+from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.text import format_seconds
@@ -21,7 +21,7 @@ from kernelcast.predictor.calibration import (
     calibrate_device,
     list_benchmarks,
 )
-from kernelcast.predictor.estimates import choose_devices
+from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.machine_comparison import compare_machines, comparison_to_json
 from kernelcast.predictor.machine_file import machine_to_plain
 from kernelcast.predictor.machines import find_machine
@@ -173,12 +173,33 @@ def _calibrate(request: CalibrateRequest) -> ExitStatus:
     if request.output is not None and len(devices) > 1:
         msg = f"--output takes one device, found {len(devices)}; choose one by --device"
         raise InputError(msg)
-    with calibration_progress(is_wanted=not request.as_json) as report:
-        outcomes = _collect(request, devices, report)
+    with progress_bar(is_wanted=not request.as_json) as tell:
+        outcomes = _collect(request, devices, lambda progress: tell(_stand(progress)))
     _present(outcomes, request)
     if outcomes.machines:
         _write_report(request, outcomes.machines)
     return outcomes.status
+
+
+def _stand(progress: Progress) -> Standing:
+    return Standing(
+        done=progress.done,
+        total=progress.total,
+        description=describe(progress),
+        remaining_s=progress.remaining_s,
+    )
+
+
+def describe(progress: Progress) -> str:
+    """Say what is at work.
+
+    Examples
+    --------
+    >>> describe(Progress(device_id="a", done=0, total=2, title="barriers", stage="measuring"))
+    'barriers: measuring (a)'
+    """
+    what = ": ".join(filter(None, [progress.title, progress.stage]))
+    return f"{what} ({progress.device_id})"
 
 
 def _collect(

@@ -13,7 +13,7 @@ from kernelcast.cli.feature_tables import make_report
 from kernelcast.cli.options import debug_option, device_option, parse_parameters
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, progress, show, show_json
-from kernelcast.predictor.estimates import choose_devices
+from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.feature_formats import features_to_json
 from kernelcast.predictor.features import (
     DEFAULT_GROUPS,

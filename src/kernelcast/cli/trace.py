@@ -14,7 +14,7 @@ from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.cli.trace_plot import save_trace_plot
 from kernelcast.cli.trace_table import list_remarks, make_table
-from kernelcast.predictor.estimates import choose_devices
+from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S
 from kernelcast.predictor.trace_formats import trace_to_json

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import Analysis, analyse
@@ -114,24 +114,63 @@ def count_in_session(
             session, problem, CountingLaunch, seed=settings.seed, inferred=inferred
         ) as launch,
     ):
-        groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
-        boxes = [_box_of(launch.ndrange, group) for group in groups]
-        report("counting")
-        sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
-        addresses, is_complete = None, True
-        if settings.records_addresses:
-            report("recording addresses")
-            some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
-            addresses, is_complete = _record(launch, kernel, analysis, some)
-        return Counted(
-            ndrange=launch.ndrange,
-            sample=sample,
-            addresses=addresses,
-            is_log_complete=is_complete,
-            instrumented_s=instrumented_s,
-            plain_s=plain_s,
-            total_s=time.perf_counter() - started_s,
-        )
+        counted = count_launch(launch, kernel, analysis, settings, report=report)
+    return replace(counted, total_s=time.perf_counter() - started_s)
+
+
+def count_launch(
+    launch: CountingLaunch,
+    kernel: Kernel,
+    analysis: Analysis,
+    settings: CountSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> Counted:
+    """Count what a few work-groups of a prepared launch execute.
+
+    Parameters
+    ----------
+    launch : CountingLaunch
+        The launch, its device locked.
+    kernel : Kernel
+        Its kernel.
+    analysis : Analysis
+        Of the kernel.
+    settings : CountSettings
+        How much is counted.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    Counted
+
+    Raises
+    ------
+    InputError
+        If the kernel cannot be rewritten.
+    DeviceError
+        If the device cannot run the copy.
+    """
+    started_s = time.perf_counter()
+    groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
+    boxes = [_box_of(launch.ndrange, group) for group in groups]
+    report("counting")
+    sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
+    addresses, is_complete = None, True
+    if settings.records_addresses:
+        report("recording addresses")
+        some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
+        addresses, is_complete = _record(launch, kernel, analysis, some)
+    return Counted(
+        ndrange=launch.ndrange,
+        sample=sample,
+        addresses=addresses,
+        is_log_complete=is_complete,
+        instrumented_s=instrumented_s,
+        plain_s=plain_s,
+        total_s=time.perf_counter() - started_s,
+    )
 
 
 def _count(

@@ -28,6 +28,11 @@ def data_folder() -> Path:
     return Path(chosen) if chosen else _users_data() / "kernelcast"
 
 
+def default_store() -> Path:
+    """Give the file that observations are kept in unless another store is named."""
+    return data_folder() / "observations.sqlite"
+
+
 def _users_data() -> Path:
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME"
     named = os.environ.get(variable)

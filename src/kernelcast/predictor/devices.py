@@ -1,10 +1,11 @@
 """Lists and tries the devices of this machine, from outside their drivers' reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kernelcast.predictor.isolation import run_isolated
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
+from kernelcast.sampling.discovery import match_device_id
 
 LIST_TIMEOUT_S = 60.0
 CHECK_TIMEOUT_S = 60.0
@@ -25,6 +26,21 @@ def list_descriptions() -> list[DeviceDescription]:
     return list(
         run_isolated("list_devices", None, timeout_s=LIST_TIMEOUT_S, subject="list of devices")
     )
+
+
+def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
+    """Describe the devices of those ids, each once, or all where none is named.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    NoDeviceError
+        If there is no device at all.
+    """
+    by_id = {description.id: description for description in list_descriptions()}
+    chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
+    return [by_id[key] for key in (chosen or by_id)]
 
 
 def examine_devices(*, report: Callable[[str], None] = lambda _: None) -> list[DeviceReport]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kernelcast.predictor.devices import list_descriptions
+from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.recordings import RecordedAnswer
@@ -12,7 +12,6 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import match_device_id
 
 # Longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
@@ -60,21 +59,6 @@ def estimate_problem(
         problem, devices, settings=settings, timeout_s=timeout_s, report=report
     ):
         yield one.answer
-
-
-def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
-    """Describe the devices of those ids, each once, or all where none is named.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    NoDeviceError
-        If there is no device at all.
-    """
-    by_id = {description.id: description for description in list_descriptions()}
-    chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
-    return [by_id[key] for key in (chosen or by_id)]
 
 
 def estimate_on_devices(

@@ -12,7 +12,7 @@ from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
-from kernelcast.predictor.estimates import choose_devices
+from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.feature_counts import count_from_source
 from kernelcast.predictor.feature_task import DeviceFindings, FeatureTask

@@ -10,12 +10,32 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from multiprocessing.connection import Connection
 from typing import IO, Any
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 
 _STDERR_LINES = 5
+
+
+class MessageKind(StrEnum):
+    """What a child process tells."""
+
+    PROGRESS = "progress"
+    """A sentence about the stage that begins."""
+    ITEM = "item"
+    """A result that is ready before the end."""
+    RESULT = "result"
+    """What the task returned; nothing follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that a child process tells."""
+
+    kind: MessageKind
+    content: Any
 
 
 @dataclass(slots=True)
@@ -65,27 +85,72 @@ def run_isolated(
     EstimateTimeoutError
         If it did not end in time.
     """
+    for message in stream_isolated(task, arguments, timeout_s=timeout_s, subject=subject):
+        if message.kind is MessageKind.RESULT:
+            return message.content
+        if message.kind is MessageKind.PROGRESS:
+            report(message.content)
+    msg = f"{subject}: the task {task} ended without a result; please report it"
+    raise KernelcastError(msg)
+
+
+def stream_isolated(
+    task: str,
+    arguments: Any,  # noqa: ANN401 - each task has its own
+    *,
+    timeout_s: float,
+    subject: str,
+) -> Iterator[Message]:
+    """Run a task in a child process and give what it tells as it comes.
+
+    Parameters
+    ----------
+    task, arguments, subject
+        As of `run_isolated`.
+    timeout_s : float
+        The child is killed after so many seconds, counted anew from each item.
+
+    Yields
+    ------
+    Message
+        Stages and items; the result is the last.
+
+    Raises
+    ------
+    KernelcastError, KernelRunError, EstimateTimeoutError
+        As `run_isolated`.
+    """
     deadline_s = time.monotonic() + timeout_s
     with _start_child(task, arguments) as child:
         while child.channel.poll(max(0.0, deadline_s - time.monotonic())):
-            try:
-                kind, content = child.channel.recv()
-            except (EOFError, ConnectionResetError):
-                raise KernelRunError(_explain_death(child, subject)) from None
-            if kind == "result":
-                return content
-            if kind == "error":
-                raise content
-            if kind == "bug":
-                msg = f"{subject}: kernelcast failed at {child.stage!r}; please report:\n{content}"
-                raise KernelcastError(msg)
-            child.stage = content
-            report(content)
+            message = _receive(child, subject)
+            if message.kind is MessageKind.ITEM:
+                deadline_s = time.monotonic() + timeout_s
+            yield message
+            if message.kind is MessageKind.RESULT:
+                return
         msg = (
             f"{subject}: no answer within {timeout_s:g} s (stage: {child.stage}); the kernel may "
             "never end. Its process was stopped; allow more time if it is only slow"
         )
         raise EstimateTimeoutError(msg)
+
+
+def _receive(child: _Child, subject: str) -> Message:
+    """Take the next message; raise what the child raised."""
+    try:
+        kind, content = child.channel.recv()
+    except (EOFError, ConnectionResetError):
+        raise KernelRunError(_explain_death(child, subject)) from None
+    if kind == "error":
+        raise content
+    if kind == "bug":
+        msg = f"{subject}: kernelcast failed at {child.stage!r}; please report:\n{content}"
+        raise KernelcastError(msg)
+    message = Message(MessageKind(kind), content)
+    if message.kind is MessageKind.PROGRESS:
+        child.stage = content
+    return message
 
 
 @contextlib.contextmanager

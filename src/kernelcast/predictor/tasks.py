@@ -7,8 +7,11 @@ from typing import Any
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.calibration_task import run_benchmark
+from kernelcast.predictor.collection.kernel_task import collect_kernel
+from kernelcast.predictor.corpus_check_task import check_corpus
 from kernelcast.predictor.estimation import ReportProgress, estimate_launch
 from kernelcast.predictor.feature_task import read_device_features
+from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.trace_task import trace_problem
 from kernelcast.records.device import DeviceDescription, TimerCheck
@@ -84,7 +87,9 @@ def estimate_in_session(
     return EstimateOutcome(estimate=estimate, recording=recording)
 
 
-_TASKS: dict[str, Callable[[Any, ReportProgress], Any]] = {
+_TASKS: dict[str, Callable[[Any, Reporter], Any]] = {
+    "collect_kernel": collect_kernel,
+    "check_corpus": check_corpus,
     "list_devices": list_devices,
     "check_device": check_device,
     "estimate_problem": estimate_problem,
@@ -94,6 +99,6 @@ _TASKS: dict[str, Callable[[Any, ReportProgress], Any]] = {
 }
 
 
-def run_task(name: str, arguments: Any, report: ReportProgress) -> Any:  # noqa: ANN401
+def run_task(name: str, arguments: Any, report: Reporter) -> Any:  # noqa: ANN401
     """Run a task by its name."""
     return _TASKS[name](arguments, report)

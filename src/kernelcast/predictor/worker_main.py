@@ -12,10 +12,24 @@ import signal
 import sys
 import traceback
 from multiprocessing.connection import Connection
+from typing import Any
 
 from kernelcast.predictor.tasks import run_task
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.runtimes import pin_threads
+
+
+class _ChannelReporter:
+    """Sends what a task tells through the pipe."""
+
+    def __init__(self, channel: Connection) -> None:
+        self._channel = channel
+
+    def __call__(self, stage: str) -> None:
+        self._channel.send(("progress", stage))
+
+    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
+        self._channel.send(("item", item))
 
 
 def main() -> None:
@@ -25,7 +39,7 @@ def main() -> None:
     name, arguments = pickle.load(sys.stdin.buffer)
     channel = Connection(int(sys.argv[1]), readable=False)
     try:
-        result = run_task(name, arguments, lambda stage: channel.send(("progress", stage)))
+        result = run_task(name, arguments, _ChannelReporter(channel))
     except KernelcastError as error:
         channel.send(("error", error))
     except Exception:  # noqa: BLE001 - a bug of ours must be told apart from a driver's crash

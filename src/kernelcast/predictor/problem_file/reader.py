@@ -17,7 +17,12 @@ KEYS = (
 )  # fmt: skip
 
 
-def read_problem(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> Problem:
+def read_problem(
+    path: Path | str,
+    *,
+    parameters: Mapping[str, Number] | None = None,
+    inputs_folder: Path | None = None,
+) -> Problem:
     """Read one problem file.
 
     Parameters
@@ -26,6 +31,8 @@ def read_problem(path: Path | str, *, parameters: Mapping[str, Number] | None = 
         The YAML file; files it names are relative to it.
     parameters : mapping of str to number, optional
         Values that replace those of the file's `parameters`.
+    inputs_folder : Path, optional
+        What .npy files are relative to, where they do not lie beside the problem file.
 
     Returns
     -------
@@ -38,16 +45,41 @@ def read_problem(path: Path | str, *, parameters: Mapping[str, Number] | None = 
         message begins with file and line.
     """
     path = Path(path)
-    root = load(path, _read_text(path, "problem file"), Located)
-    names = _read_parameters(root, parameters or {})
-    root = Located(root.node, path, "problem", names)
+    root = _load_with_parameters(path, parameters or {})
     entries = root.mapping(KEYS, required=("kernel", "global_size", "args"))
     return Problem(
         name=path.stem,
         kernel=_read_kernel(root, entries, path),
         ndrange=_read_ndrange(entries),
-        arguments=tuple(read_argument(item, path.parent) for item in entries["args"].items()),
+        arguments=tuple(
+            read_argument(item, inputs_folder or path.parent) for item in entries["args"].items()
+        ),
     )
+
+
+def read_parameters(
+    path: Path | str, *, parameters: Mapping[str, Number] | None = None
+) -> dict[str, Number]:
+    """Read the parameters of a problem file, derived ones computed.
+
+    Parameters
+    ----------
+    path : Path or str
+        The YAML file.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file.
+
+    Raises
+    ------
+    ProblemFileError
+        If the file cannot be read or its parameters are malformed.
+    """
+    return dict(_load_with_parameters(Path(path), parameters or {}).names)
+
+
+def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Located:
+    root = load(path, _read_text(path, "problem file"), Located)
+    return Located(root.node, path, "problem", _read_parameters(root, overrides))
 
 
 def _read_text(path: Path, what: str) -> str:

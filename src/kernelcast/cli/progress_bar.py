@@ -1,27 +1,46 @@
-"""The progress bar of ``kernelcast calibrate``."""
+"""The progress bar of work that takes minutes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from kernelcast.predictor.calibration import Progress
-
 _MINUTE_S = 60
 _BAR_WIDTH = 16
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where long work stands.
+
+    Parameters
+    ----------
+    done, total : int
+        Parts of it.
+    description : str
+        What is at work.
+    remaining_s : float or None
+        About what the rest will take, in seconds; None as long as nobody knows.
+    """
+
+    done: int
+    total: int
+    description: str
+    remaining_s: float | None = None
+
+
 @contextmanager
-def calibration_progress(*, is_wanted: bool) -> Iterator[Callable[[Progress], None]]:
-    """Show on standard error what is measured while the block runs, on a terminal only.
+def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
+    """Show on standard error where work stands while the block runs, on a terminal only.
 
     Yields
     ------
     callable
-        Takes where the calibration stands.
+        Takes where it stands.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
@@ -36,30 +55,18 @@ def calibration_progress(*, is_wanted: bool) -> Iterator[Callable[[Progress], No
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
     )
     with Bar(*columns, console=console, transient=True, expand=True) as bar:
-        task = bar.add_task("looking for devices", total=None, rest="")
+        task = bar.add_task("starting", total=None, rest="")
 
-        def tell(progress: Progress) -> None:
+        def tell(standing: Standing) -> None:
             bar.update(
                 task,
-                completed=progress.done,
-                total=progress.total,
-                description=describe(progress),
-                rest=_expect(progress.remaining_s),
+                completed=standing.done,
+                total=standing.total,
+                description=standing.description,
+                rest=_expect(standing.remaining_s),
             )
 
         yield tell
-
-
-def describe(progress: Progress) -> str:
-    """Say what is at work.
-
-    Examples
-    --------
-    >>> describe(Progress(device_id="a", done=0, total=2, title="barriers", stage="measuring"))
-    'barriers: measuring (a)'
-    """
-    what = ": ".join(filter(None, [progress.title, progress.stage]))
-    return f"{what} ({progress.device_id})"
 
 
 def _expect(remaining_s: float | None) -> str:

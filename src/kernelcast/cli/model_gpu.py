@@ -1,0 +1,197 @@
+"""``kernelcast model gpu``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli.model_gpu_output import (
+    Answers,
+    present_answers,
+    present_sizes,
+    present_sweeps,
+    sweep_progress,
+)
+from kernelcast.cli.model_gpu_request import GpuRequest, SizeSweep
+from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.terminal import progress
+from kernelcast.predictor.modelling.gpu_estimates import (
+    configure,
+    list_folds,
+    sweep_local_sizes,
+    sweep_sizes,
+)
+from kernelcast.predictor.modelling.recording import record_accesses
+from kernelcast.predictor.modelling.sources import LaunchSource
+from kernelcast.records.machine import MachineDescription
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Time, limiters and data volumes of a kernel on a GPU.",
+)
+@click.argument("file", metavar="[P.yaml]", required=False, type=_PATH)
+@click.option(
+    "--machine",
+    "machines",
+    metavar="NAME",
+    multiple=True,
+    required=True,
+    help="Machine description: a shipped one (a100), one calibrated here, or a file; may be "
+    "repeated.",
+)
+@click.option(
+    "--local",
+    "local_sizes",
+    metavar="X,Y,Z",
+    multiple=True,
+    help="Local size, instead of the file's; may be repeated with --sweep-size.",
+)
+@click.option(
+    "--fold",
+    "folds",
+    metavar="2z",
+    multiple=True,
+    help="Let each work-item compute so many updates along an axis; may be repeated.",
+)
+@click.option(
+    "--sweep-local",
+    "sweeps_local",
+    is_flag=True,
+    help="Rank all local sizes with powers of two.",
+)
+@click.option(
+    "--sweep-fold",
+    "sweeps_fold",
+    is_flag=True,
+    help="Rank the foldings 2y and 2z as well, each with all local sizes.",
+)
+@click.option(
+    "--sweep-size",
+    metavar="NAME=A:B:STEP",
+    help="Vary a parameter of the file from A to B: shows where caches become too small.",
+)
+@click.option(
+    "--device",
+    "device_id",
+    metavar="ID",
+    help="Record on this OpenCL device where accesses go that depend on data; it need not be the "
+    "machine that is modelled.",
+)
+@click.option(
+    "-p",
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parse_parameters,
+    help="Replace a value of the file's `parameters`, for example N=2**20; may be repeated.",
+)
+@click.option(
+    "--array",
+    "arrays",
+    metavar="NAME:TYPE:SIZES",
+    multiple=True,
+    help="Declare an array for accesses as text, contiguous dimension first: "
+    "src:float64:640x512x512.",
+)
+@click.option(
+    "--access",
+    "loads",
+    metavar="TEXT",
+    multiple=True,
+    help='A load of every work-item, such as "src[x-1][y] if x > 0"; x, y, z are global ids.',
+)
+@click.option("--store", "stores", metavar="TEXT", multiple=True, help="A store.")
+@click.option("--atomic", "atomics", metavar="TEXT", multiple=True, help="An atomic operation.")
+@click.option(
+    "--scalar",
+    "scalars",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parse_parameters,
+    help="A name that accesses as text may use.",
+)
+@click.option(
+    "--operation",
+    "operations",
+    metavar="KIND=COUNT",
+    multiple=True,
+    callback=parse_parameters,
+    help="Operations of every work-item, such as fp64=25 or fp32_fma=8.",
+)
+@click.option("--global", "global_size", metavar="X,Y,Z", help="Global size, for accesses as text.")
+@click.option("--offset", "global_offset", metavar="X,Y,Z", help="Global offset, likewise.")
+@click.option(
+    "--registers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="32-bit registers per work-item, which limit how many run at once.",
+)
+@click.option(
+    "--top",
+    "shown",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10,
+    help="Rows of the ranking.",
+)
+@click.option(
+    "--plot", "plot_file", metavar="FILE", type=_PATH, help="Draw the result, as .png or .svg."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; times in seconds.")
+@debug_option
+def gpu(**options: Any) -> None:  # noqa: ANN401 - GpuRequest has the types
+    """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
+
+    P.yaml is a problem file, whose source is analysed, or an access file. Accesses can also be
+    typed with --array, --access, --store and --global. Nothing is run; --device records addresses
+    that depend on data.
+    """
+    request = GpuRequest(**options)
+    machines = request.find_machines()
+    sizes = request.sizes()
+    if sizes is not None:
+        _sweep_sizes(request, sizes, machines)
+        return
+    source = request.source()
+    if request.device_id is not None:
+        with progress(is_wanted=not request.as_json) as report:
+            source = record_accesses(source, request.device_id, report=report)
+    if request.sweeps_local or request.sweeps_fold:
+        _sweep_local_sizes(request, source, machines)
+        return
+    [local_size] = request.own_local_sizes()
+    found = [configure(source, one, local_size) for one in machines]
+    present_answers(Answers(name=source.name, found=found), request)
+
+
+def _sweep_local_sizes(
+    request: GpuRequest, source: LaunchSource, machines: Sequence[MachineDescription]
+) -> None:
+    folds = list_folds(source) if request.sweeps_fold else None
+    sweeps = []
+    for machine in machines:
+        with sweep_progress(machine.id, is_wanted=not request.as_json) as report:
+            sweeps.append((machine.id, sweep_local_sizes(source, machine, folds, report)))
+    present_sweeps(source.name, sweeps, request)
+
+
+def _sweep_sizes(
+    request: GpuRequest, sizes: SizeSweep, machines: Sequence[MachineDescription]
+) -> None:
+    def make(value: int) -> LaunchSource:
+        return request.source({sizes.name: value})
+
+    rows = []
+    for machine in machines:
+        local_sizes = request.own_local_sizes()
+        total = len(sizes.values) * len(local_sizes)
+        with sweep_progress(machine.id, is_wanted=not request.as_json) as report:
+            for row in sweep_sizes(make, sizes.values, machine, local_sizes):
+                rows.append(row)
+                report(len(rows) % (total + 1), total)
+    present_sizes(sizes.name, rows, request)

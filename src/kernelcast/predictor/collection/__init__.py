@@ -1,0 +1,1 @@
+"""Collects observations: samples, features and whole runs of the corpus on devices."""

@@ -1,0 +1,162 @@
+"""Collects the corpus on devices: kernel by kernel, each on every device, one at a time."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+
+from kernelcast.predictor.collection.kernel_rows import (
+    KernelJob,
+    OutOfTimeError,
+    Place,
+    collect_rows,
+)
+from kernelcast.predictor.collection.progress import (
+    CollectionOutcome,
+    CollectionProgress,
+    DeviceOutcome,
+)
+from kernelcast.predictor.collection.settings import CollectionSettings
+from kernelcast.records.device import DeviceDescription
+from kernelcast.training_data.applications import CorpusKernel, find_applications
+
+_NO_FP64 = "the device has no double precision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionOrder:
+    """What to collect.
+
+    Parameters
+    ----------
+    kernels : tuple of CorpusKernel
+        Of the corpus.
+    devices : tuple of DeviceDescription
+        One after the other: two at once would time each other.
+    settings : CollectionSettings
+        How.
+    retries_failures : bool
+        Whether launches that failed before are tried again.
+    budget_s : float or None
+        No further row is begun after so many seconds.
+    """
+
+    kernels: tuple[CorpusKernel, ...]
+    devices: tuple[DeviceDescription, ...]
+    settings: CollectionSettings
+    retries_failures: bool = False
+    budget_s: float | None = None
+
+
+def collect(
+    order: CollectionOrder,
+    place: Place,
+    *,
+    report: Callable[[CollectionProgress], None] = lambda _: None,
+) -> CollectionOutcome:
+    """Measure what is missing in a store.
+
+    Parameters
+    ----------
+    order : CollectionOrder
+        What to collect.
+    place : Place
+        Where rows go.
+    report : callable, optional
+        Is told where it stands.
+
+    Returns
+    -------
+    CollectionOutcome
+        Also after Ctrl-C and when the time is up; all rows measured until then are stored.
+
+    Raises
+    ------
+    StoreError
+        If a row cannot be stored.
+    """
+    outcome = CollectionOutcome()
+    watch = _Watch(order, report)
+    try:
+        for device in order.devices:
+            on_device = DeviceOutcome(device_id=device.id)
+            outcome.devices.append(on_device)
+            _collect_device(order, place, device, on_device, watch)
+    except OutOfTimeError:
+        outcome.is_out_of_time = True
+    except KeyboardInterrupt:
+        outcome.is_interrupted = True
+    return outcome
+
+
+def _collect_device(
+    order: CollectionOrder,
+    place: Place,
+    device: DeviceDescription,
+    outcome: DeviceOutcome,
+    watch: "_Watch",
+) -> None:
+    suites = {one.folder.name: one.suite.value for one in find_applications()}
+    for kernel in order.kernels:
+        watch.begin(device, kernel, outcome)
+        if kernel.uses_fp64 and not device.has_fp64:
+            outcome.skipped[kernel.name] = _NO_FP64
+        else:
+            job = KernelJob(
+                kernel=kernel,
+                suite=suites[kernel.application],
+                device=device,
+                settings=order.settings,
+                retries_failures=order.retries_failures,
+                ends_s=watch.ends_s,
+            )
+            collect_rows(job, place, outcome, report=watch.tell)
+        watch.end(outcome)
+
+
+class _Watch:
+    """Tells where a collection stands and what the rest will take."""
+
+    def __init__(
+        self, order: CollectionOrder, report: Callable[[CollectionProgress], None]
+    ) -> None:
+        self._report = report
+        self._total = len(order.kernels) * len(order.devices)
+        self._done = 0
+        self._rows_before = 0
+        self._durations_s: list[float] = []
+        begin_s = time.monotonic()
+        self.ends_s = None if order.budget_s is None else begin_s + order.budget_s
+        self._begin_s = begin_s
+        self._now = ("", "", DeviceOutcome(device_id=""))
+
+    def begin(
+        self, device: DeviceDescription, kernel: CorpusKernel, outcome: DeviceOutcome
+    ) -> None:
+        """Note that a kernel begins."""
+        self._now = (device.id, kernel.name, outcome)
+        self._begin_s = time.monotonic()
+        self._rows_before = outcome.measured
+        self.tell("starting")
+
+    def end(self, outcome: DeviceOutcome) -> None:
+        """Note that it has ended; those that were there already say nothing about the rest."""
+        self._done += 1
+        if outcome.measured > self._rows_before:
+            self._durations_s.append(time.monotonic() - self._begin_s)
+
+    def tell(self, stage: str) -> None:
+        """Tell which stage begins."""
+        device_id, kernel, outcome = self._now
+        left = self._total - self._done
+        self._report(
+            CollectionProgress(
+                device_id=device_id,
+                kernel=kernel,
+                stage=stage,
+                done=self._done,
+                total=self._total,
+                rows=outcome.measured,
+                remaining_s=fmean(self._durations_s) * left if self._durations_s else None,
+            )
+        )

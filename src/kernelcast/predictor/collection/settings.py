@@ -1,0 +1,73 @@
+"""How observations are collected."""
+
+from dataclasses import dataclass
+
+from kernelcast.records.errors import InputError
+
+DEFAULT_ROW_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSettings:
+    """How observations are collected.
+
+    Parameters
+    ----------
+    sizes : int
+        Sizes of each kernel.
+    shortest_s, longest_s : float
+        Range of the whole launches' times that sizes are chosen for, in seconds. The paper's
+        kernels take at least 0.1 s.
+    least_work_groups : int
+        Launches with fewer are left out.
+    runs : int
+        Whole runs of each launch; as many again where they disagree.
+    multiples : int
+        Sampling points up to this multiple of saturation and its successor (Fig. 15: 1,2 to 5,6).
+    window_sets : int
+        Choices of places that each of them is sampled at.
+    most_noise : float
+        Noise of whole runs from which on a row counts as contaminated and is measured again.
+    seed : int
+        Of buffer contents and sampled places.
+    row_timeout_s : float
+        Time limit of one row, in seconds.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    sizes: int = 8
+    shortest_s: float = 0.1
+    longest_s: float = 0.5
+    least_work_groups: int = 256
+    runs: int = 5
+    multiples: int = 5
+    window_sets: int = 2
+    most_noise: float = 0.05
+    seed: int = 0
+    row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        whole = {"sizes": self.sizes, "runs": self.runs, "work-groups": self.least_work_groups}
+        for name, value in whole.items():
+            if value < 1:
+                msg = f"{name} {value}: give a whole number of at least 1"
+                raise InputError(msg)
+        if min(self.multiples, self.window_sets, self.seed) < 0:
+            msg = (
+                f"multiples {self.multiples}, window sets {self.window_sets}, seed {self.seed}: "
+                "give whole numbers of at least 0"
+            )
+            raise InputError(msg)
+        if not 0 < self.shortest_s < self.longest_s:
+            msg = f"times {self.shortest_s} to {self.longest_s} s: give 0 < shortest < longest"
+            raise InputError(msg)
+        if not (self.most_noise > 0 and self.row_timeout_s > 0):
+            msg = (
+                f"most noise {self.most_noise}, time limit {self.row_timeout_s} s: give numbers "
+                "above 0"
+            )
+            raise InputError(msg)

@@ -1,0 +1,120 @@
+"""At which sizes a kernel is collected, so that its launches take the times that are wanted."""
+
+import math
+from collections.abc import Callable
+
+from kernelcast.records.errors import DeviceLimitError
+from kernelcast.training_data.applications import SizeRange
+
+_MOST_TRIALS = 6
+# A size whose time is predicted this near to the goal needs no other trial.
+_NEAR_ENOUGH = 1.3
+# One trial changes the size by this factor in time at most: growth may differ from its exponent.
+_LARGEST_STEP = 64.0
+# Where too few allowed sizes lie in the range of times, it is widened by these factors.
+_WIDER = (1.0, 2.0, 4.0, 8.0)
+
+
+def find_anchor(
+    size: SizeRange, start: int, goal_s: float, predict: Callable[[int], float]
+) -> tuple[int, float]:
+    """Look for a size at which a launch takes about the goal.
+
+    Parameters
+    ----------
+    size : SizeRange
+        What sizes there are.
+    start : int
+        First trial.
+    goal_s : float
+        Wanted time, in seconds.
+    predict : callable
+        Gives the seconds of a launch at a size; may refuse one with `DeviceLimitError`.
+
+    Returns
+    -------
+    (int, float)
+        The best size found, and its predicted seconds.
+
+    Raises
+    ------
+    DeviceLimitError
+        If the device refuses even the smallest size.
+    """
+    value = size.fit(start)
+    best: tuple[int, float] | None = None
+    tried: set[int] = set()
+    largest = size.most
+    for _ in range(_MOST_TRIALS):
+        if value in tried:
+            break
+        tried.add(value)
+        try:
+            seconds = predict(value)
+        except DeviceLimitError:
+            if value == size.least:
+                raise
+            largest = value
+            value = size.scale(value, 1 / 8)
+            continue
+        if best is None or _distance(seconds, goal_s) < _distance(best[1], goal_s):
+            best = (value, seconds)
+        if _distance(seconds, goal_s) < math.log(_NEAR_ENOUGH):
+            break
+        step = min(max(goal_s / seconds, 1 / _LARGEST_STEP), _LARGEST_STEP)
+        value = min(size.scale(value, step), largest)
+    if best is None:
+        return size.least, predict(size.least)
+    return best
+
+
+def choose_sizes(
+    size: SizeRange, anchor: tuple[int, float], times_s: tuple[float, float], count: int
+) -> tuple[int, ...]:
+    """Choose sizes whose times spread evenly, on a logarithmic scale, over a range.
+
+    Parameters
+    ----------
+    size : SizeRange
+        What sizes there are.
+    anchor : (int, float)
+        A size and its seconds.
+    times_s : (float, float)
+        Shortest and longest time, in seconds.
+    count : int
+        How many sizes.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once; fewer than `count` if there are no more within eight times the
+        range's ends.
+
+    Examples
+    --------
+    >>> lines = SizeRange(parameter="N", least=64, most=65536, multiple_of=64)
+    >>> choose_sizes(lines, (6400, 0.1), (0.1, 0.4), 3)
+    (6400, 12800, 25600)
+    """
+    shortest_s, longest_s = times_s
+    chosen: set[int] = set()
+    for factor in _WIDER:
+        low, high = math.log(shortest_s / factor), math.log(longest_s * factor)
+        # A finer grid than needed, since several times may share the nearest allowed size.
+        steps = max(count - 1, 1) * (1 if factor == 1 else 8)
+        found = {
+            size.scale(anchor[0], math.exp(low + (high - low) * step / steps) / anchor[1])
+            for step in range(steps + 1)
+        }
+        chosen |= set(_nearest(found - chosen, anchor[0], count - len(chosen)))
+        if len(chosen) >= count:
+            break
+    return tuple(sorted(chosen))
+
+
+def _nearest(values: set[int], anchor: int, count: int) -> list[int]:
+    return sorted(values, key=lambda one: (abs(math.log(one / anchor)), one))[: max(count, 0)]
+
+
+def _distance(seconds: float, goal_s: float) -> float:
+    return abs(math.log(seconds / goal_s))

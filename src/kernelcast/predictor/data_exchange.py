@@ -1,0 +1,143 @@
+"""Brings observations in from files and other stores."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
+from kernelcast.training_data.parquet import import_parquet, is_observation_file
+from kernelcast.training_data.store import AddedRows, Store
+
+Report = Callable[[str], None]
+_REPORT_EVERY = 1000
+_JSON = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """A file to import, and what it does not say itself.
+
+    Parameters
+    ----------
+    path : Path
+        Parquet of `kernelcast data export`, a public data set, or a tuner's results (T4 JSON).
+    replace : bool
+        Whether observations of the file replace those with the same key.
+    problem : Path or None
+        The tuner's input (T1 JSON).
+    device : str or None
+        Name of the device a tuner ran on, where its files do not say it.
+    time_unit : str or None
+        Unit of a tuner's run times, where its files do not say it.
+    """
+
+    path: Path
+    replace: bool = False
+    problem: Path | None = None
+    device: str | None = None
+    time_unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOutcome:
+    """What became of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        What it was.
+    licence : str
+        Under which its data may be used; empty for data of one's own.
+    rows : AddedRows
+        How many observations were new.
+    failures : int
+        Invalid launches that were recorded.
+    """
+
+    path: Path
+    kind: str
+    licence: str
+    rows: AddedRows
+    failures: int = 0
+
+
+def import_file(
+    store: Store, request: ImportRequest, *, report: Report = lambda _: None
+) -> ImportOutcome:
+    """Add what a file holds to a store; an error leaves the store as it was.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; says which row is wrong.
+    StoreError
+        If the store cannot be written.
+    """
+    path = request.path
+    if not path.is_file():
+        msg = f"{path}: there is no such file"
+        raise InputError(msg)
+    if path.suffix.lower() == _JSON:
+        return _import_tuning(store, request)
+    if is_observation_file(path):
+        rows = import_parquet(
+            store, path, replace=request.replace, report=lambda n: report(f"{n:,} rows")
+        )
+        return ImportOutcome(path=path, kind="observations", licence="", rows=rows)
+    found = find_data_set(path)
+    observations = _count(found.read(path), report)
+    rows = store.add_many(observations, replace=request.replace)
+    return ImportOutcome(path=path, kind=found.name, licence=found.licence, rows=rows)
+
+
+def merge_stores(
+    target: Store,
+    sources: Sequence[Store],
+    *,
+    replace: bool = False,
+    report: Report = lambda _: None,
+) -> list[AddedRows]:
+    """Add the observations and failures of other stores, each store in one transaction.
+
+    Raises
+    ------
+    InputError
+        If a store is to be merged into itself.
+    StoreError
+        If a store cannot be read or written.
+    """
+    for one in sources:
+        if one.where == target.where:
+            msg = f"{one.where}: is the store to merge into; name another"
+            raise InputError(msg)
+    added = []
+    for one in sources:
+        added.append(target.add_many(_count(one.find(), report), replace=replace))
+        target.add_failures(one.failures())
+    return added
+
+
+def _import_tuning(store: Store, request: ImportRequest) -> ImportOutcome:
+    found = read_tuning(TuningFiles(
+        results=request.path,
+        problem=request.problem,
+        device=request.device,
+        time_unit=request.time_unit,
+    ))  # fmt: skip
+    rows = store.add_many(found.observations, replace=request.replace)
+    failures: tuple[FailureRecord, ...] = found.failures
+    store.add_failures(failures)
+    return ImportOutcome(
+        path=request.path, kind="t4", licence="", rows=rows, failures=len(failures)
+    )
+
+
+def _count(observations: Iterable[Observation], report: Report) -> Iterator[Observation]:
+    for number, one in enumerate(observations, start=1):
+        if number % _REPORT_EVERY == 0:
+            report(f"{number:,} rows")
+        yield one

@@ -1,0 +1,198 @@
+"""What a store holds, in groups and in plain dictionaries for JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.training_data.store import Selection, Store
+from kernelcast.training_data.store.plain import load_time
+from kernelcast.training_data.store.selection import list_conditions
+from kernelcast.training_data.store.tables import OBSERVATIONS
+
+GROUPS = ("device", "kernel", "application", "suite")
+"""What observations may be grouped by."""
+_COLUMNS = {
+    "device": ("device_id",),
+    "kernel": ("suite", "application", "kernel"),
+    "application": ("suite", "application"),
+    "suite": ("suite",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """Observations of a group.
+
+    Parameters
+    ----------
+    group : str
+        Its name; empty where rows do not say it.
+    rows, kernels, devices : int
+        Observations, different kernels, different devices.
+    flagged : int
+        Observations with a flag.
+    shortest_s, longest_s : float
+        Range of whole-kernel times, in seconds.
+    median_noise : float or None
+        Median of the rows' noise; None where it is not known.
+    newest : datetime or None
+        When the newest was measured.
+    """
+
+    group: str
+    rows: int
+    kernels: int
+    devices: int
+    flagged: int
+    shortest_s: float
+    longest_s: float
+    median_noise: float | None
+    newest: datetime | None
+
+
+def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:
+    """Group observations; names as in `GROUPS`.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read.
+    """
+    columns = OBSERVATIONS.c
+    group = [columns[name] for name in _COLUMNS[by]]
+    kernel = columns.suite + "/" + columns.application + "/" + columns.kernel
+    query = (
+        sa.select(
+            *group,
+            sa.func.count().label("rows"),
+            sa.func.count(kernel.distinct()).label("kernels"),
+            sa.func.count(columns.device_id.distinct()).label("devices"),
+            sa.func.sum(sa.case((columns.flags == "", 0), else_=1)).label("flagged"),
+            sa.func.min(columns.seconds).label("shortest_s"),
+            sa.func.max(columns.seconds).label("longest_s"),
+            sa.func.max(columns.measured_at_us).label("newest"),
+        )
+        .where(*list_conditions(wanted, OBSERVATIONS))
+        .group_by(*group)
+        .order_by(*group)
+    )
+    noises = _median_noises(store, wanted, group)
+    found = []
+    for row in store.select(query):
+        names = tuple(row[: len(group)])
+        found.append(GroupSummary(
+            group="/".join(filter(None, names)),
+            rows=row.rows,
+            kernels=row.kernels,
+            devices=row.devices,
+            flagged=row.flagged,
+            shortest_s=row.shortest_s,
+            longest_s=row.longest_s,
+            median_noise=noises.get(names),
+            newest=load_time(row.newest),
+        ))  # fmt: skip
+    return found
+
+
+def summary_to_json(one: GroupSummary) -> dict[str, object]:
+    """Turn a summary into what ``kernelcast data ls --json`` prints of it."""
+    newest = None if one.newest is None else one.newest.isoformat()
+    return {**asdict(one), "newest": newest}
+
+
+def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
+    """Turn an observation into what ``kernelcast data show --json`` prints of it.
+
+    Parameters
+    ----------
+    one : Observation
+        The observation.
+    is_full : bool
+        Whether with features and samples.
+    """
+    ndrange = one.launch.ndrange
+    content: dict[str, object] = {
+        "key": one.key,
+        "kernel": one.launch.kernel.label,
+        "kernel_digest": one.launch.kernel.digest,
+        "device_id": one.launch.device.id,
+        "device": one.launch.device.name,
+        "platform": one.launch.device.platform,
+        "driver": one.launch.device.driver,
+        "global_size": None if ndrange is None else list(ndrange.global_size),
+        "local_size": None if ndrange is None or ndrange.local_size is None
+        else list(ndrange.local_size),
+        "global_offset": None if ndrange is None else list(ndrange.global_offset),
+        "work_groups": one.launch.work_group_count,
+        "parameters": dict(one.launch.parameters),
+        "seconds": one.runs.median_s,
+        "noise": one.runs.noise,
+        "runs": one.runs.run_count,
+        "origin": one.origin.value,
+        "source": one.source,
+        "measurement": one.measurement,
+        "flags": sorted(one.flags),
+        "measured_at": None if one.measured_at is None else one.measured_at.isoformat(),
+    }  # fmt: skip
+    return {**content, **_describe_details(one)} if is_full else content
+
+
+def failure_to_json(one: FailureRecord) -> dict[str, object]:
+    """Turn a failure into what ``kernelcast data ls --failures --json`` prints of it."""
+    ndrange = one.launch.ndrange
+    return {
+        "key": one.key,
+        "kernel": one.launch.kernel.label,
+        "device_id": one.launch.device.id,
+        "global_size": None if ndrange is None else list(ndrange.global_size),
+        "kind": one.kind,
+        "message": one.message,
+        "failed_at": None if one.failed_at is None else one.failed_at.isoformat(),
+    }
+
+
+def _describe_details(one: Observation) -> dict[str, object]:
+    return {
+        "durations_s": list(one.runs.durations_s),
+        "machine_state": asdict(one.machine_state),
+        "versions": dict(one.versions),
+        "samples": [
+            {
+                "multiple": sample.multiple,
+                "window_set": sample.window_set,
+                "work_groups": list(sample.work_groups),
+                "durations_s": [launch.duration_s for launch in sample.launches],
+                "linear_s": sample.linear_s,
+                "sampling_s": sample.sampling_s,
+                "overhead_s": sample.overhead_s,
+            }
+            for sample in one.samples
+        ],
+        "schema": None if one.features is None else one.features.schema.id,
+        "features": None if one.features is None else one.features.as_dict(),
+    }
+
+
+def _median_noises(
+    store: Store, wanted: Selection, group: Sequence[sa.Column[Any]]
+) -> dict[tuple[str, ...], float]:
+    """Give the lower median of the noise per group; SQL's own function is not everywhere."""
+    noise = OBSERVATIONS.c.noise
+    place = sa.func.row_number().over(partition_by=group, order_by=noise)
+    size = sa.func.count().over(partition_by=group)
+    ranked = (
+        sa.select(*group, noise, place.label("place"), size.label("size"))
+        .where(noise.is_not(None), *list_conditions(wanted, OBSERVATIONS))
+        .subquery()
+    )
+    middle = sa.select(ranked).where(ranked.c.place * 2 - ranked.c.size <= 1,
+                                     ranked.c.place * 2 - ranked.c.size >= 0)  # fmt: skip
+    names = [one.name for one in group]
+    return {
+        tuple(getattr(row, name) for name in names): float(row.noise)
+        for row in store.select(middle)
+    }

@@ -1,0 +1,277 @@
+"""Thread folding: each work-item computes several updates along an axis."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kernelcast.records.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.records.conditions import (
+    TRUE,
+    And,
+    Comparison,
+    Condition,
+    Relation,
+    conjunction,
+    disjunction,
+    less,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+AXES = "xyz"
+_MOST_UPDATES = 64
+_OF_WORK_GROUPS = (
+    SymbolKind.LOCAL_ID,
+    SymbolKind.GROUP_ID,
+    SymbolKind.LOCAL_SIZE,
+    SymbolKind.GROUP_COUNT,
+)
+
+
+def parse_fold(text: str) -> tuple[int, int]:
+    """Read a folding such as ``2z``: axis and number of updates.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_fold("2z")
+    (2, 2)
+    """
+    times, axis = text[:-1], text[-1:]
+    if not times.isascii() or not times.isdigit() or axis not in AXES or not axis:
+        msg = f"folding {text!r}: expected updates and axis, such as 2z"
+        raise InputError(msg)
+    return AXES.index(axis), int(times)
+
+
+def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
+    """Let each work-item compute neighbouring updates, one after the other.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        A launch in which each global id is one update.
+    axis : int
+        Along which dimension.
+    times : int
+        Updates per work-item; the index space shrinks accordingly. The last work-items compute
+        fewer where the global size is no multiple.
+
+    Returns
+    -------
+    ModelledLaunch
+        A load that several updates of a work-item share is executed once: a compiler keeps the
+        value in a register.
+
+    Raises
+    ------
+    InputError
+        If the axis or the number is out of range, the local size exceeds what is left of the index
+        space, or the kernel names local or group ids of the axis, so that its work-items cannot
+        be dealt out anew.
+
+    Notes
+    -----
+    Section 5.3 of the Warpspeed paper ("thread folding", 2y and 2z). Registers are kept as they
+    are, though a compiler may need more of them.
+    """
+    ndrange = launch.ndrange
+    _check(launch, axis, times)
+    if times == 1:
+        return launch
+    size = ndrange.global_size[axis]
+    replacements = _deal_out(ndrange, axis, times)
+    last = ndrange.global_offset[axis] + size
+    is_guarded = size % times > 0
+    turns: list[list[MemoryAccess]] = []
+    for turn, replaced in enumerate(replacements):
+        inside = less(replaced[_global_id(axis)], last) if is_guarded and turn else None
+        turns.append([_move(access, replaced, inside) for access in launch.accesses])
+    found = _number(_share(turns))
+    return replace(
+        launch,
+        ndrange=_shrink(ndrange, axis, times),
+        accesses=found,
+        executed=_multiply(launch, found, times),
+        updates_per_work_item=launch.updates_per_work_item * times,
+        recorded=None,
+        notes=(*launch.notes, *_warn(launch, times, AXES[axis])),
+    )
+
+
+def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
+    ndrange = launch.ndrange
+    if not 0 <= axis < ndrange.dimensions:
+        msg = f"folding along {AXES[axis]}: the index space has {ndrange.dimensions} dimensions"
+        raise InputError(msg)
+    most = min(_MOST_UPDATES, ndrange.global_size[axis])
+    if not 1 <= times <= most:
+        msg = f"folding {times}{AXES[axis]}: give 1 to {most} updates per work-item"
+        raise InputError(msg)
+    if times == 1:
+        return
+    for access in launch.accesses:
+        if access.space is MemorySpace.LOCAL:
+            msg = (
+                f"{access.text}: work-items that share local memory cannot be folded; model the "
+                "folded kernel's own source"
+            )
+            raise InputError(msg)
+        used = access.guard.symbols().union(
+            *(loop.condition.symbols() for loop in access.loops),
+            () if access.offset_bytes is None else access.offset_bytes.symbols(),
+        )
+        named = next((s for s in used if s.kind in _OF_WORK_GROUPS and s.axis == axis), None)
+        if named is not None:
+            msg = (
+                f"{access.text}: names {named}, so that work-items cannot be folded along "
+                f"{AXES[axis]}; write it with get_global_id only, or fold along another axis"
+            )
+            raise InputError(msg)
+
+
+def _global_id(axis: int) -> Symbol:
+    return Symbol(SymbolKind.GLOBAL_ID, axis=axis)
+
+
+def _deal_out(ndrange: NDRange, axis: int, times: int) -> list[dict[Symbol, Expr]]:
+    """Give the update that a work-item computes at each turn, and the sizes as they were."""
+    own = Expr.symbol(_global_id(axis))
+    offset = ndrange.global_offset[axis]
+    size = Expr.constant(ndrange.global_size[axis])
+    return [
+        {
+            _global_id(axis): times * own + (turn - (times - 1) * offset),
+            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): size,
+        }
+        for turn in range(times)
+    ]
+
+
+def _shrink(ndrange: NDRange, axis: int, times: int) -> NDRange:
+    sizes = list(ndrange.global_size)
+    sizes[axis] = -(-sizes[axis] // times)
+    return replace(ndrange, global_size=tuple(sizes))
+
+
+def _move(
+    access: MemoryAccess, replaced: Mapping[Symbol, Expr], inside: Condition | None
+) -> MemoryAccess:
+    offset = access.offset_bytes
+    guard = access.guard.substitute(replaced)
+    return replace(
+        access,
+        offset_bytes=None if offset is None else offset.substitute(replaced),
+        guard=guard if inside is None else conjunction(inside, guard),
+        loops=tuple(_move_loop(one, replaced) for one in access.loops),
+    )
+
+
+def _move_loop(loop: LoopFacts, replaced: Mapping[Symbol, Expr]) -> LoopFacts:
+    trips = loop.trip_count
+    return replace(
+        loop,
+        condition=loop.condition.substitute(replaced),
+        trip_count=None if trips is None else trips.substitute(replaced),
+    )
+
+
+def _share(turns: Sequence[Sequence[MemoryAccess]]) -> list[MemoryAccess]:
+    """Keep one of the accesses by which several turns load the same address."""
+    kept: dict[tuple[object, ...], MemoryAccess] = {}
+    for turn, accesses in enumerate(turns):
+        seen: Counter[tuple[object, ...]] = Counter()
+        for access in accesses:
+            key = _identify(access, turn)
+            seen[key] += 1  # what one update loads twice, it loads twice folded as well
+            key = (*key, seen[key])
+            first = kept.get(key)
+            if first is not None:
+                access = replace(first, guard=_weaken(first.guard, access.guard))
+            kept[key] = access
+    return list(kept.values())
+
+
+def _identify(access: MemoryAccess, turn: int) -> tuple[object, ...]:
+    """Give what makes two accesses of a work-item the same."""
+    if access.offset_bytes is None or access.kind is AccessKind.ATOMIC:
+        return (access.site, turn)
+    return access.kind, access.buffer, access.bytes, access.offset_bytes, access.loops
+
+
+def _weaken(one: Condition, other: Condition) -> Condition:
+    """Give a condition that holds where one of two neighbouring updates is computed.
+
+    Bounds that differ by a constant become the weaker bound: the updates of a work-item are
+    neighbours, so that what lies between a lower and an upper bound has no gaps.
+    """
+    if one == other:
+        return one
+    bounds, others = (each.parts if isinstance(each, And) else (each,) for each in (one, other))
+    if len(bounds) != len(others):
+        return disjunction(one, other)
+    weaker = [_weaker_bound(*pair) for pair in zip(bounds, others, strict=True)]
+    if any(part is None for part in weaker):
+        return disjunction(one, other)
+    return conjunction(*(part for part in weaker if part is not None))
+
+
+def _weaker_bound(one: Condition, other: Condition) -> Condition | None:
+    if one == other or TRUE in {one, other}:
+        return TRUE if TRUE in {one, other} else one
+    if not (isinstance(one, Comparison) and isinstance(other, Comparison)):
+        return None
+    gap = (one.expr - other.expr).constant_value
+    if gap is None or {one.relation, other.relation} != {Relation.NOT_NEGATIVE}:
+        return None
+    return one if gap > 0 else other
+
+
+def _number(accesses: Sequence[MemoryAccess]) -> tuple[MemoryAccess, ...]:
+    """Give each access a site of its own."""
+    used: Counter[int] = Counter()
+    free = max((one.site for one in accesses), default=0) + 1
+    numbered = []
+    for one in accesses:
+        site = one.site
+        if used[site]:
+            site, free = free, free + 1
+        used[one.site] += 1
+        numbered.append(replace(one, site=site))
+    return tuple(numbered)
+
+
+def _multiply(
+    launch: ModelledLaunch, accesses: tuple[MemoryAccess, ...], times: int
+) -> OperationCounts:
+    """Multiply what is executed; loads that updates share count once."""
+    before, after = _count_kinds(launch.accesses), _count_kinds(accesses)
+    executed = launch.executed
+    return OperationCounts(
+        operations={one: count * times for one, count in executed.operations.items()},
+        memory={
+            one: count * (after[one] / before[one] if before[one] else times)
+            for one, count in executed.memory.items()
+        },
+    )
+
+
+def _count_kinds(accesses: tuple[MemoryAccess, ...]) -> Counter[MemoryOperation]:
+    return Counter(
+        MemoryOperation(space=one.space, is_store=one.kind is AccessKind.STORE, bytes=one.bytes)
+        for one in accesses
+        if one.kind is not AccessKind.ATOMIC
+    )
+
+
+def _warn(launch: ModelledLaunch, times: int, axis: str) -> list[str]:
+    if all(one.offset_bytes is not None for one in launch.accesses):
+        return []
+    return [f"folded {times}{axis}: accesses that depend on data are left out of the volumes"]

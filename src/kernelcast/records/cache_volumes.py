@@ -1,0 +1,129 @@
+"""What moves through a cache hierarchy while a loop nest produces one cache line of results."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kernelcast.records.errors import InputError
+
+MEMORY = "MEM"
+"""Name of what lies behind the last cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelVolume:
+    """Traffic of one level, in cache lines per cache line of work.
+
+    Parameters
+    ----------
+    name : str
+        ``L1``, ``L2``, ``L3`` or `MEMORY`.
+    hits, misses : float
+        Lines asked of this level that it holds, and that it does not; everything hits memory.
+        Of a victim cache as its predictor sees it: lines that pass it by are no misses of it in a
+        simulation, but are misses of a layer condition.
+    evicts : float
+        Lines that it hands to what lies behind it: modified ones, and to a victim cache all.
+        0 for memory.
+    loads, stores : float or None
+        Lines asked of it and written to it; None where the predictor cannot tell (a layer
+        condition knows no single accesses of the nearest cache).
+    """
+
+    name: str
+    hits: float
+    misses: float
+    evicts: float
+    loads: float | None = None
+    stores: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Lines that cross the boundary in front of a level, per cache line of work.
+
+    Parameters
+    ----------
+    nearer, farther : str
+        The levels on both sides: ``L1`` and ``L2``.
+    loaded, stored : float
+        Lines towards the core and away from it.
+    """
+
+    nearer: str
+    farther: str
+    loaded: float
+    stored: float
+
+    @property
+    def lines(self) -> float:
+        """Lines in both directions."""
+        return self.loaded + self.stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheVolumes:
+    """Traffic of a whole hierarchy, by layer conditions or by simulation.
+
+    Parameters
+    ----------
+    predictor : str
+        ``lc`` or ``sim``.
+    levels : tuple of LevelVolume
+        Caches, nearest first, then memory.
+    line_bytes : int
+        Bytes of a cache line.
+    iterations : float
+        Iterations of the innermost loop that make one cache line of work.
+    notes : tuple of str
+        Assumptions that do not hold, or that somebody should know of.
+
+    Raises
+    ------
+    InputError
+        If there is no cache, or the last level is not memory.
+
+    Examples
+    --------
+    >>> l1 = LevelVolume(name="L1", hits=3, misses=2, evicts=1)
+    >>> mem = LevelVolume(name=MEMORY, hits=2, misses=0, evicts=0, loads=2, stores=1)
+    >>> volumes = CacheVolumes(predictor="lc", levels=(l1, mem), line_bytes=64, iterations=8)
+    >>> [one.lines for one in volumes.transfers()]
+    [3]
+    """
+
+    predictor: str
+    levels: tuple[LevelVolume, ...]
+    line_bytes: int
+    iterations: float
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.levels) < 2 or self.levels[-1].name != MEMORY:
+            names = ", ".join(one.name for one in self.levels) or "none"
+            msg = f"levels {names}: expected at least one cache, and {MEMORY} last"
+            raise InputError(msg)
+
+    def level(self, name: str) -> LevelVolume | None:
+        """Find a level."""
+        return next((one for one in self.levels if one.name == name), None)
+
+    def transfers(self) -> Iterator[Transfer]:
+        """Give what crosses each boundary, nearest first.
+
+        Between caches that is what the nearer one misses and evicts. Memory tells itself: a
+        victim cache in front of it does not see what is loaded past it.
+        """
+        *caches, memory = self.levels
+        for nearer, farther in pairwise(caches):
+            yield Transfer(
+                nearer=nearer.name, farther=farther.name,
+                loaded=nearer.misses, stored=nearer.evicts,
+            )  # fmt: skip
+        last = caches[-1]
+        yield Transfer(
+            nearer=last.name,
+            farther=memory.name,
+            loaded=last.misses if memory.loads is None else memory.loads,
+            stored=last.evicts if memory.stores is None else memory.stores,
+        )

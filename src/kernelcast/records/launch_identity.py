@@ -1,0 +1,213 @@
+"""What makes two launches the same: kernel, device, index space and arguments."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import NDRange
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelIdentity:
+    """Which kernel was run, and where it belongs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the kernel function.
+    digest : str
+        64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without
+        source the hash of their names, see `digest_text`.
+    application : str
+        Program or folder it belongs to; empty if it is not known.
+    suite : str
+        Collection the application belongs to; empty if it is not known.
+
+    Raises
+    ------
+    InputError
+        If the name is empty or the digest is none.
+    """
+
+    name: str
+    digest: str
+    application: str = ""
+    suite: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            msg = "observation: the kernel has no name; give that of the kernel function"
+            raise InputError(msg)
+        _check_digest("kernel", self.digest)
+
+    @property
+    def label(self) -> str:
+        """Suite, application and name: equal for all builds of one kernel."""
+        return "/".join(one for one in (self.suite, self.application, self.name) if one)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceIdentity:
+    """Which device ran it, with which driver.
+
+    Parameters
+    ----------
+    id : str
+        Stable id, see `kernelcast.records.device.DeviceDescription`.
+    name, platform, driver : str
+        The driver's own words; empty if they are not known.
+
+    Raises
+    ------
+    InputError
+        If the id is empty.
+    """
+
+    id: str
+    name: str = ""
+    platform: str = ""
+    driver: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            msg = "observation: the device has no id; give a stable one"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchIdentity:
+    """A launch of a kernel on a device: what an observation is an observation of.
+
+    Parameters
+    ----------
+    kernel : KernelIdentity
+        The kernel.
+    device : DeviceIdentity
+        The device.
+    ndrange : NDRange or None
+        Index space; None where a foreign source does not tell it.
+    arguments_digest : str
+        64 hex letters, see `digest_arguments`.
+    parameters : mapping of str to int, float or str
+        What a problem file or a foreign source calls the sizes; a description, no part of the
+        identity.
+
+    Raises
+    ------
+    InputError
+        If the digest is none.
+    """
+
+    kernel: KernelIdentity
+    device: DeviceIdentity
+    ndrange: NDRange | None
+    arguments_digest: str
+    parameters: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_digest("arguments", self.arguments_digest)
+
+    @cached_property
+    def key(self) -> str:
+        """Hex SHA-256 of the identity: equal for exact repeats of a launch, and for no others."""
+        ndrange = self.ndrange
+        sizes = None if ndrange is None else [
+            ndrange.global_size, ndrange.local_size, ndrange.global_offset,
+        ]  # fmt: skip
+        parts = [self.kernel.digest, self.kernel.name, self.device.id, self.device.driver, sizes,
+                 self.arguments_digest]  # fmt: skip
+        return digest_text(json.dumps(parts, separators=(",", ":")))
+
+    @property
+    def work_group_count(self) -> int | None:
+        """Work-groups of the launch; None where sizes are not known."""
+        if self.ndrange is None or self.ndrange.local_size is None:
+            return None
+        return self.ndrange.work_group_count
+
+
+def digest_text(*parts: str) -> str:
+    """Hash texts into 64 hex letters.
+
+    Examples
+    --------
+    >>> digest_text("rajaperf", "Stream_TRIAD")[:8]
+    'b8aa3d56'
+    """
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def digest_arguments(arguments: Sequence[Argument], *, seed: int) -> str:
+    """Hash what a kernel is called with: types, sizes, values and recipes of contents.
+
+    Parameters
+    ----------
+    arguments : sequence of Argument
+        In the kernel's order.
+    seed : int
+        Seed of random contents; it counts only where there are such.
+
+    Returns
+    -------
+    str
+        64 hex letters; equal arguments have equal ones, whatever is known of their access.
+
+    Raises
+    ------
+    InputError
+        If a buffer's file cannot be read.
+
+    Examples
+    --------
+    >>> digest_arguments([LocalArgument(bytes=64)], seed=0)[:8]
+    '0e58ff56'
+    """
+    parts = [_describe(one, seed) for one in arguments]
+    return digest_text(json.dumps(parts, separators=(",", ":")))
+
+
+def _describe(argument: Argument, seed: int) -> list[object]:
+    if isinstance(argument, LocalArgument):
+        return ["local", argument.bytes]
+    if isinstance(argument, ScalarArgument):
+        return ["scalar", str(argument.element), list(argument.values)]
+    return ["buffer", str(argument.element), argument.count, *_describe_content(argument, seed)]
+
+
+def _describe_content(argument: BufferArgument, seed: int) -> list[object]:
+    if argument.init is Init.FILE and argument.path is not None:
+        return [argument.init.value, _digest_file(argument.path)]
+    content: list[object] = [argument.init.value]
+    if argument.init is Init.UNIFORM:
+        content += argument.uniform_range
+    return [*content, seed] if argument.init in _RANDOM else content
+
+
+def _digest_file(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        msg = f"{path}: the buffer's file cannot be read: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+def _check_digest(what: str, digest: str) -> None:
+    if not _DIGEST.fullmatch(digest):
+        msg = f"observation: the {what} digest is {digest!r}; expected 64 letters of 0-9 and a-f"
+        raise InputError(msg)

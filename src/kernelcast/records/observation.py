@@ -1,0 +1,168 @@
+"""What was seen of a launch on a device: features, samples and the time of the whole kernel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureVector
+from kernelcast.records.launch_identity import LaunchIdentity, digest_text
+from kernelcast.records.observed_times import MachineState, RunTimes, SampleSet
+from kernelcast.records.samples import SampleRun
+
+
+class Origin(StrEnum):
+    """How an observation came about."""
+
+    COLLECTED = "collected"
+    """`kernelcast collect` ran the kernel for it."""
+    OBSERVED = "observed"
+    """A program or a scheduler ran the kernel anyway and told us."""
+    IMPORTED = "imported"
+    """Somebody else measured it; `Observation.source` says who."""
+
+
+class ObservationFlag(StrEnum):
+    """What a reader should know before learning from an observation."""
+
+    CONTAMINATED = "contaminated"
+    """The machine was busy with something else."""
+    FIRST_LAUNCH = "first_launch"
+    """The first launch of the kernel: compilation or a cold device may be in it."""
+    OUTLIER = "outlier"
+    """Far from other observations of the same launch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One launch on one device: what could be known before it ran, and how long it took.
+
+    Parameters
+    ----------
+    launch : LaunchIdentity
+        What was run where.
+    runs : RunTimes
+        How long the whole kernel took.
+    features : FeatureVector or None
+        What models learn from; None where there are none.
+    samples : tuple of SampleSet
+        Sampled launches; the first is the one that `features` were made with.
+    origin : Origin
+        How the observation came about.
+    source : str
+        Of imported ones: data set and licence.
+    measurement : str
+        Tells repeated measurements of one launch apart; empty for the one that a collection makes.
+    flags : frozenset of ObservationFlag
+        Reasons for care.
+    machine_state : MachineState
+        Load, clock and temperature.
+    versions : mapping of str to str
+        ``kernelcast``, ``pyopencl``, ``runtime`` and what else matters.
+    measured_at : datetime or None
+        When, with a time zone; None where it is not known.
+
+    Raises
+    ------
+    InputError
+        If the time has no time zone.
+    """
+
+    launch: LaunchIdentity
+    runs: RunTimes
+    features: FeatureVector | None = None
+    samples: tuple[SampleSet, ...] = ()
+    origin: Origin = Origin.COLLECTED
+    source: str = ""
+    measurement: str = ""
+    flags: frozenset[ObservationFlag] = frozenset()
+    machine_state: MachineState = field(default_factory=MachineState)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    measured_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        _check_time(self.measured_at)
+
+    @cached_property
+    def key(self) -> str:
+        """Hex SHA-256 of launch and measurement: a store holds each key once."""
+        return digest_text(self.launch.key, self.measurement)
+
+    @property
+    def seconds(self) -> float:
+        """Median time of the whole kernel, in seconds."""
+        return self.runs.median_s
+
+    def sample_run(self, place: int = 0) -> SampleRun:
+        """Give a sample set as the linear model wants it.
+
+        Raises
+        ------
+        InputError
+            If there is no such set, or the index space is not known.
+        """
+        ndrange = self.launch.ndrange
+        if ndrange is None or not -len(self.samples) <= place < len(self.samples):
+            msg = (
+                f"observation of {self.launch.kernel.name}: has {len(self.samples)} sample sets, "
+                f"number {place} was asked for"
+            )
+            raise InputError(msg)
+        one = self.samples[place]
+        return SampleRun(
+            kernel_digest=self.launch.kernel.digest,
+            device_id=self.launch.device.id,
+            ndrange=ndrange,
+            launches=one.launches,
+            launch_overhead_s=one.launch_overhead_s,
+            is_even=one.is_even,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureRecord:
+    """A launch that could not be observed; never a large number among the times.
+
+    Parameters
+    ----------
+    launch : LaunchIdentity
+        What was to run where.
+    kind : str
+        Name of the error's class.
+    message : str
+        What went wrong.
+    failed_at : datetime or None
+        When, with a time zone; None where it is not known.
+    measurement : str
+        As of `Observation`.
+
+    Raises
+    ------
+    InputError
+        If the kind is empty or the time has no time zone.
+    """
+
+    launch: LaunchIdentity
+    kind: str
+    message: str
+    failed_at: datetime | None = None
+    measurement: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            msg = "failure record: no kind; give the name of the error's class"
+            raise InputError(msg)
+        _check_time(self.failed_at)
+
+    @cached_property
+    def key(self) -> str:
+        """Hex SHA-256 of launch, measurement and kind."""
+        return digest_text(self.launch.key, self.measurement, self.kind)
+
+
+def _check_time(moment: datetime | None) -> None:
+    if moment is not None and moment.tzinfo is None:
+        msg = f"observation: the time {moment} has no time zone; give one, as datetime.now(UTC) has"
+        raise InputError(msg)

@@ -1,0 +1,170 @@
+"""Times behind an observation: whole runs, sampled launches, and the machine's state meanwhile."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Measurement
+from kernelcast.records.samples import TimedLaunch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """Whole runs of the unchanged kernel.
+
+    Parameters
+    ----------
+    median_s : float
+        Median of the runs, in seconds.
+    durations_s : tuple of float
+        Each run, in seconds, in the order they ran; empty where only a summary is known.
+    noise : float or None
+        Half the 10-90 % spread over the median; None where it is not known, as of a single run.
+    run_count : int
+        Number of runs.
+
+    Raises
+    ------
+    InputError
+        If a time is not positive and finite, the noise is negative, or runs and their number
+        disagree.
+    """
+
+    median_s: float
+    durations_s: tuple[float, ...] = ()
+    noise: float | None = None
+    run_count: int = 1
+
+    def __post_init__(self) -> None:
+        for seconds in (self.median_s, *self.durations_s):
+            if not 0 < seconds < math.inf:
+                msg = f"observation: a run took {seconds} s; expected a positive time"
+                raise InputError(msg)
+        if self.noise is not None and not 0 <= self.noise < math.inf:
+            msg = f"observation: the noise is {self.noise}; expected a share of at least 0"
+            raise InputError(msg)
+        if self.run_count < 1 or (self.durations_s and len(self.durations_s) != self.run_count):
+            msg = (
+                f"observation: {self.run_count} runs and {len(self.durations_s)} times; expected "
+                "one time each, or none where only their median is known"
+            )
+            raise InputError(msg)
+
+
+def summarise_runs(durations_s: Sequence[float]) -> RunTimes:
+    """Make the record of whole runs from each run's time.
+
+    Parameters
+    ----------
+    durations_s : sequence of float, in seconds
+        At least one.
+
+    Raises
+    ------
+    InputError
+        If there is none, or one is not positive.
+
+    Examples
+    --------
+    >>> summarise_runs([0.1, 0.3, 0.2]).median_s
+    0.2
+    """
+    if not durations_s:
+        msg = "observation: there are no runs; time the whole kernel at least once"
+        raise InputError(msg)
+    times = tuple(map(float, durations_s))
+    if not min(times) > 0:
+        msg = f"observation: a run took {min(times)} s; expected a positive time"
+        raise InputError(msg)
+    measured = Measurement(durations_s=times)
+    return RunTimes(
+        median_s=measured.seconds,
+        durations_s=times,
+        noise=measured.noise if len(times) > 1 else None,
+        run_count=len(times),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSet:
+    """Launches of a few work-groups from which one estimate could be made.
+
+    Parameters
+    ----------
+    multiple : int
+        k: the sampling points are k and k + 1 times the least launch that saturates the device
+        (the paper's Fig. 15); 0 where the sizes followed another rule, as a time budget.
+    window_set : int
+        Which of several choices of places in the index space.
+    launches : tuple of TimedLaunch
+        Work-groups and seconds of each launch, in the order they ran.
+    launch_overhead_s : float
+        Time of a launch that does nothing, in seconds.
+    is_even : bool
+        Whether work-groups of different places were found to take about the same time.
+    linear_s : float or None
+        The linear model's time of the whole launch, in seconds; None where it has no answer.
+    overhead_s : float
+        Host time of everything but the launches: copies of buffers, warm-up, arithmetic.
+
+    Raises
+    ------
+    InputError
+        If there are no launches, or a number is out of its range.
+    """
+
+    multiple: int
+    window_set: int
+    launches: tuple[TimedLaunch, ...]
+    launch_overhead_s: float
+    is_even: bool
+    linear_s: float | None = None
+    overhead_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.launches:
+            msg = "observation: a sample set without launches; leave the set out"
+            raise InputError(msg)
+        if min(self.multiple, self.window_set) < 0:
+            msg = (
+                f"observation: sample set {self.window_set} at multiple {self.multiple}; expected "
+                "numbers of at least 0"
+            )
+            raise InputError(msg)
+        for seconds in (self.launch_overhead_s, self.overhead_s, self.linear_s or 0.0):
+            if not 0 <= seconds < math.inf:
+                msg = f"observation: a sample set holds {seconds} s; expected at least 0"
+                raise InputError(msg)
+
+    @property
+    def sampling_s(self) -> float:
+        """Device time of the launches: the cost of the sample, in seconds."""
+        return sum(one.duration_s for one in self.launches)
+
+    @property
+    def work_groups(self) -> tuple[int, ...]:
+        """Work-groups of each launch."""
+        return tuple(one.box.work_group_count for one in self.launches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """How busy and how fast the machine was; None is what could not be read.
+
+    Parameters
+    ----------
+    load : float or None
+        Processes that wanted to run, averaged over the last minute.
+    governor : str or None
+        Rule of the processor's clock, such as ``performance``.
+    temperature_celsius : float or None
+        Of the warmest sensor of the device or processor.
+    clock_hz : float or None
+        Clock of the device or processor.
+    """
+
+    load: float | None = None
+    governor: str | None = None
+    temperature_celsius: float | None = None
+    clock_hz: float | None = None

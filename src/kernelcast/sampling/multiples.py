@@ -1,0 +1,109 @@
+"""Samples at several multiples of the saturation point, as in the sampling paper's Fig. 15."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.samples import TimedLaunch
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.windows import find_free_box, spread_positions
+
+# A launch of the least multiple lasts about this long, in seconds; below, noise is all there is.
+_LEAST_LAUNCH_S = 300e-6
+# The launches of one pair are at most this share of the index space.
+_LARGEST_SHARE = 1 / 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSample:
+    """Launches of k and k + 1 times the unit.
+
+    Parameters
+    ----------
+    multiple : int
+        k.
+    window_set : int
+        Which choice of places.
+    launches : tuple of TimedLaunch
+        The shorter and the longer one, in the order they ran.
+    """
+
+    multiple: int
+    window_set: int
+    launches: tuple[TimedLaunch, ...]
+
+
+def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
+    """Give the work-groups that one multiple stands for.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        For the work-groups that fill the device.
+    rate_s : float
+        Seconds per work-group of a full device, about.
+
+    Returns
+    -------
+    int
+        A multiple of the active work-groups of the whole device: once where that lasts long
+        enough to be timed (the paper's P_sat x compute units), as often as needed elsewhere.
+    """
+    concurrency = launch.saturation.concurrency
+    return concurrency * max(1, math.ceil(_LEAST_LAUNCH_S / (rate_s * concurrency)))
+
+
+def sample_pairs(
+    launch: PreparedLaunch, multiples: Sequence[int], *, window_set: int, unit: int
+) -> list[PairSample]:
+    """Time k and k + 1 units of work-groups for several k (sampling-svr, section 6, Fig. 15).
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    multiples : sequence of int
+        Each k.
+    window_set : int
+        Chooses the places; no work-group is in two launches of one set.
+    unit : int
+        Work-groups of one multiple, see `choose_unit`.
+
+    Returns
+    -------
+    list of PairSample
+        Those multiples that the index space has room for.
+
+    Raises
+    ------
+    DeviceError
+        If the device fails.
+    """
+    total = launch.ndrange.work_group_count
+    counts = launch.ndrange.group_counts
+    fitting = [k for k in multiples if (2 * k + 1) * unit <= _LARGEST_SHARE * total]
+    places = spread_positions(max(len(fitting), 1), counts, shift=window_set * 17 + 3)
+    taken: list[GroupBox] = []
+    chosen: list[tuple[int, list[GroupBox]]] = []
+    for place, multiple in zip(places, fitting, strict=False):
+        boxes = []
+        for size in (multiple * unit, (multiple + 1) * unit):
+            box = find_free_box(max(place, 1), size, counts, taken, launch.order)
+            if box is not None:
+                taken.append(box)
+                boxes.append(box)
+        if len(boxes) == 2:
+            chosen.append((multiple, boxes))
+    launch.settle()
+    durations = iter(launch.time_boxes([box for _, boxes in chosen for box in boxes]))
+    return [
+        PairSample(
+            multiple=multiple,
+            window_set=window_set,
+            launches=tuple(
+                TimedLaunch(box=box, window=0, duration_s=next(durations)) for box in boxes
+            ),
+        )
+        for multiple, boxes in chosen
+    ]

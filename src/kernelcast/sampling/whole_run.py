@@ -1,0 +1,92 @@
+"""Runs a problem once as a whole, for its results rather than its time."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import put_arguments
+from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_arguments
+
+Value: TypeAlias = npt.NDArray[Any] | np.generic | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeRun:
+    """What a launch was given and what it left.
+
+    Parameters
+    ----------
+    before, after : tuple of ndarray, NumPy scalar or None
+        One per argument, in the kernel's order: buffers as arrays of shape (count,), or
+        (count, lanes) for vectors; scalars as they are; None for local memory.
+    """
+
+    before: tuple[Value, ...]
+    after: tuple[Value, ...]
+
+
+def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
+    """Run a problem once on buffers of its own.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device; its lock is held by the caller.
+    problem : Problem
+        Kernel, index space, arguments.
+    seed : int
+        Seed of random buffer contents.
+
+    Raises
+    ------
+    InputError
+        If source, kernel name or arguments do not fit together.
+    DeviceError
+        If the device cannot hold or run the launch.
+    """
+    built = session.whole_kernel(problem.kernel)
+    check_arguments(problem.kernel.name, built.parameters, problem.arguments)
+    ndrange = choose_local_size(session, built.kernel, problem.ndrange)
+    check_launch(session, built.kernel, problem.kernel, ndrange)
+    with explained_errors(problem.kernel, session.description):
+        arguments = put_arguments(session, problem, seed=seed)
+        try:
+            before = _read(session, problem, arguments)
+            for index, argument in enumerate(arguments):
+                built.kernel.set_arg(index, argument)
+            offset = ndrange.global_offset if any(ndrange.global_offset) else None
+            cl.enqueue_nd_range_kernel(
+                session.queue, built.kernel, ndrange.global_size, ndrange.known_local_size, offset
+            )
+            session.queue.finish()
+            return WholeRun(before=before, after=_read(session, problem, arguments))
+        finally:
+            session.queue.finish()
+            for argument in arguments:
+                if isinstance(argument, cl.Buffer):
+                    argument.release()
+
+
+def _read(
+    session: DeviceSession, problem: Problem, arguments: list[KernelArgument]
+) -> tuple[Value, ...]:
+    values: list[Value] = []
+    for described, held in zip(problem.arguments, arguments, strict=True):
+        if isinstance(described, BufferArgument):
+            lanes = described.element.stored_lanes
+            shape = (described.count,) if lanes == 1 else (described.count, lanes)
+            array = np.empty(shape, dtype=described.element.dtype)
+            cl.enqueue_copy(session.queue, array, held)
+            values.append(array)
+        else:
+            values.append(held if isinstance(held, (np.ndarray, np.generic)) else None)
+    return tuple(values)

@@ -1,0 +1,27 @@
+"""Finds the applications of the benchmark corpus, their kernels and their reference checks."""
+
+from kernelcast.training_data.applications.loading import (
+    InputMaker,
+    find_applications,
+    find_kernels,
+    load_input_maker,
+    load_reference,
+)
+from kernelcast.training_data.applications.records import (
+    Application,
+    CorpusKernel,
+    SizeRange,
+    Suite,
+)
+
+__all__ = [
+    "Application",
+    "CorpusKernel",
+    "InputMaker",
+    "SizeRange",
+    "Suite",
+    "find_applications",
+    "find_kernels",
+    "load_input_maker",
+    "load_reference",
+]

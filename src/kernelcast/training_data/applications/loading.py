@@ -1,0 +1,94 @@
+"""Reads the corpus that is shipped, and imports what an application computes with."""
+
+import fnmatch
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias, cast
+
+from kernelcast.records.errors import InputError
+from kernelcast.training_data import corpus
+from kernelcast.training_data.applications.description import DESCRIPTION, read_application
+from kernelcast.training_data.applications.records import Application, CorpusKernel
+from kernelcast.training_data.reference import Reference
+
+InputMaker: TypeAlias = Callable[[Mapping[str, int], Path], dict[str, int]]
+"""Writes .npy files into a folder; gives the parameters that depend on their content."""
+
+
+def find_applications() -> tuple[Application, ...]:
+    """Read every application of the corpus, in the order of their folders' names.
+
+    Raises
+    ------
+    InputError
+        If an application.yaml is malformed.
+
+    Examples
+    --------
+    >>> [one.suite.value for one in find_applications() if one.name == "Nbody"]
+    ['NVIDIA']
+    """
+    folder = Path(corpus.__path__[0])
+    return tuple(read_application(path.parent) for path in sorted(folder.glob(f"*/{DESCRIPTION}")))
+
+
+def find_kernels(pattern: str = "*") -> tuple[CorpusKernel, ...]:
+    """Give the kernels whose name, ``application/stem``, matches a pattern.
+
+    Parameters
+    ----------
+    pattern : str
+        As in shells (``nbody/*``); without a slash it names an application, a kernel's stem or a
+        kernel of Table 2.
+
+    Raises
+    ------
+    InputError
+        If no kernel matches.
+
+    Examples
+    --------
+    >>> [one.name for one in find_kernels("blackscholes")]
+    ['blackscholes/blackscholes']
+    """
+    kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
+    found = tuple(one for one in kernels if _matches(one, pattern))
+    if not found:
+        msg = f"no kernel of the corpus matches {pattern!r}; `kernelcast corpus ls` lists them"
+        raise InputError(msg)
+    return found
+
+
+def load_reference(kernel: CorpusKernel) -> Reference:
+    """Import what a kernel must compute.
+
+    Raises
+    ------
+    InputError
+        If the application's reference.py says nothing about the kernel.
+    """
+    references = _import(kernel.application, "reference").REFERENCES
+    if kernel.stem not in references:
+        msg = f"{kernel.name}: reference.py holds {sorted(references)}; add {kernel.stem!r}"
+        raise InputError(msg)
+    return cast("Reference", references[kernel.stem])
+
+
+def load_input_maker(kernel: CorpusKernel) -> InputMaker | None:
+    """Import what makes the .npy files of a kernel's application; None if it has none."""
+    if not (kernel.problem_path.parent / "inputs.py").is_file():
+        return None
+    return cast("InputMaker", _import(kernel.application, "inputs").make)
+
+
+def _import(application: str, module: str) -> ModuleType:
+    return importlib.import_module(f"{corpus.__name__}.{application}.{module}")
+
+
+def _matches(kernel: CorpusKernel, pattern: str) -> bool:
+    names = [kernel.name]
+    if "/" not in pattern:
+        names += [kernel.application, kernel.stem, kernel.table_2 or ""]
+    return any(fnmatch.fnmatchcase(name, pattern) for name in names)

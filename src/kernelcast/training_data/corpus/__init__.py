@@ -1,0 +1,1 @@
+"""The benchmark corpus: one package per application, described by its application.yaml."""

@@ -1,0 +1,1 @@
+"""Prices European options on binomial trees, one tree per work-group."""

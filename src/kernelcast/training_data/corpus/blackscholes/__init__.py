@@ -1,0 +1,1 @@
+"""Prices European options by the formula of Black and Scholes."""

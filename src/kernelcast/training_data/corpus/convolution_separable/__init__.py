@@ -1,0 +1,1 @@
+"""Convolves an image with a separable filter: along rows, then along columns."""

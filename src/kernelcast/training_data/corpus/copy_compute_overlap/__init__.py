@@ -1,0 +1,1 @@
+"""Computes hypotenuses of pairs of legs, several times over to cost time."""

@@ -1,0 +1,1 @@
+"""Coulomb potential on a slice of a lattice, summed directly over all atoms."""

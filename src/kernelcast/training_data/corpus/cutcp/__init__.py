@@ -1,0 +1,1 @@
+"""Coulomb potential with a cutoff on a lattice, atoms in bins."""

@@ -1,0 +1,1 @@
+"""Takes the dot products of many pairs of vectors of four."""

@@ -1,0 +1,1 @@
+"""Compresses an image block by block to four bits a pixel (DXT1)."""

@@ -1,0 +1,1 @@
+"""Takes a step of a three-dimensional stencil of radius four."""

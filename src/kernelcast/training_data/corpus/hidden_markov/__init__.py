@@ -1,0 +1,1 @@
+"""Takes a step of Viterbi's algorithm for a hidden Markov model."""

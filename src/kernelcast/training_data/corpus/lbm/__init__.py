@@ -1,0 +1,1 @@
+"""Fluid flow through obstacles by the lattice-Boltzmann method."""

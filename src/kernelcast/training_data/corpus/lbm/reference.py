@@ -1,0 +1,47 @@
+"""One lattice-Boltzmann step in NumPy, all velocities from one table."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kernelcast.training_data.corpus.lbm.inputs import DRIVEN, OBSTACLE
+from kernelcast.training_data.reference import Array, Reference, Value
+
+OMEGA = 1.85
+# x, y, z; each velocity with an odd index is followed by its opposite
+VELOCITIES = np.array([
+    (0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1),
+    (1, 1, 0), (-1, -1, 0), (-1, 1, 0), (1, -1, 0), (1, 0, 1), (-1, 0, -1),
+    (-1, 0, 1), (1, 0, -1), (0, 1, 1), (0, -1, -1), (0, -1, 1), (0, 1, -1),
+])  # fmt: skip
+OPPOSITES = [0, *(q + 1 if q % 2 else q - 1 for q in range(1, 19))]
+# by the number of axes along which a velocity moves
+WEIGHTS = np.array([1 / 3, 1 / 18, 1 / 36])[np.abs(VELOCITIES).sum(axis=1)]
+
+
+def expected(values: Sequence[Value], parameters: Mapping[str, int]) -> dict[int, Array]:
+    """Return the distributions after the step; what no cell sends is as before."""
+    source, flags, target = (np.asarray(value) for value in values[:3])
+    nx, layer = parameters["NX"], parameters["NX"] * parameters["NY"]
+    cells = np.arange(flags.size) + 2 * layer
+    before = source.reshape(19, -1)[:, cells].astype(np.float64)
+    after = np.where(flags & OBSTACLE, before[OPPOSITES], _collide(before, flags))
+    result = target.reshape(19, -1).copy()
+    shifts = VELOCITIES @ np.array([1, nx, layer])
+    for q, shift in enumerate(shifts):
+        result[q, cells + shift] = after[q]
+    return {2: result.reshape(-1)}
+
+
+def _collide(before: Array, flags: Array) -> Array:
+    density = before.sum(axis=0)
+    velocity = VELOCITIES.T @ before / density
+    velocity[:, (flags & DRIVEN) > 0] = np.array([[0.005], [0.002], [0.0]])
+    along = VELOCITIES @ velocity
+    speed2 = (velocity**2).sum(axis=0)
+    wanted = WEIGHTS[:, None] * density * (1 + 3 * along + 4.5 * along**2 - 1.5 * speed2)
+    relaxed: Array = (1 - OMEGA) * before + OMEGA * wanted
+    return relaxed
+
+
+REFERENCES = {"stream_collide": Reference(expected=expected, small={"NZ": 2}, tolerance=1e-4)}

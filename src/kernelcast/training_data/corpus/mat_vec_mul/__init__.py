@@ -1,0 +1,1 @@
+"""Multiplies a matrix and a vector in six ways."""

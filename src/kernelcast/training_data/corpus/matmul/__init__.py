@@ -1,0 +1,1 @@
+"""Multiplies square matrices tile by tile in local memory."""

@@ -1,0 +1,1 @@
+"""Takes the median of 3 x 3 neighbours for each colour of an image."""

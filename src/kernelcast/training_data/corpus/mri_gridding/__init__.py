@@ -1,0 +1,1 @@
+"""Scattered MRI samples sorted into tiles and spread onto a grid."""

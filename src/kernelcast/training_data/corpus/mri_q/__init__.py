@@ -1,0 +1,1 @@
+"""The matrix Q that non-Cartesian MRI reconstruction needs."""

@@ -1,0 +1,1 @@
+"""Moves bodies by the gravity of all others, staged in local memory."""

@@ -1,0 +1,1 @@
+"""Sparse matrix-vector products of the conjugate gradient method."""

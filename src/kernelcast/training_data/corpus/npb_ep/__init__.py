@@ -1,0 +1,1 @@
+"""Pairs of Gaussian random numbers, counted by square rings."""

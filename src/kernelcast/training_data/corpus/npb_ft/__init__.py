@@ -1,0 +1,1 @@
+"""Solution of a heat equation by three-dimensional fast Fourier transforms."""

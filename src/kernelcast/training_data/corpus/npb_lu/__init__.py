@@ -1,0 +1,1 @@
+"""Initial values of the lower-upper Gauss-Seidel flow solver."""

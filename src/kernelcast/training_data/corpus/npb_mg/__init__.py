@@ -1,0 +1,1 @@
+"""Steps of a multigrid solver in three dimensions."""

@@ -1,0 +1,1 @@
+"""Two-electron repulsion integrals of a cluster of water molecules."""

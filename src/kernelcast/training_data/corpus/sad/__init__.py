@@ -1,0 +1,1 @@
+"""Motion estimation: sums of absolute differences at all positions of a window."""

@@ -1,0 +1,1 @@
+"""Two-point angular correlation of points on the sky."""

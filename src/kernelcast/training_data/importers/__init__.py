@@ -1,0 +1,14 @@
+"""Other people's measurements as observations of ours."""
+
+from kernelcast.training_data.importers.foreign import DataSet, ImportFileError
+from kernelcast.training_data.importers.recognising import DATA_SETS, find_data_set
+from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
+
+__all__ = [
+    "DATA_SETS",
+    "DataSet",
+    "ImportFileError",
+    "TuningFiles",
+    "find_data_set",
+    "read_tuning",
+]

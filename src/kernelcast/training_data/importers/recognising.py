@@ -1,0 +1,33 @@
+"""Tells by its columns which data set a file is."""
+
+from pathlib import Path
+
+from kernelcast.training_data.importers.aiwc import AIWC
+from kernelcast.training_data.importers.amaris import AMARIS
+from kernelcast.training_data.importers.foreign import DataSet, ImportFileError, read_column_names
+from kernelcast.training_data.importers.neusight import NEUSIGHT
+from kernelcast.training_data.importers.rajaperf import RAJAPERF_CPU, RAJAPERF_GPU
+
+DATA_SETS: tuple[DataSet, ...] = (AIWC, AMARIS, NEUSIGHT, RAJAPERF_GPU, RAJAPERF_CPU)
+"""Data sets with an importer."""
+
+
+def find_data_set(path: Path) -> DataSet:
+    """Find the importer of a file.
+
+    Raises
+    ------
+    ImportFileError
+        If none fits.
+    """
+    columns = read_column_names(path)
+    for one in DATA_SETS:
+        if one.columns <= columns:
+            return one
+    known = ", ".join(one.name for one in DATA_SETS)
+    found = "a Parquet file of another kind" if columns else "no Parquet file"
+    msg = (
+        f"{path}: is {found}; expected a file of `kernelcast data export`, a data set with an "
+        f"importer ({known}) or JSON of an auto-tuner in the T4 format"
+    )
+    raise ImportFileError(msg)

@@ -1,0 +1,268 @@
+"""Auto-tuners' results in the community's T4 format, with their input in the T1 format.
+
+T1 says what was tuned: kernel, sizes as expressions, arguments. T4 says what came out: one entry
+per configuration, with its run times or why it is invalid. Kernel Tuner, KTT and BAT write them;
+the schemas are at https://github.com/odgaard/TuningSchema. T4 leaves the unit of run times open.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.records.observed_times import RunTimes, summarise_runs
+from kernelcast.training_data.importers.arithmetic import evaluate_size
+from kernelcast.training_data.importers.foreign import (
+    GRID_FEATURES,
+    ForeignRow,
+    ImportFileError,
+    Value,
+    describe_grid,
+    make_grid,
+    number_repeats,
+)
+
+UNITS: Mapping[str, float] = {
+    "s": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6,
+    "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9,
+}  # fmt: skip
+"""Seconds per unit, by the names in use."""
+_NEWEST_MAJOR = 1
+_VALID = "correct"
+_SCHEMA = FeatureSchema(names=GRID_FEATURES, version=1)
+# A mean and a median of the same runs agree within this factor; two units do not.
+_SAME_UNIT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningFiles:
+    """A tuner's results, and what is not in them.
+
+    Parameters
+    ----------
+    results : Path
+        T4 file.
+    problem : Path or None
+        T1 file; without it sizes are absent and the kernel is called as the file.
+    device : str or None
+        Name of the device; needed where T1 does not say it.
+    time_unit : str or None
+        Unit of the run times, one of `UNITS`; needed where neither file says it.
+    """
+
+    results: Path
+    problem: Path | None = None
+    device: str | None = None
+    time_unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningResults:
+    """What a tuner found.
+
+    Parameters
+    ----------
+    observations : tuple of Observation
+        One per valid configuration.
+    failures : tuple of FailureRecord
+        One per invalid configuration, the tuner's word as its kind.
+    """
+
+    observations: tuple[Observation, ...]
+    failures: tuple[FailureRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """What the files say of all configurations together."""
+
+    where: str
+    kernel: str
+    application: str
+    device: str
+    unit_s: float | None
+    global_size: Mapping[str, Any] = field(default_factory=dict)
+    local_size: Mapping[str, Any] = field(default_factory=dict)
+    counts_groups: bool = False
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_tuning(files: TuningFiles) -> TuningResults:
+    """Read a tuner's results.
+
+    Raises
+    ------
+    ImportFileError
+        If a file is none of the formats, is of a newer version, or something is missing that no
+        file says.
+    """
+    where = str(files.results)
+    content = _load(files.results)
+    _check_version(content, where)
+    problem = _read_problem(files)
+    observations: list[Observation] = []
+    failures: list[FailureRecord] = []
+    for number, entry in enumerate(content["results"]):
+        try:
+            for one in _read_entry(entry, problem):
+                (failures if isinstance(one, FailureRecord) else observations).append(one)  # type: ignore[arg-type]  # the list is chosen by the type
+        except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
+            said = str(error) if isinstance(error, InputError) else repr(error)
+            msg = f"{where}: result {number}: {said}"
+            raise ImportFileError(msg) from error
+    return TuningResults(observations=tuple(number_repeats(observations)), failures=tuple(failures))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        msg = f"{path}: cannot be read as JSON ({error}); is it complete?"
+        raise ImportFileError(msg) from error
+    if not isinstance(content, dict):
+        msg = f"{path}: holds a {type(content).__name__}; expected a JSON object of T1 or T4"
+        raise ImportFileError(msg)
+    return content
+
+
+def _check_version(content: Mapping[str, Any], where: str) -> None:
+    if not isinstance(content.get("results"), list):
+        msg = f"{where}: has no list `results`; expected a tuner's output in the T4 format"
+        raise ImportFileError(msg)
+    version = str(content.get("schema_version", "1.0.0"))
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) > _NEWEST_MAJOR:
+        msg = f"{where}: is T4 {version}, this kernelcast reads version {_NEWEST_MAJOR}"
+        raise ImportFileError(msg)
+
+
+def _read_problem(files: TuningFiles) -> _Problem:
+    content = {} if files.problem is None else _load(files.problem)
+    kernel = _section(content, "KernelSpecification")
+    general = _section(content, "General")
+    device = files.device or _section(kernel, "Device").get("Name")
+    if not device:
+        msg = f"{files.results}: does not say on which device it was measured; name it"
+        raise ImportFileError(msg)
+    unit = files.time_unit or general.get("TimeUnit")
+    return _Problem(
+        where=str(files.results),
+        kernel=str(kernel.get("KernelName") or files.results.stem),
+        application=str(kernel.get("BenchmarkName") or general.get("BenchmarkName") or ""),
+        device=str(device),
+        unit_s=None if unit is None else _unit(str(unit), str(files.problem or files.results)),
+        global_size=_section(kernel, "GlobalSize"),
+        local_size=_section(kernel, "LocalSize"),
+        counts_groups=str(kernel.get("GlobalSizeType", "OpenCL")) != "OpenCL",
+        sizes={"ProblemSize": kernel.get("ProblemSize", [])},
+    )
+
+
+def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _read_entry(
+    entry: Mapping[str, Any], problem: _Problem
+) -> Iterator[Observation | FailureRecord]:
+    configuration = dict(entry["configuration"])
+    is_valid = entry["invalidity"] == _VALID
+    row = ForeignRow(
+        data_set="t4",
+        licence="as the tuner's file",
+        application=problem.application,
+        kernel=problem.kernel,
+        device=problem.device,
+        # A failure needs a launch and no time; this one is not kept.
+        runs=_read_runs(entry, problem) if is_valid else RunTimes(median_s=1.0),
+        parameters={name: _plain(value) for name, value in configuration.items()},
+        ndrange=_read_ndrange(configuration, problem),
+        features={},
+        schema=_SCHEMA,
+    )
+    found = replace(
+        row, features={} if row.ndrange is None else describe_grid(row.ndrange)
+    ).as_observation()
+    moment = _read_time(entry.get("timestamp"))
+    if is_valid:
+        yield replace(found, measured_at=moment)
+    else:
+        yield FailureRecord(
+            launch=found.launch,
+            kind=str(entry["invalidity"]),
+            message=f"the tuner found this configuration invalid: {entry['invalidity']}",
+            failed_at=moment,
+        )
+
+
+def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
+    runtimes = [float(one) for one in entry["times"].get("runtimes") or ()]
+    measured = _find_time(entry)
+    if not runtimes:
+        if measured is None:
+            msg = "has no run times; expected `times.runtimes` or a measurement called time"
+            raise ImportFileError(msg)
+        return RunTimes(median_s=measured[0] * measured[1])
+    unit_s = problem.unit_s
+    if unit_s is None and measured is not None:
+        ratio = measured[0] / median(runtimes)
+        unit_s = measured[1] if 1 / _SAME_UNIT < ratio < _SAME_UNIT else None
+    if unit_s is None:
+        msg = f"does not say the unit of its run times; give one of {', '.join(UNITS)}"
+        raise ImportFileError(msg)
+    return summarise_runs([one * unit_s for one in runtimes])
+
+
+def _find_time(entry: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Find the measured time that has a unit: the number, and seconds per unit."""
+    for one in entry.get("measurements") or ():
+        unit = str(one.get("unit", "")).lower()
+        value = one.get("value")
+        if one.get("name") == "time" and unit in UNITS and isinstance(value, int | float):
+            return float(value), UNITS[unit]
+    return None
+
+
+def _read_ndrange(configuration: Mapping[str, Any], problem: _Problem) -> NDRange | None:
+    """Evaluate the sizes; None where they are not given or not understood."""
+    if not (problem.global_size and problem.local_size):
+        return None
+    names = {**problem.sizes, **configuration}
+    try:
+        local = [evaluate_size(problem.local_size.get(axis, 1), names) for axis in "XYZ"]
+        whole = [evaluate_size(problem.global_size.get(axis, 1), names) for axis in "XYZ"]
+        if problem.counts_groups:
+            return make_grid(whole, local)
+        return make_grid([math.ceil(g / n) for g, n in zip(whole, local, strict=True)], local)
+    except InputError:
+        return None
+
+
+def _read_time(text: object) -> datetime | None:
+    """Read a time stamp; None if there is none, or no time zone in it."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+def _plain(value: object) -> Value:
+    return value if isinstance(value, int | float | str) else json.dumps(value)
+
+
+def _unit(name: str, where: str) -> float:
+    found = UNITS.get(name.lower())
+    if found is None:
+        msg = f"{where}: time unit {name!r} is unknown; expected one of {', '.join(UNITS)}"
+        raise ImportFileError(msg)
+    return found

@@ -1,0 +1,17 @@
+"""The store of observations: SQLite in one file, or PostgreSQL that several machines share."""
+
+from kernelcast.training_data.store.errors import StoreError
+from kernelcast.training_data.store.opening import open_store
+from kernelcast.training_data.store.selection import Selection
+from kernelcast.training_data.store.store import AddedRows, Store
+from kernelcast.training_data.store.table import ObservationTable, load_table
+
+__all__ = [
+    "AddedRows",
+    "ObservationTable",
+    "Selection",
+    "Store",
+    "StoreError",
+    "load_table",
+    "open_store",
+]

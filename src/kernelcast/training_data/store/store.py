@@ -1,0 +1,252 @@
+"""Observations in a database that several threads and processes use at once."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.training_data.store.connecting import WRITER, connect
+from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.rows import (
+    failure_to_row,
+    row_to_failure,
+    row_to_observation,
+)
+from kernelcast.training_data.store.selection import EVERYTHING, Selection, list_conditions
+from kernelcast.training_data.store.tables import FAILURES, FEATURE_SCHEMAS, OBSERVATIONS
+from kernelcast.training_data.store.writing import (
+    AddedRows,
+    add_observations,
+    add_rows,
+    wait_for_turn,
+)
+
+_BATCH_ROWS = 1000
+
+
+class Store:
+    """A store of observations; `kernelcast.training_data.store.open_store` opens one.
+
+    Parameters
+    ----------
+    url : sqlalchemy.URL
+        Of the database.
+    where : str
+        What messages call it; no password in it.
+    engine : Engine or None
+        Connections to it.
+
+    Notes
+    -----
+    Threads share one store. It may be pickled, and used after a fork: every process has
+    connections of its own. Every writing call is one transaction: all of it is kept, or nothing.
+    """
+
+    def __init__(self, *, url: sa.URL, where: str, engine: sa.Engine | None = None) -> None:
+        self.where = where
+        self._url = url
+        self._open_engine = engine or connect(url)
+        self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._url.render_as_string(hide_password=False), self.where)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; a later call opens them again."""
+        self._engine.dispose()
+
+    def add(self, observation: Observation, *, replace: bool = False) -> bool:
+        """Add one observation; see `add_many`.
+
+        Returns
+        -------
+        bool
+            Whether it was not there.
+        """
+        return self.add_many([observation], replace=replace).added == 1
+
+    def add_many(self, observations: Iterable[Observation], *, replace: bool = False) -> AddedRows:
+        """Add observations in one transaction: an error leaves none of them.
+
+        Parameters
+        ----------
+        observations : iterable of Observation
+            Any number; they are not held in memory.
+        replace : bool
+            What becomes of those whose key is there: by default they stay as they were, so that
+            a repeated collection changes nothing.
+
+        Returns
+        -------
+        AddedRows
+            How many were new.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written, or its disk is full.
+        """
+        with self._write() as connection:
+            return add_observations(connection, observations, replace=replace)
+
+    def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
+        """Add failures in one transaction; the newest of equal ones stays.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written.
+        """
+        with self._write() as connection:
+            return add_rows(
+                connection, FAILURES, [failure_to_row(one) for one in failures], replace=True
+            )
+
+    def remove(self, keys: Sequence[str]) -> int:
+        """Remove observations and failures by key; give how many were there."""
+        with self._write() as connection:
+            return sum(
+                connection.execute(sa.delete(one).where(one.c.key.in_(keys))).rowcount
+                for one in (OBSERVATIONS, FAILURES)
+            )
+
+    def clear_failures(self, launch_key: str) -> int:
+        """Remove the failures of a launch that has worked since; give how many there were."""
+        wanted = sa.delete(FAILURES).where(FAILURES.c.launch_key == launch_key)
+        with self._write() as connection:
+            return connection.execute(wanted).rowcount
+
+    def get(self, key: str) -> Observation:
+        """Give the observation of a key or of its unique beginning.
+
+        Raises
+        ------
+        InputError
+            If there is none, or several begin so.
+        """
+        begins = sa.func.substr(OBSERVATIONS.c.key, 1, len(key)) == key
+        with self._read() as connection:
+            found = connection.execute(
+                sa.select(OBSERVATIONS).where(begins).limit(2)
+            ).mappings().all()  # fmt: skip
+        if len(found) != 1:
+            msg = (
+                f"{self.where}: {'several keys begin' if found else 'no key begins'} with {key!r}; "
+                "`kernelcast data ls` shows the keys"
+            )
+            raise InputError(msg)
+        return row_to_observation(found[0], self.schemas())
+
+    def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
+        """Give observations, in the order of their keys, a batch in memory at a time."""
+        schemas = self.schemas()
+        for rows in self.read_rows(wanted, ordered=True):
+            for row in rows:
+                yield row_to_observation(row._mapping, schemas)  # noqa: SLF001 - SQLAlchemy's public name
+
+    def history(self, launch_key: str) -> list[Observation]:
+        """Give what was observed of exactly this launch, oldest first."""
+        found = self.find(Selection(launch_keys=(launch_key,)))
+        return sorted(found, key=lambda one: (one.measured_at is not None, one.measured_at))
+
+    def failures(self, wanted: Selection = EVERYTHING) -> list[FailureRecord]:
+        """Give failures, in the order of their keys."""
+        query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
+        with self._read() as connection:
+            rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
+        return [row_to_failure(row) for row in rows]
+
+    def count(self, wanted: Selection = EVERYTHING) -> int:
+        """Count observations."""
+        query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
+        with self._read() as connection:
+            found = connection.scalar(query.where(*list_conditions(wanted, OBSERVATIONS)))
+        return int(found or 0)
+
+    def schemas(self) -> dict[str, FeatureSchema]:
+        """Give the schemas of features that observations have, by id."""
+        with self._read() as connection:
+            rows = connection.execute(sa.select(FEATURE_SCHEMAS)).all()
+        return {
+            row.id: FeatureSchema(names=tuple(json.loads(row.names)), version=row.version)
+            for row in rows
+        }
+
+    def select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        """Run a query on the store's tables; for summaries inside this room."""
+        with self._read() as connection:
+            return list(connection.execute(query).all())
+
+    def read_rows(
+        self,
+        wanted: Selection = EVERYTHING,
+        *,
+        columns: Sequence[str] | None = None,
+        ordered: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+    ) -> Iterator[Sequence[sa.Row[Any]]]:
+        """Give rows of the observations' table in batches.
+
+        Parameters
+        ----------
+        wanted : Selection
+            Which rows.
+        columns : sequence of str, optional
+            Which columns, all when left out.
+        ordered : bool
+            Whether in the order of their keys; else in any.
+        batch_rows : int
+            Most rows at a time.
+        """
+        names = OBSERVATIONS.c.keys() if columns is None else columns
+        query = sa.select(*(OBSERVATIONS.c[name] for name in names))
+        query = query.where(*list_conditions(wanted, OBSERVATIONS))
+        if ordered:
+            query = query.order_by(OBSERVATIONS.c.key)
+        with self._read() as connection:
+            result = connection.execution_options(stream_results=True).execute(query)
+            yield from result.partitions(batch_rows)
+
+    @property
+    def _engine(self) -> sa.Engine:
+        if self._process != os.getpid():  # a child process must not use its parent's connections
+            self._open_engine.dispose(close=False)
+            self._process = os.getpid()
+        return self._open_engine
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with speak_plainly(self.where), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        with (
+            speak_plainly(self.where),
+            self._engine.connect().execution_options(**WRITER) as connection,
+            connection.begin(),
+        ):
+            wait_for_turn(connection)
+            yield connection
+
+
+def _restore(url: str, where: str) -> Store:
+    return Store(url=sa.make_url(url), where=where)

@@ -1,0 +1,78 @@
+"""The store's tables, as the newest migration leaves them.
+
+A row of `observations` has columns for what is searched, split and learned by; what only people
+look at is JSON text. Features are one blob per row: float64, little endian, in the order of the
+schema, NaN where absent. A table of 100,000 rows and 200 features is then read by joining blobs
+into one array: no number is parsed, and no column is added when a feature is.
+"""
+
+import sqlalchemy as sa
+
+HEAD = "0001"
+"""Newest version of the tables: the name of the last migration."""
+VERSION_TABLE = "kernelcast_store_version"
+METADATA = sa.MetaData()
+
+# SQLite has one integer type, PostgreSQL's default has 32 bits.
+_WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _launch_columns() -> list[sa.Column[object]]:
+    """Make the columns that say what was run where."""
+    return [
+        sa.Column("launch_key", sa.Text, nullable=False, index=True),
+        sa.Column("measurement", sa.Text, nullable=False),
+        sa.Column("kernel_digest", sa.Text, nullable=False, index=True),
+        sa.Column("kernel", sa.Text, nullable=False, index=True),
+        sa.Column("application", sa.Text, nullable=False),
+        sa.Column("suite", sa.Text, nullable=False),
+        sa.Column("device_id", sa.Text, nullable=False, index=True),
+        sa.Column("device", sa.Text, nullable=False),
+        sa.Column("platform", sa.Text, nullable=False),
+        sa.Column("driver", sa.Text, nullable=False),
+        sa.Column("ndrange", sa.Text),
+        sa.Column("work_groups", _WHOLE),
+        sa.Column("arguments_digest", sa.Text, nullable=False),
+        sa.Column("parameters", sa.Text, nullable=False),
+    ]
+
+
+OBSERVATIONS = sa.Table(
+    "observations",
+    METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    *_launch_columns(),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("durations_s", sa.Text, nullable=False),
+    sa.Column("noise", sa.Double),
+    sa.Column("run_count", _WHOLE, nullable=False),
+    sa.Column("schema_id", sa.Text, index=True),
+    sa.Column("features", sa.LargeBinary),
+    sa.Column("linear_s", sa.Double),
+    sa.Column("sampling_s", sa.Double),
+    sa.Column("samples", sa.Text, nullable=False),
+    sa.Column("origin", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("flags", sa.Text, nullable=False),
+    sa.Column("machine_state", sa.Text, nullable=False),
+    sa.Column("versions", sa.Text, nullable=False),
+    sa.Column("measured_at_us", _WHOLE),
+)
+
+FAILURES = sa.Table(
+    "failures",
+    METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    *_launch_columns(),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("failed_at_us", _WHOLE),
+)
+
+FEATURE_SCHEMAS = sa.Table(
+    "feature_schemas",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("version", _WHOLE, nullable=False),
+    sa.Column("names", sa.Text, nullable=False),
+)

@@ -1,0 +1,129 @@
+"""Adds rows to tables inside a writer's transaction."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.observation import Observation
+from kernelcast.training_data.store.plain import dump
+from kernelcast.training_data.store.rows import observation_to_row
+from kernelcast.training_data.store.tables import FEATURE_SCHEMAS, OBSERVATIONS
+
+T = TypeVar("T")
+
+# "kcsw" as a number: not the lock of migrations.
+_PG_LOCK = 0x6B637377
+_BATCH_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedRows:
+    """What became of rows that were to be added.
+
+    Parameters
+    ----------
+    added : int
+        Rows that were not there.
+    replaced : int
+        Rows that were there and have a new content now.
+    known : int
+        Rows that were there and stayed as they were.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    known: int = 0
+
+    def __add__(self, other: "AddedRows") -> "AddedRows":
+        return AddedRows(
+            added=self.added + other.added,
+            replaced=self.replaced + other.replaced,
+            known=self.known + other.known,
+        )
+
+
+def wait_for_turn(connection: sa.Connection) -> None:
+    """Let one writer work at a time, so that writers never wait for each other in a circle.
+
+    A writer's transaction of SQLite has its turn already when it begins.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+
+
+def add_observations(
+    connection: sa.Connection, observations: Iterable[Observation], *, replace: bool
+) -> AddedRows:
+    """Add observations whose keys are not there; see `Store.add_many`."""
+    total = AddedRows()
+    for batch in split(observations, _BATCH_ROWS):
+        add_schemas(connection, {one.features.schema for one in batch if one.features})
+        rows = [observation_to_row(one, schema_id_of(one)) for one in batch]
+        total += add_rows(connection, OBSERVATIONS, rows, replace=replace)
+    return total
+
+
+def add_rows(
+    connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *, replace: bool
+) -> AddedRows:
+    """Add rows whose keys are not there; replace the others if asked for."""
+    by_key = {row["key"]: row for row in rows}  # of equal keys the last one counts
+    known = _find_keys(connection, table, list(by_key))
+    if known and replace:
+        connection.execute(sa.delete(table).where(table.c.key.in_(known)))
+    new = [row for key, row in by_key.items() if replace or key not in known]
+    if new:
+        connection.execute(sa.insert(table), new)
+    repeats = len(rows) - len(by_key)
+    if replace:
+        return AddedRows(added=len(new) - len(known), replaced=len(known) + repeats)
+    return AddedRows(added=len(new), known=len(known) + repeats)
+
+
+def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> None:
+    """Add schemas of features that are not there."""
+    by_id = {schema_id(one): one for one in schemas}
+    if not by_id:
+        return
+    column = FEATURE_SCHEMAS.c.id
+    known = set(connection.scalars(sa.select(column).where(column.in_(by_id))))
+    new = [
+        {"id": key, "version": one.version, "names": dump(one.names)}
+        for key, one in by_id.items()
+        if key not in known
+    ]
+    if new:
+        connection.execute(sa.insert(FEATURE_SCHEMAS), new)
+
+
+@lru_cache(maxsize=64)
+def schema_id(schema: FeatureSchema) -> str:
+    """Give a schema's id; the hash behind it takes longer than writing a row."""
+    return schema.id
+
+
+def schema_id_of(one: Observation) -> str | None:
+    """Give the id of an observation's schema, None without features."""
+    return None if one.features is None else schema_id(one.features.schema)
+
+
+def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Split into lists of at most `size`.
+
+    Examples
+    --------
+    >>> list(split("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _find_keys(connection: sa.Connection, table: sa.Table, keys: list[str]) -> set[str]:
+    return set(connection.scalars(sa.select(table.c.key).where(table.c.key.in_(keys))))

@@ -1,0 +1,132 @@
+import re
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.predictor.corpus import LOCAL_PARAMETERS
+from kernelcast.predictor.problem_file import read_parameters, read_problem
+from kernelcast.records.arguments import Access, BufferArgument
+from kernelcast.records.problem import Problem
+from kernelcast.training_data.applications import (
+    Application,
+    CorpusKernel,
+    find_applications,
+    load_input_maker,
+    load_reference,
+)
+
+APPLICATIONS = find_applications()
+KERNELS = [kernel for one in APPLICATIONS for kernel in one.kernels]
+LARGEST_GPU_BYTES = 128 * 2**30
+LEAST_WORK_GROUPS = 256
+TABLE_2 = [
+    "binomial", "blackscholes", "BoxRowsLmem", "convolutionRows", "convolutionColumns",
+    "VectorHypot", "compress", "DotProduct", "FiniteDifferences", "ViterbiOneStep", "histogram64",
+    "matmul", "uncoal0", "uncoal1", "coal0", "coal1", "coal2", "coal3", "ckMedian", "nbody",
+]  # fmt: skip
+
+
+def _problem(kernel: CorpusKernel, folder: Path, **parameters: int) -> Problem:
+    """Read the problem with empty files in place of generated inputs."""
+    content = yaml.safe_load(kernel.problem_path.read_text())
+    for argument in content["args"]:
+        if str(argument.get("init", "")).endswith(".npy"):
+            (folder / argument["init"]).touch()
+    return read_problem(kernel.problem_path, parameters=parameters, inputs_folder=folder)
+
+
+def _local(local_size: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+@pytest.mark.parametrize("end", ["least", "usual", "most"])
+def test_takes_every_local_size_from_tiny_to_large(
+    kernel: CorpusKernel, end: str, tmp_path: Path
+) -> None:
+    """Has whole work-groups, of the local size asked for, at both ends and in the usual launch."""
+    size = {} if end == "usual" else {kernel.size.parameter: getattr(kernel.size, end)}
+    for local_size in kernel.local_sizes:
+        problem = _problem(kernel, tmp_path, **size, **_local(local_size))
+        assert problem.ndrange.local_size == local_size
+        assert problem.ndrange.is_uniform
+        if end == "usual":
+            assert problem.ndrange.work_group_count >= LEAST_WORK_GROUPS
+        else:
+            assert problem.buffer_bytes <= LARGEST_GPU_BYTES
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_usual_launch_is_one_of_its_sizes(kernel: CorpusKernel) -> None:
+    """Uses an allowed size and the first local size in its problem file."""
+    parameters = read_parameters(kernel.problem_path)
+    assert kernel.size.can_be(int(parameters[kernel.size.parameter]))
+    assert _local(kernel.local_sizes[0]).items() <= parameters.items()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_reference_is_small_and_of_known_parameters(kernel: CorpusKernel) -> None:
+    """Checks a launch that its reference can describe, without fixing the local size."""
+    small = load_reference(kernel).small
+    known = read_parameters(kernel.problem_path)
+    assert set(small) <= set(known) - set(LOCAL_PARAMETERS)
+    read_parameters(kernel.problem_path, parameters=small)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_declared_accesses_are_true(kernel: CorpusKernel, tmp_path: Path) -> None:
+    """Never promises that a buffer is only read where the source shows a write."""
+    problem = _problem(kernel, tmp_path)
+    inferred = infer_accesses(problem.kernel, len(problem.arguments))
+    for argument, found in zip(problem.arguments, inferred, strict=True):
+        if isinstance(argument, BufferArgument) and argument.access is Access.READ:
+            assert found in {None, Access.READ}
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_says_that_it_needs_double_precision(kernel: CorpusKernel, tmp_path: Path) -> None:
+    """Is marked if an argument has double precision."""
+    elements = [
+        getattr(argument, "element", None) for argument in _problem(kernel, tmp_path).arguments
+    ]
+    if any(element is not None and element.base == "float64" for element in elements):
+        assert kernel.uses_fp64
+
+
+@pytest.mark.parametrize("application", APPLICATIONS, ids=lambda one: one.folder.name)
+def test_application_is_complete(application: Application) -> None:
+    """Says what it computes, and has no reference, problem or source that nothing uses."""
+    package = import_module(f"kernelcast.training_data.corpus.{application.folder.name}")
+    assert package.__doc__
+    stems = {kernel.stem for kernel in application.kernels}
+    references = import_module(f"{package.__name__}.reference").REFERENCES
+    assert set(references) == stems
+    assert {path.stem for path in application.folder.glob("*.yaml")} - {"application"} == stems
+    texts = [kernel.problem_path.read_text() for kernel in application.kernels]
+    sources = {name for text in texts for name in re.findall(r"source:\s*(\S+)", text)}
+    used = {path.name for path in application.folder.glob("*.cl")}
+    included = {
+        name
+        for path in application.folder.glob("*.cl")
+        for name in re.findall(r'#include\s+"(.+?)"', path.read_text())
+    }
+    assert used == sources | included
+
+
+def test_names_are_unique() -> None:
+    """Gives every kernel a name of its own, and every kernel of Table 2 one kernel."""
+    assert len({kernel.name for kernel in KERNELS}) == len(KERNELS)
+    counts = Counter(kernel.table_2 for kernel in KERNELS if kernel.table_2)
+    assert set(counts.values()) == {1}
+    assert set(TABLE_2) <= set(counts)
+
+
+def test_every_input_maker_can_be_imported() -> None:
+    """Has `make` in every inputs.py."""
+    makers = [load_input_maker(kernel) for kernel in KERNELS]
+    assert any(maker is not None for maker in makers)
+    assert all(maker is None or callable(maker) for maker in makers)
