@@ -11,6 +11,11 @@ from kernelcast.cli.options import debug_option, device_option
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.predictor.collection.cluster import (
+    collect_on_cluster,
+    connect,
+    find_cluster_devices,
+)
 from kernelcast.predictor.collection.collection import CollectionOrder, collect
 from kernelcast.predictor.collection.kernel_rows import Place
 from kernelcast.predictor.collection.progress import CollectionOutcome, CollectionProgress
@@ -18,6 +23,7 @@ from kernelcast.predictor.collection.settings import DEFAULT_ROW_TIMEOUT_S, Coll
 from kernelcast.predictor.collection.size_plans import SizePlans
 from kernelcast.predictor.data_folder import data_folder, default_store
 from kernelcast.predictor.devices import choose_devices
+from kernelcast.records.device import DeviceDescription
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import open_store
 
@@ -50,6 +56,7 @@ class _Request:
     budget_s: float | None
     retries_failures: bool
     store: str | None
+    scheduler: str | None
     seed: int
     timeout_s: float
     as_json: bool
@@ -68,6 +75,16 @@ class _Request:
             longest_s=self.longest_s,
             seed=self.seed,
             row_timeout_s=self.timeout_s,
+        )
+
+    def order(self, devices: tuple[DeviceDescription, ...]) -> CollectionOrder:
+        """Give what is to be collected."""
+        return CollectionOrder(
+            kernels=self.kernels(),
+            devices=devices,
+            settings=self.settings(),
+            retries_failures=self.retries_failures,
+            budget_s=self.budget_s,
         )
 
 
@@ -143,6 +160,12 @@ class _Request:
     "the data folder]",
 )
 @click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
+    "a store that all of them reach; needs kernelcast[cluster].",
+)
+@click.option(
     "--seed",
     metavar="N",
     type=click.IntRange(min=0),
@@ -188,22 +211,27 @@ def collect_command(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN
 
 
 def _collect(request: _Request) -> CollectionOutcome:
-    order = CollectionOrder(
-        kernels=request.kernels(),
-        settings=request.settings(),
-        devices=tuple(choose_devices(request.device_ids)),
-        retries_failures=request.retries_failures,
-        budget_s=request.budget_s,
-    )
-    folder = data_folder()
-    with open_store(request.store or default_store()) as store:
+    request.kernels()  # a wrong pattern is told before anything is opened
+    with (
+        open_store(request.store or default_store()) as store,
+        progress_bar(is_wanted=not request.as_json) as tell,
+    ):
+
+        def report(progress: CollectionProgress) -> None:
+            tell(_stand(progress))
+
+        if request.scheduler is not None:
+            with connect(request.scheduler) as client:
+                devices = find_cluster_devices(client, request.device_ids)
+                return collect_on_cluster(request.order(devices), store, client, report=report)
+        folder = data_folder()
         place = Place(
             store=store,
             plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",
         )
-        with progress_bar(is_wanted=not request.as_json) as tell:
-            return collect(order, place, report=lambda progress: tell(_stand(progress)))
+        order = request.order(tuple(choose_devices(request.device_ids)))
+        return collect(order, place, report=report)
 
 
 def _stand(progress: CollectionProgress) -> Standing:

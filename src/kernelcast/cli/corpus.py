@@ -19,6 +19,8 @@ from kernelcast.predictor.corpus_check_task import CheckOutcome, CheckStatus
 from kernelcast.predictor.corpus_checks import DEFAULT_CHECK_TIMEOUT_S, check_on_devices
 from kernelcast.predictor.corpus_copy import write_runnable_copy
 from kernelcast.predictor.devices import choose_devices
+from kernelcast.predictor.problem_file import read_parameters
+from kernelcast.records.errors import InputError
 from kernelcast.training_data.applications import find_applications, find_kernels
 
 
@@ -111,7 +113,13 @@ def write(*, pattern: str, folder: Path, parameters: Mapping[str, int]) -> None:
     Each gets a folder application/stem with its problem file, source and generated inputs; the
     problem file works with every other command. Prints the problem files' names.
     """
-    for kernel in find_kernels(pattern):
+    kernels = find_kernels(pattern)
+    known = {name for one in kernels for name in read_parameters(one.problem_path)}
+    if not parameters.keys() <= known:
+        unknown = ", ".join(sorted(parameters.keys() - known))
+        msg = f"{pattern}: no parameter is called {unknown}; there are: {', '.join(sorted(known))}"
+        raise InputError(msg)
+    for kernel in kernels:
         show_line(str(write_runnable_copy(kernel, folder, parameters=parameters)))
 
 

@@ -30,12 +30,16 @@ class PreparedProblem:
     parameters : mapping of str to int
         All parameters of the problem file, those that follow from others and from the inputs
         included.
+    replaced : mapping of str to int
+        Those of them that are not as the problem file has them: given, of the local size, of the
+        inputs.
     inputs_folder : Path or None
         Where the generated inputs lie, if there are any.
     """
 
     problem: Problem
     parameters: Mapping[str, int]
+    replaced: Mapping[str, int]
     inputs_folder: Path | None
 
 
@@ -101,7 +105,9 @@ def prepare_launch(
         )
         raise InputError(msg)
     complete = _read_whole_numbers(kernel, chosen)
-    return PreparedProblem(problem=problem, parameters=complete, inputs_folder=folder)
+    return PreparedProblem(
+        problem=problem, parameters=complete, replaced=chosen, inputs_folder=folder
+    )
 
 
 def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict[str, int]:

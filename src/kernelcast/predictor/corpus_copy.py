@@ -53,7 +53,8 @@ def write_runnable_copy(
             if prepared.inputs_folder is not None:
                 for path in prepared.inputs_folder.glob("*.npy"):
                     path.replace(target / path.name)
-        return _write(kernel, content, dict(prepared.parameters), target)
+        content["parameters"] = {**known, **prepared.replaced}
+        return _write(kernel, content, target)
     except OSError as error:
         msg = f"{target}: cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
@@ -64,14 +65,10 @@ def _local_size(kernel: CorpusKernel, chosen: Mapping[str, int]) -> tuple[int, .
     return tuple(chosen.get(f"LOCAL{axis}", extent) for axis, extent in enumerate(usual))
 
 
-def _write(
-    kernel: CorpusKernel, content: dict[str, Any], parameters: dict[str, int], target: Path
-) -> Path:
+def _write(kernel: CorpusKernel, content: dict[str, Any], target: Path) -> Path:
     if "source" in content:
         source = kernel.problem_path.parent / content["source"]
         shutil.copyfile(source, target / source.name)
-    # numbers instead of formulas: a parameter of the inputs goes with the files beside it
-    content["parameters"] = parameters
     path = target / kernel.problem_path.name
     text = yaml.safe_dump(content, sort_keys=False, width=100)
     path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")

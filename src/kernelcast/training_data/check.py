@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.observation import Observation
 from kernelcast.training_data.store import Store
 from kernelcast.training_data.store.plain import FEATURE_TYPE, dump_time
 from kernelcast.training_data.store.rows import Row, row_to_observation
@@ -117,10 +118,10 @@ def _examine(row: Row, schemas: Mapping[str, FeatureSchema]) -> tuple[FindingKin
     impossible = _find_impossible(row)
     if impossible:
         return FindingKind.IMPOSSIBLE, impossible
-    broken = _find_broken(row, schemas)
-    if broken:
-        return FindingKind.UNREADABLE, broken
-    inconsistent = next(filter(None, (rule(row, schemas) for rule in _RULES)), None)
+    made = _make(row, schemas)
+    if isinstance(made, str):
+        return FindingKind.UNREADABLE, made
+    inconsistent = next(filter(None, (rule(row, made) for rule in _RULES)), None)
     return (FindingKind.INCONSISTENT, inconsistent) if inconsistent else None
 
 
@@ -141,7 +142,8 @@ def _find_impossible(row: Row) -> str | None:
     return None
 
 
-def _find_broken(row: Row, schemas: Mapping[str, FeatureSchema]) -> str | None:
+def _make(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observation | str:
+    """Make the observation of a row, or say why there is none."""
     schema = schemas.get(row["schema_id"])
     if row["features"] is not None:
         if schema is None:
@@ -150,14 +152,12 @@ def _find_broken(row: Row, schemas: Mapping[str, FeatureSchema]) -> str | None:
         if have != len(schema.names):
             return f"it has {have:g} features, its schema {len(schema.names)}"
     try:
-        row_to_observation(row, schemas)
+        return row_to_observation(row, schemas)
     except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
         return f"{type(error).__name__}: {error}"
-    return None
 
 
-def _check_key(row: Row, schemas: Mapping[str, FeatureSchema]) -> str | None:
-    made = row_to_observation(row, schemas)
+def _check_key(row: Row, made: Observation) -> str | None:
     if made.key != row["key"] or made.launch.key != row["launch_key"]:
         return f"its content makes the key {made.key[:12]}: somebody changed the row"
     if made.launch.work_group_count != row["work_groups"]:
@@ -165,8 +165,8 @@ def _check_key(row: Row, schemas: Mapping[str, FeatureSchema]) -> str | None:
     return None
 
 
-def _check_runs(row: Row, _: Mapping[str, FeatureSchema]) -> str | None:
-    durations = json.loads(row["durations_s"])
+def _check_runs(row: Row, made: Observation) -> str | None:
+    durations = made.runs.durations_s
     if not durations:
         return None
     low, high, median = min(durations), max(durations), row["seconds"]
@@ -178,7 +178,7 @@ def _check_runs(row: Row, _: Mapping[str, FeatureSchema]) -> str | None:
     return None
 
 
-def _check_features(row: Row, _: Mapping[str, FeatureSchema]) -> str | None:
+def _check_features(row: Row, _: Observation) -> str | None:
     if (row["features"] is None) != (row["schema_id"] is None):
         return "it has features without a schema, or a schema without features"
     if row["features"] is None:
@@ -190,8 +190,8 @@ def _check_features(row: Row, _: Mapping[str, FeatureSchema]) -> str | None:
     return None
 
 
-def _check_samples(row: Row, schemas: Mapping[str, FeatureSchema]) -> str | None:
-    samples = row_to_observation(row, schemas).samples
+def _check_samples(row: Row, made: Observation) -> str | None:
+    samples = made.samples
     groups = row["work_groups"]
     for one in samples:
         if groups is not None and sum(one.work_groups) > groups:

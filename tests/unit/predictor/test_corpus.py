@@ -8,10 +8,13 @@ from click.testing import CliRunner
 
 from kernelcast.cli.app import app
 from kernelcast.predictor.corpus import prepare_corpus_problem, prepare_launch
+from kernelcast.predictor.corpus_check_task import CheckOutcome, CheckStatus, CheckTask
+from kernelcast.predictor.corpus_checks import check_on_devices
 from kernelcast.predictor.corpus_comparison import compare, find_difference
 from kernelcast.predictor.problem_file import read_problem
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.sampling.whole_run import WholeRun
+from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
 
@@ -90,6 +93,15 @@ def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_copy_can_be_changed(tmp_path: Path) -> None:
+    """Keeps parameters that follow from others as formulas."""
+    result = CliRunner().invoke(app, ["corpus", "write", "BoxRowsLmem", str(tmp_path)])
+    usual = read_problem(result.stdout.strip())
+    wider = read_problem(result.stdout.strip(), parameters={"RADIUS": 20})
+    assert "-DOUTPUTS=102" in usual.kernel.build_options
+    assert "-DOUTPUTS=76" in wider.kernel.build_options
+
+
 def test_list_tells_of_every_kernel() -> None:
     """Prints each kernel once, with sizes and local sizes, as JSON and as a table."""
     result = CliRunner().invoke(app, ["corpus", "ls", "--json"])
@@ -99,10 +111,22 @@ def test_list_tells_of_every_kernel() -> None:
     assert "nbody/nbody" in CliRunner().invoke(app, ["corpus", "ls"]).stdout
 
 
-def test_unknown_kernel_is_bad_input() -> None:
-    """Ends with the status of bad input before any device is asked."""
-    result = CliRunner().invoke(app, ["corpus", "check", "no-such-kernel"])
-    assert result.exit_code == 2
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "no-such-kernel"],
+        ["write", "no-such-kernel", "copy"],
+        ["write", "nbody", "copy", "--param", "BODYS=64"],
+        ["write", "nbody", "copy", "--param", "BODIES=64.5"],
+    ],
+)
+def test_what_is_unknown_is_bad_input(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends with the status of bad input before any device is asked, with nothing written."""
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["corpus", *arguments]).exit_code == 2
+    assert list(tmp_path.rglob("*.yaml")) == []
 
 
 @pytest.mark.parametrize(
@@ -125,6 +149,32 @@ def test_comparison(
     """Takes floating point within its tolerance, integers exactly, types and sizes as they are."""
     complaint = compare(np.array(found), np.array(wanted), tolerance)
     assert (complaint is None) == is_fine
+
+
+def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks the kernels of an application one by one once they have failed together."""
+    kernels = find_kernels("mat_vec_mul")
+    asked = []
+
+    def run(_: str, task: CheckTask, **__: object) -> tuple[CheckOutcome, ...]:
+        names = [one.name for one in task.kernels]
+        asked.append(names)
+        if "mat_vec_mul/coal1" in names:
+            msg = "the process died"
+            raise KernelRunError(msg)
+        return tuple(
+            CheckOutcome(kernel=name, device_id=task.device_id, status=CheckStatus.PASSED)
+            for name in names
+        )
+
+    monkeypatch.setattr("kernelcast.predictor.corpus_checks.run_isolated", run)
+    outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))
+    assert [one.kernel for one in outcomes] == [one.name for one in (*kernels, NBODY)]
+    failed = [one for one in outcomes if one.status is not CheckStatus.PASSED]
+    assert [(one.kernel, one.status, one.explanation) for one in failed] == [
+        ("mat_vec_mul/coal1", CheckStatus.FAILED, "the process died")
+    ]
+    assert len(asked) == 1 + len(kernels) + 1
 
 
 def test_changed_input_is_found() -> None:

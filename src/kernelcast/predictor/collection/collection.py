@@ -76,42 +76,82 @@ def collect(
         If a row cannot be stored.
     """
     outcome = CollectionOutcome()
+    by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     watch = _Watch(order, report)
     try:
-        for device in order.devices:
-            on_device = DeviceOutcome(device_id=device.id)
-            outcome.devices.append(on_device)
-            _collect_device(order, place, device, on_device, watch)
-    except OutOfTimeError:
-        outcome.is_out_of_time = True
+        for job in list_jobs(order):
+            on_device = by_device[job.device.id]
+            if on_device not in outcome.devices:
+                outcome.devices.append(on_device)
+            watch.begin(job, on_device)
+            outcome.is_out_of_time = _run_job(job, place, on_device, watch.tell)
+            watch.end(on_device)
+            if outcome.is_out_of_time:
+                break
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome
 
 
-def _collect_device(
-    order: CollectionOrder,
-    place: Place,
-    device: DeviceDescription,
-    outcome: DeviceOutcome,
-    watch: "_Watch",
-) -> None:
+def list_jobs(order: CollectionOrder) -> list[KernelJob]:
+    """List every kernel on every device, device by device."""
     suites = {one.folder.name: one.suite.value for one in find_applications()}
-    for kernel in order.kernels:
-        watch.begin(device, kernel, outcome)
-        if kernel.uses_fp64 and not device.has_fp64:
-            outcome.skipped[kernel.name] = _NO_FP64
-        else:
-            job = KernelJob(
-                kernel=kernel,
-                suite=suites[kernel.application],
-                device=device,
-                settings=order.settings,
-                retries_failures=order.retries_failures,
-                ends_s=watch.ends_s,
-            )
-            collect_rows(job, place, outcome, report=watch.tell)
-        watch.end(outcome)
+    ends_s = None if order.budget_s is None else time.time() + order.budget_s
+    return [
+        KernelJob(
+            kernel=kernel,
+            suite=suites[kernel.application],
+            device=device,
+            settings=order.settings,
+            retries_failures=order.retries_failures,
+            ends_s=ends_s,
+        )
+        for device in order.devices
+        for kernel in order.kernels
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """What one job has come to.
+
+    Parameters
+    ----------
+    outcome : DeviceOutcome
+        Of its device, this job alone.
+    is_out_of_time : bool
+        Whether the time budget ended it.
+    """
+
+    outcome: DeviceOutcome
+    is_out_of_time: bool = False
+
+
+def run_job(job: KernelJob, place: Place) -> JobResult:
+    """Collect one kernel on one device.
+
+    Raises
+    ------
+    StoreError
+        If a row cannot be stored.
+    """
+    outcome = DeviceOutcome(device_id=job.device.id)
+    is_out_of_time = _run_job(job, place, outcome, lambda _: None)
+    return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)
+
+
+def _run_job(
+    job: KernelJob, place: Place, outcome: DeviceOutcome, report: Callable[[str], None]
+) -> bool:
+    """Collect a kernel on a device; tell whether the time budget ended it."""
+    if job.kernel.uses_fp64 and not job.device.has_fp64:
+        outcome.skipped[job.kernel.name] = _NO_FP64
+        return False
+    try:
+        collect_rows(job, place, outcome, report=report)
+    except OutOfTimeError:
+        return True
+    return False
 
 
 class _Watch:
@@ -125,16 +165,12 @@ class _Watch:
         self._done = 0
         self._rows_before = 0
         self._durations_s: list[float] = []
-        begin_s = time.monotonic()
-        self.ends_s = None if order.budget_s is None else begin_s + order.budget_s
-        self._begin_s = begin_s
+        self._begin_s = time.monotonic()
         self._now = ("", "", DeviceOutcome(device_id=""))
 
-    def begin(
-        self, device: DeviceDescription, kernel: CorpusKernel, outcome: DeviceOutcome
-    ) -> None:
+    def begin(self, job: KernelJob, outcome: DeviceOutcome) -> None:
         """Note that a kernel begins."""
-        self._now = (device.id, kernel.name, outcome)
+        self._now = (job.device.id, job.kernel.name, outcome)
         self._begin_s = time.monotonic()
         self._rows_before = outcome.measured
         self.tell("starting")

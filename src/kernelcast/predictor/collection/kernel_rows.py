@@ -66,7 +66,7 @@ class KernelJob:
     retries_failures : bool
         Whether launches that failed before are tried again.
     ends_s : float or None
-        `time.monotonic` after which no further row is begun.
+        `time.time` after which no further row is begun.
     """
 
     kernel: CorpusKernel
@@ -179,7 +179,7 @@ class _Keeper:
 
     def _check_time(self) -> None:
         ends_s = self._job.ends_s
-        if self.current is None and ends_s is not None and time.monotonic() > ends_s:
+        if self.current is None and ends_s is not None and time.time() > ends_s:
             msg = "the time budget is spent; the same command goes on where this one ended"
             raise OutOfTimeError(msg)
 

@@ -59,6 +59,16 @@ class DeviceOutcome:
     failures: list[FailureRecord] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
+    def absorb(self, other: "DeviceOutcome") -> None:
+        """Add what another part of the collection has come to on the same device."""
+        self.kernels += other.kernels
+        self.measured += other.measured
+        self.present += other.present
+        self.disturbed += other.disturbed
+        self.skipped.update(other.skipped)
+        self.failures += other.failures
+        self.errors.update(other.errors)
+
 
 @dataclass(slots=True, kw_only=True)
 class CollectionOutcome:

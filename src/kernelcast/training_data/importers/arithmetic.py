@@ -88,8 +88,8 @@ def _combine(node: ast.BinOp, names: Names) -> float:
     return value
 
 
-def _number(value: float | Sequence[float]) -> float:
-    if isinstance(value, str) or not isinstance(value, int | float):
+def _number(value: object) -> float:
+    if not isinstance(value, int | float):
         msg = f"{value!r} is no number"
         raise TypeError(msg)
     return value

@@ -149,7 +149,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
                 raise ImportFileError(msg)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         msg = f"{path}: cannot be read as Parquet ({said}); is it complete?"
         raise ImportFileError(msg) from error
@@ -159,7 +159,7 @@ def read_column_names(path: Path) -> frozenset[str]:
     """Give the names of a Parquet file's columns; none if it is no such file."""
     try:
         return frozenset(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         return frozenset()
 
 

@@ -66,7 +66,7 @@ def read_parquet(
     """Give the observations of a file one by one; parameters and errors as `import_parquet`."""
     where = str(path)
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schemas = read_schemas(file.schema_arrow.metadata, where)
             _check_columns(file.schema_arrow, schemas, where)
             first = 1
@@ -74,7 +74,7 @@ def read_parquet(
                 yield from _read_batch(batch, schemas, where, first)
                 first += batch.num_rows
                 report(first - 1)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         msg = f"{where}: cannot be read as Parquet ({said}); is it complete?"
         raise ObservationFileError(msg) from error
@@ -84,7 +84,7 @@ def is_observation_file(path: Path) -> bool:
     """Tell whether a file is Parquet with our mark, of whatever version."""
     try:
         return METADATA_KEY in (pq.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         return False
 
 

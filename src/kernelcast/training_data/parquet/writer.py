@@ -72,7 +72,7 @@ def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], 
     schemas = _find_schemas(store, wanted)
     arrow = make_arrow_schema(schemas.values())
     count = 0
-    with pq.ParquetWriter(path, arrow, compression="zstd") as writer:
+    with pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True) as writer:
         for rows in store.read_rows(wanted, ordered=True, batch_rows=_BATCH_ROWS):
             columns = {
                 name: list(values)

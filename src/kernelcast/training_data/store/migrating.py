@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -66,8 +67,11 @@ def _read_version(connection: sa.Connection, where: str) -> str | None:
     """Give the version of the tables; None if the database is empty."""
     tables = sa.inspect(connection).get_table_names()
     if VERSION_TABLE in tables:
-        query = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
-        return connection.execute(query).scalar_one_or_none()
+        query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
+            sa.table(VERSION_TABLE)
+        )
+        version: str | None = connection.execute(query).scalar_one_or_none()
+        return version
     if "observations" in tables or (tables and connection.dialect.name == "sqlite"):
         msg = (
             f"{where}: is a database, but no store of observations; name another "
@@ -93,10 +97,12 @@ def _make_concurrent(engine: sa.Engine) -> None:
     deadline_s = time.monotonic() + _WAL_PATIENCE_S
     with engine.connect() as connection:
         raw = connection.connection.dbapi_connection
-        while isinstance(raw, sqlite3.Connection):
+        if raw is None:
+            return
+        while True:
             try:
-                raw.execute(f"PRAGMA page_size={_PAGE_BYTES}")
-                raw.execute("PRAGMA journal_mode=WAL")
+                _execute(raw, f"PRAGMA page_size={_PAGE_BYTES}")
+                _execute(raw, "PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError as error:
                 # SQLite does not wait here while another process does the same.
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
@@ -104,6 +110,12 @@ def _make_concurrent(engine: sa.Engine) -> None:
                 time.sleep(0.01)
             else:
                 return
+
+
+def _execute(connection: sa.engine.interfaces.DBAPIConnection, statement: str) -> None:
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    cursor.close()
 
 
 def _lock(connection: sa.Connection) -> None:

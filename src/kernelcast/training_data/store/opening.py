@@ -47,6 +47,8 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
     if url.get_backend_name() == "sqlite":
         where = str(url.database)
         _prepare_file(Path(where), must_exist=must_exist)
+        # A program may change its folder; two names of one file are one store.
+        url = url.set(database=str(Path(where).resolve()))
     engine = connect(url)
     try:
         with speak_plainly(where):

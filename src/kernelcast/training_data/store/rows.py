@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import sqlalchemy as sa
+
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.observation import FailureRecord, Observation, Origin
@@ -12,6 +14,11 @@ from kernelcast.training_data.store import plain
 
 Row: TypeAlias = Mapping[str, Any]
 """Values by the names of a table's columns."""
+
+
+def as_row(mapping: sa.RowMapping) -> Row:
+    """Give a database's row by the names of its columns."""
+    return {str(name): value for name, value in mapping.items()}
 
 
 def launch_to_row(launch: LaunchIdentity, measurement: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store.connecting import WRITER, connect
 from kernelcast.training_data.store.errors import speak_plainly
 from kernelcast.training_data.store.rows import (
+    as_row,
     failure_to_row,
     row_to_failure,
     row_to_observation,
@@ -29,6 +30,7 @@ from kernelcast.training_data.store.writing import (
 )
 
 _BATCH_ROWS = 1000
+_KEY_LETTERS = 64
 
 
 class Store:
@@ -56,7 +58,7 @@ class Store:
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._url.render_as_string(hide_password=False), self.where)
+        return _restore, (self.address, self.where)
 
     def __enter__(self) -> Self:
         return self
@@ -68,6 +70,15 @@ class Store:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def address(self) -> str:
+        """URL of the database, its password too: no text to show."""
+        return self._url.render_as_string(hide_password=False)
+
+    def is_same_as(self, other: "Store") -> bool:
+        """Tell whether both are the same database."""
+        return self.address == other.address
 
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
@@ -142,7 +153,9 @@ class Store:
         InputError
             If there is none, or several begin so.
         """
-        begins = sa.func.substr(OBSERVATIONS.c.key, 1, len(key)) == key
+        column = OBSERVATIONS.c.key
+        is_whole = len(key) == _KEY_LETTERS  # found by the index; a beginning is looked for
+        begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
         with self._read() as connection:
             found = connection.execute(
                 sa.select(OBSERVATIONS).where(begins).limit(2)
@@ -153,14 +166,14 @@ class Store:
                 "`kernelcast data ls` shows the keys"
             )
             raise InputError(msg)
-        return row_to_observation(found[0], self.schemas())
+        return row_to_observation(as_row(found[0]), self.schemas())
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
         """Give observations, in the order of their keys, a batch in memory at a time."""
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
             for row in rows:
-                yield row_to_observation(row._mapping, schemas)  # noqa: SLF001 - SQLAlchemy's public name
+                yield row_to_observation(as_row(row._mapping), schemas)  # noqa: SLF001 - SQLAlchemy's public name
 
     def history(self, launch_key: str) -> list[Observation]:
         """Give what was observed of exactly this launch, oldest first."""
@@ -172,7 +185,7 @@ class Store:
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
         with self._read() as connection:
             rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
-        return [row_to_failure(row) for row in rows]
+        return [row_to_failure(as_row(row)) for row in rows]
 
     def count(self, wanted: Selection = EVERYTHING) -> int:
         """Count observations."""

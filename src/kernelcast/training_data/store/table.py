@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -94,18 +95,16 @@ def load_table(
         If the store cannot be read.
     """
     batches = store.read_rows(wanted, columns=_COLUMNS, batch_rows=_BATCH_ROWS)
-    rows = [tuple(row) for batch in batches for row in batch]
+    rows = sorted((tuple(row) for batch in batches for row in batch), key=itemgetter(0))
     columns: dict[str, Sequence[Any]] = dict.fromkeys(_COLUMNS, ())
     if rows:
         columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
-    keys = np.array(columns["key"], dtype=np.str_)
-    order = np.argsort(keys, kind="stable")
     chosen, features = _align(columns["schema_id"], columns["features"], store.schemas(), schema)
-    texts = {name: np.array(columns[name], dtype=np.object_)[order] for name in _TEXTS}
-    numbers = {name: np.array(columns[name], dtype=np.float64)[order] for name in _NUMBERS}
+    texts = {name: np.array(columns[name], dtype=np.object_) for name in _TEXTS}
+    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     applications = _join(texts["suite"], texts["application"])
     return ObservationTable(
-        keys=keys[order],
+        keys=np.array(columns["key"], dtype=np.str_),
         kernels=_join(applications, texts["kernel"]),
         applications=applications,
         kernel_digests=texts["kernel_digest"],
@@ -114,7 +113,7 @@ def load_table(
         origins=texts["origin"],
         **numbers,
         schema=chosen,
-        features=features[order],
+        features=features,
     )
 
 
@@ -139,6 +138,8 @@ def _align(
     """Put every row's features into the order of one schema."""
     rows_of = Counter(one for one in ids if one is not None)
     chosen = wanted or _choose(rows_of, schemas)
+    if [*rows_of.values()] == [len(ids)] and schemas[next(iter(rows_of))] == chosen:
+        return chosen, _join_blobs(blobs, chosen)  # the usual case, without a copy
     features = np.full((len(ids), len(chosen.names)), np.nan)
     for one in sorted(rows_of):
         found = schemas[one]
@@ -161,16 +162,21 @@ def _fill(
 ) -> None:
     """Write the rows of one schema at their places in the other's columns."""
     found, chosen = schemas
-    joined = b"".join(blobs[place] or b"" for place in places)
-    values = np.frombuffer(joined, dtype=FEATURE_TYPE).reshape(len(places), len(found.names))
+    values = _join_blobs([blobs[place] for place in places], found)
     if found.names == chosen.names:
         features[places] = values
         return
     column_of = {name: column for column, name in enumerate(found.names)}
-    pairs = [(to, column_of[name]) for to, name in enumerate(chosen.names) if name in column_of]
-    into, out_of = (np.array(side, dtype=np.intp) for side in zip(*pairs, strict=True)) if pairs \
-        else (np.array([], dtype=np.intp), np.array([], dtype=np.intp))  # fmt: skip
-    features[np.ix_(places, into)] = values[:, out_of]
+    shared = [place for place, name in enumerate(chosen.names) if name in column_of]
+    columns = [column_of[chosen.names[place]] for place in shared]
+    features[np.ix_(places, np.array(shared, dtype=np.intp))] = values[:, columns]
+
+
+def _join_blobs(blobs: Sequence[bytes | None], schema: FeatureSchema) -> Numbers:
+    """Make one array of the features of rows that all have them."""
+    joined = bytearray().join(one for one in blobs if one is not None)  # can be written to
+    values: Numbers = np.frombuffer(joined, dtype=FEATURE_TYPE)
+    return values.reshape(len(blobs), len(schema.names))
 
 
 def _choose(rows_of: Counter[str], schemas: dict[str, FeatureSchema]) -> FeatureSchema:

@@ -15,6 +15,4 @@ def expected(values: Sequence[Value], parameters: Mapping[str, int]) -> dict[int
     return {2: np.einsum("ij,ij->i", a, b).astype(np.float32)}
 
 
-REFERENCES = {
-    "dot_product": Reference(expected=expected, small={"COUNT": 70_001}, tolerance=1e-5)
-}
+REFERENCES = {"dot_product": Reference(expected=expected, small={"COUNT": 70_001}, tolerance=1e-5)}

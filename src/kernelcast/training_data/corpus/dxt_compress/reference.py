@@ -72,7 +72,8 @@ def _try_cuts(ordered: Array, cuts: Array, factors: Array) -> tuple[Array, Array
 
 def _quantise(colour: Array) -> Array:
     scaled = np.clip(colour, np.float32(0), np.float32(255)) * (_MOST / np.float32(255))
-    return np.floor(scaled + np.float32(0.5)).astype(np.int32)
+    bits: Array = np.floor(scaled + np.float32(0.5)).astype(np.int32)
+    return bits
 
 
 def _expand(bits: Array) -> Array:

@@ -21,14 +21,15 @@ def interpolate(coefficients: Array, shape: tuple[int, int, int]) -> Array:
     nz, ny, nx = shape
     ticks = (np.arange(nx) / (nx - 1), np.arange(ny)[:, None] / (ny - 1),
              np.arange(nz)[:, None, None] / (nz - 1))  # fmt: skip
-    rest = 1.0
+    rest: Array = np.ones(())
     for axis, tick in enumerate(ticks):
         lower, upper = (
             find_exact(coefficients, [*ticks[:axis], np.array(end), *ticks[axis + 1 :]])
             for end in (0.0, 1.0)
         )
         rest = rest * (1.0 - (tick[..., None] * upper + (1.0 - tick[..., None]) * lower))
-    return np.asarray(1.0 - rest)
+    blended: Array = 1.0 - rest
+    return blended
 
 
 def expected(values: Sequence[Value], parameters: Mapping[str, int]) -> dict[int, Array]:

@@ -30,12 +30,11 @@ def _multiply(ends: Array, primitives: Array, i: int, j: int) -> tuple[Array, Ar
     places = ends[..., :3].astype(np.float64)
     kinds = ends[..., 3].astype(int)
     (a, scale_a), (b, scale_b) = (
-        primitives[kinds[:, end], which].astype(np.float64).T
-        for end, which in enumerate((i, j))
+        primitives[kinds[:, end], which].astype(np.float64).T for end, which in enumerate((i, j))
     )
     centre = (a[:, None] * places[:, 0] + b[:, None] * places[:, 1]) / (a + b)[:, None]
     distance2 = ((places[:, 0] - places[:, 1]) ** 2).sum(axis=1)
     return a + b, centre, scale_a * scale_b * np.exp(-a * b / (a + b) * distance2)
 
 
-REFERENCES = {"compute_x": Reference(expected=expected, small={"PAIRS": 64}, tolerance=1e-4)}
+REFERENCES = {"compute_x": Reference(expected=expected, small={"PAIRS": 64}, tolerance=1e-5)}

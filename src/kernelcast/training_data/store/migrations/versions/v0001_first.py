@@ -1,5 +1,7 @@
 """The first version: observations, failures, schemas of features."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -9,8 +11,9 @@ branch_labels = None
 depends_on = None
 
 # Written out and not taken from `tables`, which describes the newest version.
+_Columns = tuple[tuple[str, sa.types.TypeEngine[Any], bool], ...]
 _WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_LAUNCH = (
+_LAUNCH: _Columns = (
     ("launch_key", sa.Text(), False), ("measurement", sa.Text(), False),
     ("kernel_digest", sa.Text(), False), ("kernel", sa.Text(), False),
     ("application", sa.Text(), False), ("suite", sa.Text(), False),
@@ -19,7 +22,7 @@ _LAUNCH = (
     ("ndrange", sa.Text(), True), ("work_groups", _WHOLE, True),
     ("arguments_digest", sa.Text(), False), ("parameters", sa.Text(), False),
 )  # fmt: skip
-_OBSERVATION = (
+_OBSERVATION: _Columns = (
     ("seconds", sa.Double(), False), ("durations_s", sa.Text(), False),
     ("noise", sa.Double(), True), ("run_count", _WHOLE, False),
     ("schema_id", sa.Text(), True), ("features", sa.LargeBinary(), True),
@@ -28,10 +31,10 @@ _OBSERVATION = (
     ("flags", sa.Text(), False), ("machine_state", sa.Text(), False),
     ("versions", sa.Text(), False), ("measured_at_us", _WHOLE, True),
 )  # fmt: skip
-_FAILURE = (
+_FAILURE: _Columns = (
     ("kind", sa.Text(), False), ("message", sa.Text(), False), ("failed_at_us", _WHOLE, True),
 )  # fmt: skip
-_SCHEMA = (("version", _WHOLE, False), ("names", sa.Text(), False))
+_SCHEMA: _Columns = (("version", _WHOLE, False), ("names", sa.Text(), False))
 _INDEXED = ("launch_key", "kernel_digest", "kernel", "device_id")
 
 
@@ -45,7 +48,7 @@ def upgrade() -> None:
 def _create(
     table: str,
     key: str,
-    columns: tuple[tuple[str, sa.types.TypeEngine[object], bool], ...],
+    columns: _Columns,
     *,
     indexed: tuple[str, ...],
 ) -> None:

@@ -1,0 +1,104 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from kernelcast.testing.observations import SCHEMA, make_launch, make_observation
+from kernelcast.training_data.check import Finding, FindingKind, check_store
+from kernelcast.training_data.store import Store, open_store
+from kernelcast.training_data.store.tables import OBSERVATIONS
+
+BAD = make_observation(7)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Open a store with sound rows."""
+    store = open_store(tmp_path / "rows.sqlite")
+    store.add_many(map(make_observation, range(20)))
+    return store
+
+
+def spoil(store: Store, **values: object) -> None:
+    """Change a row as no program of ours does."""
+    with store._write() as connection:
+        connection.execute(
+            sa.update(OBSERVATIONS).where(OBSERVATIONS.c.key == BAD.key).values(**values)
+        )
+
+
+def test_sound_rows_pass(store: Store) -> None:
+    """Finds nothing where nothing is wrong, and says how far it is."""
+    counts: list[int] = []
+    assert list(check_store(store, report=counts.append)) == []
+    assert counts == [20]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        ({"seconds": -1.0}, FindingKind.IMPOSSIBLE, "seconds is -1.0"),
+        ({"seconds": 0.0}, FindingKind.IMPOSSIBLE, "positive"),
+        ({"seconds": float("inf")}, FindingKind.IMPOSSIBLE, "finite"),
+        ({"linear_s": -2.0}, FindingKind.IMPOSSIBLE, "linear_s"),
+        ({"sampling_s": 5.0}, FindingKind.IMPOSSIBLE, "samples took 5 s, the whole kernel"),
+        ({"measured_at_us": 2**53}, FindingKind.IMPOSSIBLE, "days from now"),
+        ({"seconds": 0.2}, FindingKind.INCONSISTENT, "lies outside its runs"),
+        ({"noise": 0.5}, FindingKind.INCONSISTENT, "exceeds what its runs differ by"),
+        ({"features": None}, FindingKind.INCONSISTENT, "schema without features"),
+        ({"features": None, "schema_id": None}, FindingKind.INCONSISTENT, "has no features"),
+        ({"features": b"\0\0\0\0\0\0\xf8\x7f" * 3}, FindingKind.INCONSISTENT, "all its features"),
+        ({"features": b"\0" * 8}, FindingKind.UNREADABLE, "1 features, its schema 3"),
+        ({"schema_id": "v9-000000000000"}, FindingKind.UNREADABLE, "is not in the store"),
+        ({"samples": "[{]"}, FindingKind.UNREADABLE, "JSONDecodeError"),
+        ({"flags": ",odd,"}, FindingKind.UNREADABLE, "ValueError"),
+        ({"driver": "other"}, FindingKind.INCONSISTENT, "somebody changed the row"),
+        ({"work_groups": 3}, FindingKind.INCONSISTENT, "3 work-groups, its sizes make"),
+        ({"sampling_s": None}, FindingKind.INCONSISTENT, "its launches took"),
+    ],
+)
+def test_a_spoiled_row_is_found(
+    store: Store, values: dict[str, Any], kind: FindingKind, message: str
+) -> None:
+    """Finds exactly the spoiled row, says what is wrong and what to do."""
+    spoil(store, **values)
+    (found,) = check_store(store)
+    assert (found.kind, found.key, found.kernel) == (kind, BAD.key, BAD.launch.kernel.name)
+    assert message in found.message
+    assert "kernelcast data check --remove" in found.advice
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda one: replace(one, measurement="again"),
+        lambda one: replace(one, launch=replace(one.launch, arguments_digest="0" * 64)),
+    ],
+)
+def test_a_copy_is_found(store: Store, copy: Callable[[Any], Any]) -> None:
+    """Finds a row that has the very times of another, and lets one of the two stand."""
+    store.add(copy(BAD))
+    (found,) = check_store(store)
+    assert found.kind is FindingKind.DUPLICATED
+    store.remove([found.key])
+    assert list(check_store(store)) == []
+
+
+def test_equal_times_of_different_launches_may_be(store: Store) -> None:
+    """Does not call two sizes or devices with equal times copies."""
+    store.add(replace(BAD, launch=make_launch(8), measurement="x"))
+    assert list(check_store(store)) == []
+
+
+def test_more_sampled_than_there_is(store: Store) -> None:
+    """Finds samples of more work-groups than the launch has."""
+    one = make_observation(30)
+    (sample,) = one.samples
+    store.add(replace(one, samples=(replace(sample, launches=sample.launches * 200),),
+                      runs=make_observation(5000).runs))  # fmt: skip
+    found: list[Finding] = list(check_store(store))
+    assert ["were sampled of" in each.message for each in found] == [True]
+    assert SCHEMA.id in store.schemas()

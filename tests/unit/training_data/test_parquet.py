@@ -1,0 +1,192 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.testing.observations import SCHEMA, make_observation, observations
+from kernelcast.training_data.parquet import (
+    ObservationFileError,
+    export_parquet,
+    import_parquet,
+    is_observation_file,
+)
+from kernelcast.training_data.parquet.format import METADATA_KEY
+from kernelcast.training_data.store import AddedRows, Selection, Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Open a store with twenty rows."""
+    store = open_store(tmp_path / "rows.sqlite")
+    store.add_many(map(make_observation, range(20)))
+    return store
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Store:
+    """Open a store with one row."""
+    store = open_store(tmp_path / "other.sqlite")
+    store.add(make_observation(100))
+    return store
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a Parquet file."""
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def set_column(name: str, values: list[Any]) -> Callable[[pa.Table], pa.Table]:
+    """Give what replaces a column."""
+
+    def change(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(name)
+        kind = table.schema.field(name).type if values else pa.string()
+        return table.set_column(place, name, pa.array(values or [""] * 20, type=kind))
+
+    return change
+
+
+def set_metadata(**changes: object) -> Callable[[pa.Table], pa.Table]:
+    """Give what changes the file's metadata."""
+
+    def change(table: pa.Table) -> pa.Table:
+        content = json.loads(table.schema.metadata[METADATA_KEY]) | changes
+        return table.replace_schema_metadata({METADATA_KEY: json.dumps(content).encode()})
+
+    return change
+
+
+def test_a_file_holds_everything(store: Store, other: Store, tmp_path: Path) -> None:
+    """Brings every row into another store as it was; a second import changes nothing."""
+    path = tmp_path / "rows.parquet"
+    longer = FeatureSchema(names=(*SCHEMA.names, "static.loops_count"), version=1)
+    store.add(make_observation(50, schema=longer))
+    assert export_parquet(store, path) == 21
+    assert import_parquet(other, path) == AddedRows(added=21)
+    assert import_parquet(other, path) == AddedRows(known=21)
+    other.remove([make_observation(100).key])
+    assert list(other.find()) == list(store.find())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(rows=st.lists(observations(), max_size=5))
+def test_anything_survives(tmp_path: Path, rows: list[Any]) -> None:
+    """Exports and imports whatever records allow."""
+    path = tmp_path / "any.parquet"
+    with open_store(tmp_path / "one.sqlite") as one, open_store(tmp_path / "two.sqlite") as two:
+        for store in (one, two):
+            store.remove([row.key for row in store.find()])
+        one.add_many(rows)
+        export_parquet(one, path)
+        import_parquet(two, path)
+        assert list(two.find()) == list(one.find())
+
+
+def test_others_can_read_it(store: Store, tmp_path: Path) -> None:
+    """Has plain columns, one per feature, with null for what is absent."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path, Selection(kernels=("kernel3",)))
+    table = pq.read_table(path)
+    assert set(table["kernel"].to_pylist()) == {"kernel3"}
+    assert table["seconds"].type == pa.float64()
+    assert table[SCHEMA.names[0]].null_count == 0
+    assert is_observation_file(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_metadata(format=99), "format 99.*update kernelcast"),
+        (set_metadata(format="x"), "metadata are damaged"),
+        (set_metadata(feature_schemas={"v1-000000000000": {"version": 1, "names": []}}),
+         "feature schemas are damaged"),
+        (lambda table: table.replace_schema_metadata({}), "none of observations"),
+        (lambda table: table.drop_columns(["seconds"]), "column seconds is not there"),
+        (lambda table: table.drop_columns([SCHEMA.names[1]]), "not there"),
+        (set_column("seconds", []), "column seconds is string, expected double"),
+        (set_column("seconds", [1.0] * 19 + [-1.0]), "row 20: .* took -1.0 s"),
+        (set_column("seconds", [None] * 20), "row 1: "),
+        (set_column("samples", ["[]"] * 4 + ["{"] + ["[]"] * 15), "row 5: "),
+        (set_column("parameters", ["[1]"] * 20), "row 1: expected a JSON object"),
+        (set_column("origin", ["guessed"] * 20), "row 1: 'guessed' is not a valid Origin"),
+        (set_column("ndrange", ["[[64],[128],[0]]"] * 20), "row 1: .*exceeds global size"),
+        (set_column("driver", ["2.0"] * 20), "row 1: its key is"),
+        (set_column("schema_id", ["v1-000000000000"] * 20), "row 1: .*is not in the file"),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_leaves_the_store_as_it_was(
+    store: Store, other: Store, tmp_path: Path,
+    change: Callable[[pa.Table], pa.Table], message: str,
+) -> None:  # fmt: skip
+    """Says what is wrong and in which row, and keeps nothing of the file."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path)
+    rewrite(path, change)
+    with pytest.raises(ObservationFileError, match=message):
+        import_parquet(other, path)
+    assert other.count() == 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_a_file_that_is_cut_off(store: Store, other: Store, tmp_path: Path, share: float) -> None:
+    """Refuses a file whose end is missing."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ObservationFileError, match="is it complete"):
+        import_parquet(other, path)
+    assert other.count() == 1
+    assert not is_observation_file(path)
+
+
+def test_damaged_bytes_never_end_in_anything_else(
+    store: Store, other: Store, tmp_path: Path
+) -> None:
+    """Gives our error, or the rows as they were, wherever a byte is wrong."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path)
+    content = bytearray(path.read_bytes())
+    refused = 0
+    for place in range(4, len(content), len(content) // 60):
+        damaged = content.copy()
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        try:
+            import_parquet(other, path)
+        except ObservationFileError:
+            refused += 1
+    assert refused > 30
+    kept = {one.key: one for one in (*store.find(), make_observation(100))}
+    assert all(kept[one.key] == one for one in other.find())
+
+
+def test_a_folder_that_is_not_there(store: Store, tmp_path: Path) -> None:
+    """Says that the file cannot be written."""
+    with pytest.raises(ObservationFileError, match="cannot be written"):
+        export_parquet(store, tmp_path / "nowhere" / "rows.parquet")
+
+
+def test_an_older_file_stays_until_the_new_one_is_whole(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keeps the older file where an export fails, and no half one beside it."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path)
+    before = path.read_bytes()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", fail)
+    with pytest.raises(ObservationFileError, match="No space left"):
+        export_parquet(store, path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.glob("*parquet*")] == [path.name]

@@ -1,0 +1,314 @@
+import os
+import pickle
+import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.observation import Observation, ObservationFlag, Origin
+from kernelcast.records.observed_times import RunTimes, summarise_runs
+from kernelcast.testing.observations import (
+    SCHEMA,
+    make_failure,
+    make_launch,
+    make_observation,
+    observations,
+)
+from kernelcast.training_data.store import (
+    AddedRows,
+    Selection,
+    Store,
+    StoreError,
+    load_table,
+    open_store,
+)
+from kernelcast.training_data.store.connecting import parse_url
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Open an empty store."""
+    return open_store(tmp_path / "rows.sqlite")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(one=observations())
+def test_every_observation_survives(store: Store, one: Observation) -> None:
+    """Gives back what was put in, whatever a record allows."""
+    store.add(one, replace=True)
+    assert store.get(one.key) == one
+
+
+def test_adding_again_changes_nothing(store: Store) -> None:
+    """Keeps the row that is there, also among the rows of one call."""
+    first, second = make_observation(1), make_observation(2)
+    assert store.add(first)
+    changed = replace(first, runs=summarise_runs([7.0]))
+    assert store.add_many([changed, second, second]) == AddedRows(added=1, known=2)
+    assert store.get(first.key) == first
+    assert store.count() == 2
+
+
+def test_replacing_keeps_one_row(store: Store) -> None:
+    """Has the new content under the same key, as after a contaminated measurement."""
+    first = make_observation(1)
+    store.add(first)
+    changed = replace(first, runs=summarise_runs([7.0]))
+    assert store.add_many([changed, make_observation(2)], replace=True) == AddedRows(
+        added=1, replaced=1
+    )
+    assert store.get(first.key).seconds == 7.0
+    assert store.count() == 2
+
+
+def test_repeated_measurements_are_told_apart(store: Store) -> None:
+    """Keeps measurements with names of their own, and finds all of a launch, oldest first."""
+    newer = make_observation(5)
+    older = replace(newer, measurement="scheduler 1", origin=Origin.OBSERVED,
+                    measured_at=datetime(2020, 1, 1, tzinfo=UTC))  # fmt: skip
+    store.add_many([newer, older, make_observation(6)])
+    assert store.history(newer.launch.key) == [older, newer]
+
+
+def test_identity_is_what_runs_and_not_what_it_is_called() -> None:
+    """Depends on kernel, device, driver, sizes and arguments; not on parameters' names."""
+    launch = make_launch(3)
+    assert replace(launch, parameters={}).key == launch.key
+    device = replace(launch.device, driver="2.0")
+    assert replace(launch, device=device).key != launch.key
+    assert replace(launch, ndrange=None).key != launch.key
+
+
+def test_rows_are_selected(store: Store) -> None:
+    """Finds rows by kernel, application, device, origin, flag, length and size."""
+    flagged = replace(make_observation(0), flags=frozenset({ObservationFlag.OUTLIER}))
+    store.add_many([flagged, *map(make_observation, range(1, 30))])
+    assert store.count(Selection(kernels=("kernel3", "kernel4"))) == 8
+    assert store.count(Selection(applications=("application0",))) == 10
+    assert store.count(Selection(devices=("device-1",))) == 10
+    assert store.count(Selection(devices=("dev",))) == 30
+    assert store.count(Selection(devices=("vice",))) == 0
+    assert store.count(Selection(drivers=("2.0",))) == 0
+    assert store.count(Selection(origins=(Origin.IMPORTED,))) == 0
+    assert store.count(Selection(without_flags=frozenset({ObservationFlag.OUTLIER}))) == 29
+    assert store.count(Selection(least_seconds=0.12)) == sum(
+        one.seconds >= 0.12 for one in map(make_observation, range(30))
+    )
+    assert store.count(Selection(least_work_groups=1010)) == 20
+    assert store.count(Selection(schema_ids=(SCHEMA.id,))) == 30
+
+
+def test_table_has_a_row_per_observation_in_the_order_of_keys(store: Store) -> None:
+    """Gives columns and features that match, whatever the order of adding."""
+    rows = [make_observation(number) for number in range(20)]
+    store.add_many(rows)
+    table = load_table(store)
+    by_key = {one.key: one for one in rows}
+    assert table.keys.tolist() == sorted(by_key)
+    for place, key in enumerate(table.keys):
+        one = by_key[key]
+        assert one.features is not None
+        assert table.features[place].tolist() == list(one.features.values)
+        assert table.kernels[place] == one.launch.kernel.label
+        assert table.applications[place] == f"suite/{one.launch.kernel.application}"
+        assert table.device_ids[place] == one.launch.device.id
+        assert (table.seconds[place], table.noise[place]) == (one.seconds, one.runs.noise)
+        assert table.work_groups[place] == one.launch.work_group_count
+        assert table.linear_s[place] == one.samples[0].linear_s
+        assert table.sampling_s[place] == pytest.approx(1e-3)
+
+
+def test_table_marks_what_is_absent(store: Store) -> None:
+    """Holds NaN where a row lacks a number, a feature or all features."""
+    bare = replace(make_observation(1), features=None, samples=(), runs=RunTimes(median_s=1.0),
+                   launch=replace(make_launch(1), ndrange=None))  # fmt: skip
+    store.add_many([bare, make_observation(2)])
+    table = load_table(store)
+    place = table.keys.tolist().index(bare.key)
+    absent = [table.noise, table.linear_s, table.sampling_s, table.work_groups]
+    assert all(np.isnan(column[place]) for column in absent)
+    assert np.isnan(table.features[place]).all()
+    assert not np.isnan(table.features[1 - place]).any()
+
+
+def test_an_empty_table_is_empty(store: Store) -> None:
+    """Has no rows and still the columns asked for."""
+    assert len(load_table(store)) == 0
+    assert load_table(store, schema=SCHEMA).features.shape == (0, 3)
+
+
+def test_schemas_are_aligned_by_name(store: Store) -> None:
+    """Serves rows of several schemas of one version; asks which where none is given."""
+    longer = FeatureSchema(names=("static.loops_count", *reversed(SCHEMA.names)), version=1)
+    old, new = make_observation(1), make_observation(2, schema=longer)
+    store.add_many([old, new])
+    with pytest.raises(InputError, match="several schemas"):
+        load_table(store)
+    table = load_table(store, schema=longer)
+    for row, key in zip(table.features, table.keys, strict=True):
+        features = {old.key: old, new.key: new}[str(key)].features
+        assert features is not None
+        have = features.as_dict()
+        expected = [have.get(name, np.nan) for name in longer.names]
+        np.testing.assert_array_equal(row, expected)
+
+
+def test_another_version_of_features_is_refused(store: Store) -> None:
+    """Does not mix numbers that keep their names and changed their meaning."""
+    store.add(make_observation(1))
+    with pytest.raises(InputError, match="mean something else"):
+        load_table(store, schema=FeatureSchema(names=SCHEMA.names, version=2))
+
+
+def test_failures_are_kept_apart(store: Store) -> None:
+    """Keeps the newest of equal failures, and forgets them when the launch has worked."""
+    store.add_failures([make_failure(1), make_failure(2)])
+    newer = replace(make_failure(1), message="it hung")
+    store.add_failures([newer])
+    assert {one.message for one in store.failures()} == {"it hung", make_failure(2).message}
+    assert store.failures(Selection(kernels=("kernel2",))) == [make_failure(2)]
+    assert store.count() == 0
+    assert store.clear_failures(newer.launch.key) == 1
+    assert store.failures() == [make_failure(2)]
+
+
+def test_a_failing_source_leaves_the_store_as_it_was(store: Store) -> None:
+    """Keeps nothing of a call that ends by an error, however many rows came before it."""
+    store.add(make_observation(0))
+
+    def rows() -> object:
+        yield from map(make_observation, range(1, 1500))
+        msg = "the file ends here"
+        raise InputError(msg)
+
+    with pytest.raises(InputError, match="ends here"):
+        store.add_many(rows())  # type: ignore[arg-type]  # a generator of observations
+    assert store.count() == 1
+
+
+def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    """Says that the disk is full; what was there can be read, and room helps."""
+    store = open_store(tmp_path / "rows.sqlite")
+    store.add(make_observation(0))
+    with store._read() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 4}")
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.add_many(map(make_observation, range(1, 2000)))
+    assert store.count() == 1
+    assert store.get(make_observation(0).key) == make_observation(0)
+    store.close()
+    assert store.add_many(map(make_observation, range(1, 2000))).added == 1999
+
+
+def test_keys_may_be_shortened(store: Store) -> None:
+    """Finds an observation by a unique beginning of its key, and only by such."""
+    one = make_observation(1)
+    store.add_many([one, make_observation(2)])
+    assert store.get(one.key[:10]) == one
+    with pytest.raises(InputError, match="no key begins"):
+        store.get("xyz")
+    with pytest.raises(InputError, match="several keys"):
+        store.get("")
+
+
+def test_threads_share_a_store(store: Store) -> None:
+    """Keeps every row of eight threads that write and read at once, each row once."""
+
+    def write(first: int) -> int:
+        for number in range(first, first + 20):
+            store.add(make_observation(number))
+            store.count()
+        return store.count()
+
+    with ThreadPoolExecutor(8) as pool:
+        counts = list(pool.map(write, range(0, 80, 10)))
+    assert store.count() == 90
+    assert max(counts) <= 90
+    keys = {row.key for rows in store.read_rows(columns=("key",)) for row in rows}
+    assert keys == {make_observation(number).key for number in range(90)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+# From Python 3.12 on, a fork beside other libraries' threads warns.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_connections_of_its_own(store: Store) -> None:
+    """Writes in a child process through the store of its parent, and neither disturbs the other."""
+    store.add(make_observation(1))
+    child = os.fork()
+    if child == 0:  # nothing of pytest may run in the child
+        status = 1
+        try:
+            store.add(make_observation(2))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.add(make_observation(3))
+    assert store.count() == 3
+
+
+def test_a_store_can_be_pickled(store: Store) -> None:
+    """Can be sent to another process, which opens the same database."""
+    store.add(make_observation(1))
+    with pickle.loads(pickle.dumps(store)) as other:
+        assert other.count() == 1
+
+
+def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
+    """Says that there is none and leaves nothing behind."""
+    with pytest.raises(InputError, match="no store"):
+        open_store(tmp_path / "none.sqlite", must_exist=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["mysql://host/data", "sqlite://", "://"])
+def test_places_that_are_none(place: str) -> None:
+    """Refuses URLs of other databases and broken ones."""
+    with pytest.raises(InputError, match="expected a file"):
+        parse_url(place)
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Says what to install where PostgreSQL is asked for without its driver."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match=r"pip install 'kernelcast\[postgresql\]'"):
+        open_store("postgresql://me@host/rows")
+
+
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+    """Leaves other files as they are."""
+    path = tmp_path / "notes.txt"
+    path.write_text("no database" * 1000, encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no SQLite database"):
+        open_store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_foreign_database_is_refused_untouched(tmp_path: Path) -> None:
+    """Leaves databases of other programs as they are."""
+    path = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("create table songs (title text)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no store of observations"):
+        open_store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """Says so instead of failing inside the database."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(StoreError, match="cannot be made"):
+        open_store(tmp_path / "file" / "rows.sqlite")
