@@ -45,10 +45,20 @@ def _list_helps() -> Iterator[tuple[str, str]]:
     """Give each command's path and help text, the program's own first."""
     root = _make_context(app, "kernelcast", None)
     yield root.command_path, app.get_help(root)
-    for name in sorted(app.commands):
-        command = app.commands[name]
-        context = _make_context(command, name, root)
-        yield context.command_path, command.get_help(context)
+    yield from _list_members(root)
+
+
+def _list_members(parent: click.Context) -> Iterator[tuple[str, str]]:
+    """Give the commands of a group, and of the groups inside it."""
+    group = parent.command
+    if not isinstance(group, click.Group):
+        return
+    for name in sorted(group.list_commands(parent)):
+        command = group.get_command(parent, name)
+        if command is not None:
+            context = _make_context(command, name, parent)
+            yield context.command_path, command.get_help(context)
+            yield from _list_members(context)
 
 
 def _make_context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:

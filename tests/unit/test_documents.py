@@ -65,8 +65,21 @@ def _errors(base: type[KernelcastError] = KernelcastError) -> Iterator[type[Kern
 
 
 def _options(command: str) -> set[str]:
-    options = {option for one in app.commands[command].params for option in one.opts}
+    """Give the options of a command, or of all commands of a group."""
+    options = {
+        option for one in _members(app.commands[command]) for p in one.params for option in p.opts
+    }
     return {option for option in options if option.startswith("--")}
+
+
+def _members(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            assert member is not None
+            yield member
 
 
 def _answer_keys() -> set[str]:

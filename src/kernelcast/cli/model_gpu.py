@@ -24,6 +24,7 @@ from kernelcast.predictor.modelling.gpu_estimates import (
 )
 from kernelcast.predictor.modelling.recording import record_accesses
 from kernelcast.predictor.modelling.sources import LaunchSource
+from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 
 _PATH = click.Path(path_type=Path)
@@ -132,6 +133,12 @@ _PATH = click.Path(path_type=Path)
     help="32-bit registers per work-item, which limit how many run at once.",
 )
 @click.option(
+    "--hit-rates",
+    "hit_rates",
+    metavar="NAME",
+    help="Hit rates of the caches: a shipped set, or a file that `model fit` wrote.",
+)
+@click.option(
     "--top",
     "shown",
     metavar="N",
@@ -187,11 +194,16 @@ def _sweep_sizes(
         return request.source({sizes.name: value})
 
     rows = []
+    local_sizes = request.own_local_sizes()
+    total = len(sizes.values) * len(local_sizes)
     for machine in machines:
-        local_sizes = request.own_local_sizes()
-        total = len(sizes.values) * len(local_sizes)
         with sweep_progress(machine.id, is_wanted=not request.as_json) as report:
-            for row in sweep_sizes(make, sizes.values, machine, local_sizes):
-                rows.append(row)
-                report(len(rows) % (total + 1), total)
+            answers = sweep_sizes(make, sizes.values, machine, local_sizes)
+            for done, (value, found) in enumerate(answers, start=1):
+                report(done, total)
+                if found is not None:
+                    rows.append((value, found))
+    if not rows:
+        msg = "the local size fits no size of the domain, or exceeds the machine's limit"
+        raise InputError(msg)
     present_sizes(sizes.name, rows, request)

@@ -14,6 +14,7 @@ from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.predictor.machines import find_machine
 from kernelcast.predictor.modelling.access_file import WrittenLaunch
 from kernelcast.predictor.modelling.folding import parse_fold
+from kernelcast.predictor.modelling.hit_rate_file import read_hit_rates_file
 from kernelcast.predictor.modelling.sources import (
     Folds,
     LaunchSource,
@@ -76,6 +77,7 @@ class GpuRequest:
     global_size: str | None
     global_offset: str | None
     registers: int | None
+    hit_rates: str | None
     shown: int
     as_json: bool
     plot_file: Path | None
@@ -131,6 +133,8 @@ class GpuRequest:
             source.folds = folds
         if self.registers is not None:
             source.registers = self.registers
+        if self.hit_rates is not None:
+            source.hit_rates = read_hit_rates_file(self.hit_rates)
         return source
 
     def _read_typed(self) -> WrittenLaunch:

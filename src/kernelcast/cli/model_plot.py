@@ -1,11 +1,13 @@
-"""Pictures of ``kernelcast model``: breakdowns, rankings, sweeps over sizes, scatter."""
+"""Pictures of ``kernelcast model``: breakdowns, rankings, sweeps over sizes, hit rates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.predictor.modelling.gpu_estimates import Configuration, Sweep
+from kernelcast.predictor.modelling.hit_rate_points import HitRatePoint
 from kernelcast.predictor.modelling.transitions import Transition
 from kernelcast.records.errors import InputError
 
@@ -13,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_VOLUMES = ("L2_to_L1", "L1_to_L2", "DRAM_to_L2", "L2_to_DRAM")
 _COLOURS = {
     "DRAM": "#4477aa", "L2": "#66ccee", "L1": "#228833", "fp64": "#ccbb44", "fp32": "#ccbb44",
     "latency": "#ee6677", "launch": "#bbbbbb",
 }  # fmt: skip
 _OTHER_COLOURS = ("#aa3377", "#882255", "#999933", "#44aa99", "#332288", "#dd7788", "#777777")
 _LEAST_SHARE = 0.005
+_LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
 
 
 def draw_breakdown(
@@ -32,7 +34,7 @@ def draw_breakdown(
     InputError
         If the file cannot be written.
     """
-    with _figure(path, width=max(7.0, 2.2 * len(found) + 5), height=4.6) as figure:
+    with _figure(path, width=max(10.0, 2.6 * len(found) + 7), height=4.6) as figure:
         times, volumes = figure.subplots(1, 2)
         _bar_limiters(times, labels, found)
         _bar_volumes(volumes, labels, found)
@@ -91,37 +93,29 @@ def draw_sizes(
         axes.legend(fontsize="small", title="dotted: where loads begin to climb")
 
 
-def draw_scatter(
-    path: Path, title: str, points: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+def draw_hit_rates(
+    path: Path, points: Sequence[HitRatePoint], fits: Mapping[str, HitRateFit]
 ) -> None:
-    """Draw predicted over measured values, a panel for each quantity (Fig. 13, 14, 20, 24).
-
-    Parameters
-    ----------
-    path : Path
-        The picture.
-    title : str
-        Its title.
-    points : mapping of str to (sequence of float, sequence of float)
-        Measured and predicted values by the quantity's name.
+    """Draw measured hit rates and the curves fitted to them (Fig. 12, 16 and 18).
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    with _figure(path, width=4.2 * len(points), height=4.4) as figure:
-        panels = figure.subplots(1, len(points), squeeze=False)
-        for axes, (name, (measured, predicted)) in zip(panels[0], points.items(), strict=True):
-            highest = 1.05 * max(*measured, *predicted)
-            axes.plot([0, highest], [0, highest], color="#999999", linewidth=1)
-            axes.scatter(measured, predicted, s=14)
-            axes.set_xlim(0, highest)
-            axes.set_ylim(0, highest)
-            axes.set_xlabel(f"measured {name}")
-            axes.set_ylabel(f"predicted {name}")
-            axes.set_aspect("equal")
-        figure.suptitle(title)
+    with _figure(path, width=max(5.0, 3.8 * len(fits)), height=4.0) as figure:
+        panels = figure.subplots(1, len(fits), squeeze=False)
+        for axes, (name, fit) in zip(panels[0], fits.items(), strict=True):
+            own = [one for one in points if one.function == name]
+            over = [one.oversubscription for one in own]
+            axes.scatter(over, [one.hit_rate for one in own], s=14, label="measured")
+            steps = [1.05 * max(over) * number / 200 for number in range(201)]
+            axes.plot(steps, [fit.rate.at(one) for one in steps], color="black", label="fit")
+            axes.set_title(name)
+            axes.set_xlabel("oversubscription")
+            axes.set_ylabel("hit rate")
+            axes.set_ylim(-0.03, 1.03)
+            axes.legend(fontsize="small")
 
 
 @contextmanager
@@ -160,17 +154,51 @@ def _bar_limiters(axes: "Axes", labels: Sequence[str], found: Sequence[Configura
         axes.plot([place - 0.45, place + 0.45], [seconds] * 2, color="black", label=label)
     axes.set_xticks(range(len(found)), labels, fontsize="small")
     axes.set_ylabel("time alone (ms)")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _bar_volumes(axes: "Axes", labels: Sequence[str], found: Sequence[Configuration]) -> None:
-    names = [name for name in _VOLUMES if any(name in one.estimate.volumes for one in found)]
-    width = 0.84 / max(1, len(names))
-    for number, name in enumerate(names):
-        places = [place - 0.42 + (number + 0.5) * width for place in range(len(found))]
-        heights = [one.estimate.volumes.get(name, 0) / one.updates for one in found]
-        bars = axes.bar(places, heights, width, label=name.replace("_", " "))
-        axes.bar_label(bars, fmt="%.3g", fontsize="x-small")
+    """Stack what the loads are made of, per update (Fig. 15, 19 and 22)."""
+    parts = [_list_parts(one) for one in found]
+    bottoms = {"L2 to L1": [0.0] * len(found), "DRAM to L2": [0.0] * len(found)}
+    for key in dict.fromkeys(key for one in parts for key in one):
+        boundary, name = key
+        heights = [one.get(key, 0.0) for one in parts]
+        if max(heights) <= 0:
+            continue
+        shift = -0.21 if boundary == "L2 to L1" else 0.21
+        places = [place + shift for place in range(len(found))]
+        is_saved = name.startswith("reused")
+        bars = axes.bar(
+            places, heights, 0.36, bottom=bottoms[boundary], label=f"{boundary}: {name}",
+            fill=not is_saved, hatch="///" if is_saved else None, edgecolor="#444444",
+            linewidth=0.5,
+        )  # fmt: skip
+        large = 0.04 * max(sum(one.values()) for one in parts)
+        texts = [f"{one:.3g}" if one > large else "" for one in heights]
+        axes.bar_label(bars, texts, label_type="center", fontsize="x-small", bbox=_LABEL_BOX)
+        pairs = zip(bottoms[boundary], heights, strict=True)
+        bottoms[boundary] = [one + other for one, other in pairs]
     axes.set_xticks(range(len(found)), labels, fontsize="small")
-    axes.set_ylabel("bytes per update")
-    axes.legend(fontsize="small")
+    axes.set_ylabel("loads (B/update)")
+    axes.margins(y=0.08)
+    axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _list_parts(found: Configuration) -> dict[tuple[str, str], float]:
+    """Give what the loads of one configuration are made of, in bytes per update."""
+    l1, wave = found.volumes.l1, found.volumes.wave
+    of_group = found.volumes.work_groups / found.updates
+    of_wave = wave.waves / found.updates
+    missed = sum(one.shared_bytes * (1 - one.hit_rate) for one in wave.overlaps)
+    again = missed + wave.capacity_load_bytes + wave.partial_store_bytes
+    new = max(0.0, wave.loaded_bytes - again)
+    return {
+        ("L2 to L1", "compulsory"): l1.compulsory_bytes * of_group,
+        ("L2 to L1", "capacity misses"): l1.capacity_bytes * of_group,
+        ("DRAM to L2", "for the first time"): new * of_wave,
+        ("DRAM to L2", "lost since earlier waves"): missed * of_wave,
+        ("DRAM to L2", "capacity misses"): wave.capacity_load_bytes * of_wave,
+        ("DRAM to L2", "partial stores"): wave.partial_store_bytes * of_wave,
+        ("DRAM to L2", "reused, not loaded"): wave.reused_bytes * of_wave,
+    }

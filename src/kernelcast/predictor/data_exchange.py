@@ -111,7 +111,7 @@ def merge_stores(
         If a store cannot be read or written.
     """
     for one in sources:
-        if one.where == target.where:
+        if one.is_same_as(target):
             msg = f"{one.where}: is the store to merge into; name another"
             raise InputError(msg)
     added = []

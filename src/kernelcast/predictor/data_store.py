@@ -3,23 +3,22 @@
 import os
 from pathlib import Path
 
-from kernelcast.predictor.data_folder import data_folder
+from kernelcast.predictor.data_folder import default_store
 from kernelcast.training_data.store import Store, open_store
 
 STORE_VARIABLE = "KERNELCAST_STORE"
 """Environment variable that names another store, for instance one that several machines share."""
-_FILE = "observations.sqlite"
 
 
-def default_store() -> str | Path:
-    """Give the place of the store in use: what `STORE_VARIABLE` names, else a file of ours.
+def choose_store() -> str | Path:
+    """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file.
 
     Raises
     ------
     InputError
         If the user has no home to keep data in.
     """
-    return os.environ.get(STORE_VARIABLE) or data_folder() / _FILE
+    return os.environ.get(STORE_VARIABLE) or default_store()
 
 
 def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:
@@ -39,4 +38,4 @@ def open_data_store(place: str | Path | None = None, *, must_exist: bool = False
     StoreError
         If the store does not answer or is of a newer version.
     """
-    return open_store(place or default_store(), must_exist=must_exist)
+    return open_store(place or choose_store(), must_exist=must_exist)

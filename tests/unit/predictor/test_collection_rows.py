@@ -202,7 +202,8 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: Plac
 def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
     """A full disk is the store's error, not the kernel's."""
 
-    def refuse(_: object) -> bool:
+    def refuse(_: object, *, replace: bool) -> bool:
+        del replace
         text = "the disk is full"
         raise StoreError(text)
 

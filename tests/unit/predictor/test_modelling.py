@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.predictor.machines import find_machine
 from kernelcast.predictor.modelling import fold, model_launch
 from kernelcast.predictor.modelling.access_file import WrittenLaunch
 from kernelcast.predictor.modelling.folding import parse_fold
+from kernelcast.predictor.modelling.gpu_estimates import model_volumes
 from kernelcast.predictor.modelling.launches import model_written
 from kernelcast.predictor.modelling.simplifying import simplify_access
 from kernelcast.predictor.modelling.sources import LaunchSource, use_problem, use_written
@@ -148,9 +150,12 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
     launch = model_launch(free)
     assert launch.ndrange.local_size == (64,)
     assert "no local size is given" in launch.notes[0]
-    missing = [note for note in launch.notes if "content of" in note]
+    missing = [note for note in launch.notes if "depends on data in" in note]
     assert len(missing) == 3
-    assert all("--device" in note for note in missing)
+    with pytest.raises(
+        InputError, match=r"value\[k\] depends on data in row_pointer; `--device ID`"
+    ):
+        model_volumes(launch, find_machine("a100"))
 
 
 def test_refuses_a_wrong_number_of_arguments() -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.predictor.collection.kernel_task import KernelTask, make_failure
@@ -164,7 +164,7 @@ class _Keeper:
         store, outcome = self._place.store, self._outcome
         if isinstance(message, RowMeasured):
             observation = message.observation
-            store.add(observation)
+            store.add(observation, replace=True)  # a disturbed one may be there
             store.clear_failures(observation.launch.key)
             outcome.measured += 1
             outcome.disturbed += ObservationFlag.CONTAMINATED in observation.flags
@@ -192,8 +192,9 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
         devices=(job.device.id,),
         drivers=(job.device.driver,),
     )
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
     keys = {
-        row.launch_key for rows in store.read_rows(wanted, columns=("launch_key",)) for row in rows
+        row.launch_key for rows in store.read_rows(sound, columns=("launch_key",)) for row in rows
     }
     if not job.retries_failures:
         keys |= {one.launch.key for one in store.failures(wanted)}

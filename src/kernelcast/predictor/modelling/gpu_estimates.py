@@ -5,8 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from kernelcast.analytic.gpu.estimate import estimate_gpu
+from kernelcast.analytic.gpu.estimate import estimate_from_volumes
+from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.machine import read_machine
+from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.predictor.modelling.folding import AXES
+from kernelcast.predictor.modelling.launches import explain_unknown, find_unknown
 from kernelcast.predictor.modelling.sources import Folds, LaunchSource
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
@@ -33,6 +37,8 @@ class Configuration:
         Axes and updates per work-item; empty without folding.
     estimate : AnalyticEstimate
         On one machine.
+    volumes : GpuVolumes
+        What its volumes are made of.
     updates : int
         Results of the whole launch.
     """
@@ -40,12 +46,13 @@ class Configuration:
     local_size: tuple[int, ...]
     folds: Folds
     estimate: AnalyticEstimate
+    volumes: GpuVolumes
     updates: int
 
     @property
     def fold_text(self) -> str:
         """The folding as it is typed, such as ``2z``; empty without one."""
-        return ",".join(f"{times}{AXES[axis]}" for axis, times in self.folds)
+        return write_folds(self.folds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +71,27 @@ class Sweep:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def estimate_on_gpu(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
-    """Ask the GPU model for a launch.
+def write_folds(folds: Folds) -> str:
+    """Write foldings as they are typed.
+
+    Examples
+    --------
+    >>> write_folds(((1, 2), (2, 4)))
+    '2y,4z'
+    """
+    return ",".join(f"{times}{AXES[axis]}" for axis, times in folds)
+
+
+def model_volumes(
+    launch: ModelledLaunch, machine: MachineDescription, rates: HitRates | None = None
+) -> GpuVolumes:
+    """Ask the GPU model for the data that a launch moves.
 
     Raises
     ------
     InputError
-        If the machine is no GPU, a number of it is missing, or the local size exceeds its limit.
+        If the machine is no GPU, a number of it is missing, the local size exceeds its limit, or
+        an address depends on data and was not recorded.
     """
     if machine.kind is not DeviceKind.GPU:
         msg = f"machine {machine.id} is of kind {machine.kind}; the GPU model needs a GPU"
@@ -83,14 +104,32 @@ def estimate_on_gpu(launch: ModelledLaunch, machine: MachineDescription) -> Anal
             f"takes at most {limit.value} per work-group"
         )
         raise NDRangeError(msg)
-    return estimate_gpu(launch, machine)
+    unknown = find_unknown(launch.accesses, launch.recorded)
+    if unknown:
+        msg = (
+            f"{launch.kernel}, {explain_unknown(unknown[0])}; `--device ID` records addresses on "
+            "any OpenCL device, for the problem's own local size without folding"
+        )
+        raise InputError(msg)
+    return compute_volumes(launch, read_machine(machine), rates)
 
 
 def configure(
-    source: LaunchSource, machine: MachineDescription, local_size: tuple[int, ...] | None = None
+    source: LaunchSource,
+    machine: MachineDescription,
+    local_size: tuple[int, ...] | None = None,
+    folds: Folds | None = None,
 ) -> Configuration:
-    """Ask for one local size, the source's own when left out, with the source's folding."""
-    return _ask(source, machine, local_size, None)
+    """Ask for one local size and one folding, the source's own when left out."""
+    launch = source.launch(local_size, folds)
+    volumes = model_volumes(launch, machine, source.hit_rates)
+    return Configuration(
+        local_size=launch.ndrange.known_local_size,
+        folds=source.folds if folds is None else folds,
+        estimate=estimate_from_volumes(launch, machine, volumes),
+        volumes=volumes,
+        updates=source.ndrange.work_item_count,
+    )
 
 
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
@@ -168,9 +207,10 @@ def sweep_local_sizes(
     for done, (each, size) in enumerate(product(wanted, sizes)):
         report(done, total)
         try:
-            found.append(_ask(source, machine, size, each))
+            found.append(configure(source, machine, size, each))
         except InputError as error:
-            refused.append((f"{size} {each}", str(error)))
+            sides = "x".join(str(one) for one in size)
+            refused.append((", folded ".join(filter(None, [sides, write_folds(each)])), str(error)))
     report(total, total)
     if not found:
         reason = refused[0][1] if refused else "no local size fits"
@@ -185,7 +225,7 @@ def sweep_sizes(
     values: Sequence[int],
     machine: MachineDescription,
     local_sizes: Sequence[tuple[int, ...] | None] = (None,),
-) -> Iterator[tuple[int, Configuration]]:
+) -> Iterator[tuple[int, Configuration | None]]:
     """Ask for domains of several sizes, each with some local sizes.
 
     Parameters
@@ -201,28 +241,17 @@ def sweep_sizes(
 
     Yields
     ------
-    (int, Configuration)
-        Value and answer, size by size.
+    (int, Configuration or None)
+        Value and answer, size by size; None where the local size does not fit.
     """
     for value in values:
         source = make_source(value)
         for local_size in local_sizes:
-            yield value, _ask(source, machine, local_size, None)
-
-
-def _ask(
-    source: LaunchSource,
-    machine: MachineDescription,
-    local_size: tuple[int, ...] | None,
-    folds: Folds | None,
-) -> Configuration:
-    launch = source.launch(local_size, folds)
-    return Configuration(
-        local_size=launch.ndrange.known_local_size,
-        folds=source.folds if folds is None else folds,
-        estimate=estimate_on_gpu(launch, machine),
-        updates=source.ndrange.work_item_count,
-    )
+            try:
+                found = configure(source, machine, local_size)
+            except NDRangeError:
+                found = None
+            yield value, found
 
 
 def _require(machine: MachineDescription, trait: Trait[int] | None, name: str) -> int:

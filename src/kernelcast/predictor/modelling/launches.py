@@ -1,7 +1,7 @@
 """Launches as analytic models see them, from a kernel's source or from accesses written down."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.features.analysis import analyse
@@ -10,8 +10,9 @@ from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.predictor.modelling.simplifying import simplify_access
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
 from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.modelled_launch import ModelledLaunch
@@ -104,7 +105,9 @@ class ModelledKernel:
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
-            accesses=self.facts.accesses,
+            accesses=tuple(
+                simplify_access(one, chosen, self.scalars) for one in self.facts.accesses
+            ),
             scalars=self.scalars,
             buffers=self.buffers,
             alignments=self.alignments,
@@ -141,7 +144,7 @@ def model_kernel(problem: Problem) -> ModelledKernel:
     return ModelledKernel(
         facts=facts,
         scalars=bind_scalars(facts, problem.arguments),
-        buffers={name: one.bytes for name, one in given.items() if _is_buffer(one)},
+        buffers={name: one.bytes for name, one in given.items() if isinstance(one, BufferArgument)},
         alignments={},
         local_bytes=facts.local_bytes
         + sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument)),
@@ -222,30 +225,35 @@ def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
     return replace(ndrange, local_size=local_size), (note,)
 
 
-def find_unknown(accesses: tuple[MemoryAccess, ...]) -> tuple[MemoryAccess, ...]:
-    """Give the accesses whose addresses the source does not tell."""
-    return tuple(one for one in accesses if one.offset_bytes is None)
+def find_unknown(
+    accesses: Iterable[MemoryAccess], recorded: RecordedAddresses | None
+) -> list[MemoryAccess]:
+    """Give the accesses outside local memory whose addresses neither source nor device told."""
+    covered = set() if recorded is None else set(recorded.sites.tolist())
+    return [
+        one
+        for one in accesses
+        if one.offset_bytes is None
+        and one.site not in covered
+        and one.space is not MemorySpace.LOCAL
+    ]
 
 
-def _is_buffer(argument: Argument) -> bool:
-    return isinstance(argument, BufferArgument)
+def explain_unknown(access: MemoryAccess) -> str:
+    """Say where an access stands, and why nobody knows its address."""
+    if access.pattern is AddressPattern.INDIRECT:
+        sources = ", ".join(access.sources) or "a buffer"
+        return f"line {access.line}: the address of {access.text} depends on data in {sources}"
+    reason = f": {access.reason}" if access.reason else ""
+    return f"line {access.line}: the address of {access.text} is not known{reason}"
 
 
 def _list_gaps(facts: KernelFacts, recorded: RecordedAddresses | None) -> list[str]:
-    """Say which accesses no model can place."""
-    notes = []
-    covered = set() if recorded is None else set(recorded.sites.tolist())
-    for one in find_unknown(facts.accesses):
-        if one.site in covered or one.space is MemorySpace.LOCAL:
-            continue
-        if one.pattern is AddressPattern.INDIRECT:
-            why = f"its address depends on the content of {', '.join(one.sources) or 'a buffer'}"
-        else:
-            why = one.reason or "its address is not known"
-        notes.append(
-            f"line {one.line}: {one.text} is left out of the volumes: {why}; "
-            "`--device` records addresses on an OpenCL device"
-        )
+    """Say which accesses no model can place, and which ones it takes for executed."""
+    notes = [
+        f"{explain_unknown(one)}; it needs recorded addresses"
+        for one in find_unknown(facts.accesses, recorded)
+    ]
     if not all(one.guard.is_exact for one in facts.accesses):
         notes.append("accesses under conditions on data count as always executed")
     return notes

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.predictor.modelling.access_file import (
     WrittenLaunch,
     is_access_file,
@@ -16,6 +17,7 @@ from kernelcast.predictor.modelling.launches import (
     model_kernel,
     model_written,
 )
+from kernelcast.predictor.modelling.padding import pad
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.problem_file.located import Number
 from kernelcast.records.errors import InputError
@@ -48,6 +50,8 @@ class LaunchSource:
         What a work-item executes on average; counted from the source where it is None.
     recorded : RecordedAddresses or None
         Addresses of sampled work-groups; of the local size of `ndrange` only.
+    hit_rates : HitRates or None
+        Of caches, instead of those that come with the model.
     problem : Problem or None
         The problem, if there is one that a device could run.
     """
@@ -59,6 +63,7 @@ class LaunchSource:
     registers: int | None = None
     executed: OperationCounts | None = None
     recorded: RecordedAddresses | None = None
+    hit_rates: HitRates | None = None
     problem: Problem | None = None
 
     def launch(
@@ -80,18 +85,23 @@ class LaunchSource:
             registers=self.registers,
             recorded=self.recorded if is_own else None,
         )
+        if local_size is not None and local_size != ndrange.local_size:
+            launch = pad(launch, local_size)
         for axis, times in self.folds if folds is None else folds:
             launch = fold(launch, axis, times)
         return launch
 
     def _reshape(self, local_size: tuple[int, ...]) -> NDRange:
-        own = self.ndrange.local_size
+        """Give the index space another local size; a written kernel may take a larger one."""
+        own, sizes = self.ndrange.local_size, self.ndrange.global_size
         if self.kernel.is_cooperative and own is not None and local_size != own:
             msg = (
                 f"{self.name}: the kernel shares local memory that is laid out for local size "
                 f"{own}, not for {local_size}; change the problem's parameters instead"
             )
             raise InputError(msg)
+        if self.problem is None and len(local_size) == len(sizes):
+            local_size = tuple(min(pair) for pair in zip(local_size, sizes, strict=True))
         return replace(self.ndrange, local_size=local_size)
 
     def _count(self, ndrange: NDRange) -> OperationCounts:

@@ -1,0 +1,126 @@
+"""Runs ``kernelcast collect``."""
+
+from dataclasses import dataclass
+
+from kernelcast.cli.collect_summary import list_complaints, make_summary, outcome_to_json
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.predictor.collection.cluster import (
+    collect_on_cluster,
+    connect,
+    find_cluster_devices,
+)
+from kernelcast.predictor.collection.collection import CollectionOrder, collect
+from kernelcast.predictor.collection.kernel_rows import Place
+from kernelcast.predictor.collection.progress import CollectionOutcome, CollectionProgress
+from kernelcast.predictor.collection.settings import CollectionSettings
+from kernelcast.predictor.collection.size_plans import SizePlans
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.devices import choose_devices
+from kernelcast.records.device import DeviceDescription
+from kernelcast.training_data.applications import CorpusKernel, find_kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectRequest:
+    """The command line of ``kernelcast collect``; fields are its options."""
+
+    device_ids: tuple[str, ...]
+    patterns: tuple[str, ...]
+    sizes: int
+    runs: int
+    shortest_s: float
+    longest_s: float
+    budget_s: float | None
+    retries_failures: bool
+    place: str | None
+    scheduler: str | None
+    seed: int
+    timeout_s: float
+    as_json: bool
+
+    def kernels(self) -> tuple[CorpusKernel, ...]:
+        """Give the kernels asked for, each once."""
+        found = [kernel for pattern in self.patterns or ("*",) for kernel in find_kernels(pattern)]
+        return tuple({kernel.name: kernel for kernel in found}.values())
+
+    def settings(self) -> CollectionSettings:
+        """Give how rows are measured."""
+        return CollectionSettings(
+            sizes=self.sizes,
+            runs=self.runs,
+            shortest_s=self.shortest_s,
+            longest_s=self.longest_s,
+            seed=self.seed,
+            row_timeout_s=self.timeout_s,
+        )
+
+    def order(self, devices: tuple[DeviceDescription, ...]) -> CollectionOrder:
+        """Give what is to be collected."""
+        return CollectionOrder(
+            kernels=self.kernels(),
+            devices=devices,
+            settings=self.settings(),
+            retries_failures=self.retries_failures,
+            budget_s=self.budget_s,
+        )
+
+
+def run_collection(request: CollectRequest) -> ExitStatus:
+    """Collect, show what it has come to, and give the exit status."""
+    outcome = _collect(request)
+    for complaint in list_complaints(outcome):
+        complain(complaint)
+    if request.as_json:
+        show_json(outcome_to_json(outcome))
+    else:
+        show(make_summary(outcome))
+        if outcome.is_out_of_time:
+            show_line("the time budget is spent; the same command goes on where this one ended")
+    return _status_of(outcome)
+
+
+def _collect(request: CollectRequest) -> CollectionOutcome:
+    request.kernels()  # a wrong pattern is told before anything is opened
+    with (
+        open_data_store(request.place) as store,
+        progress_bar(is_wanted=not request.as_json) as tell,
+    ):
+
+        def report(progress: CollectionProgress) -> None:
+            tell(_stand(progress))
+
+        if request.scheduler is not None:
+            with connect(request.scheduler) as client:
+                devices = find_cluster_devices(client, request.device_ids)
+                return collect_on_cluster(request.order(devices), store, client, report=report)
+        folder = data_folder()
+        place = Place(
+            store=store,
+            plans=SizePlans(folder=folder / "collection"),
+            cache_folder=folder / "corpus",
+        )
+        order = request.order(tuple(choose_devices(request.device_ids)))
+        return collect(order, place, report=report)
+
+
+def _stand(progress: CollectionProgress) -> Standing:
+    return Standing(
+        done=progress.done,
+        total=progress.total,
+        description=_describe(progress),
+        remaining_s=progress.remaining_s,
+    )
+
+
+def _describe(progress: CollectionProgress) -> str:
+    return f"{progress.kernel}: {progress.stage} ({progress.device_id}, {progress.rows} rows)"
+
+
+def _status_of(outcome: CollectionOutcome) -> ExitStatus:
+    if outcome.is_interrupted:
+        return ExitStatus.INTERRUPTED
+    failed = any(one.failures or one.errors for one in outcome.devices)
+    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED

@@ -1,0 +1,229 @@
+"""Stores that several processes use, in SQLite and in a PostgreSQL cluster of the tests' own."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kernelcast.testing.observations import make_failure, make_observation
+from kernelcast.training_data.check import check_store
+from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
+
+ROWS = 10_000
+WRITERS = 4
+BATCH = 50
+# Each writer adds its share in small transactions, and rows of its neighbour too.
+WRITER = """
+import sys
+from kernelcast.testing.observations import make_observation
+from kernelcast.training_data.store import open_store
+
+url, first, count, batch = sys.argv[1], *map(int, sys.argv[2:])
+with open_store(url) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for begin in range(first, first + count, batch):
+        store.add_many(map(make_observation, range(begin, begin + batch)))
+        print(begin + batch, flush=True)
+"""
+OWNER = "postgres"
+
+
+def find_binaries() -> Path | None:
+    """Find the folder with PostgreSQL's programs; Debian keeps them off the path."""
+    known = shutil.which("initdb")
+    if known:
+        return Path(known).parent
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+def as_owner() -> list[str]:
+    """Give the words before a command that PostgreSQL refuses to run as root."""
+    return ["runuser", "-u", OWNER, "--"] if os.geteuid() == 0 else []
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """Run a PostgreSQL cluster while the tests run; give the URL of its server."""
+    pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL's initdb and pg_ctl are not installed: apt-get install postgresql")
+    if os.geteuid() == 0 and (not shutil.which("runuser") or not _has_user(OWNER)):
+        pytest.skip(f"PostgreSQL does not run as root, and there is no user {OWNER} to run it as")
+    # Not pytest's folder: another user has to get in, and a socket's path must be short.
+    folder = Path(tempfile.mkdtemp(prefix="kernelcast-pg-"))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, OWNER)
+        port = free_port()
+        data, log = folder / "data", folder / "log"
+        owner = as_owner()
+        run([*owner, binaries / "initdb", "-D", data, "-U", OWNER, "-A", "trust", "-E", "UTF8",
+             "--no-locale", "--no-sync"])  # fmt: skip
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        run([*owner, binaries / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start"])
+        try:
+            yield f"postgresql://{OWNER}@127.0.0.1:{port}"
+        finally:
+            run([*owner, binaries / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the place of a store that is not there yet, in each kind of database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "rows.sqlite")
+    server = request.getfixturevalue("cluster")
+    name = f"rows{time.monotonic_ns()}"
+    execute(server, f"create database {name}")
+    return f"{server}/{name}"
+
+
+def execute(server: str, command: str) -> None:
+    """Run a command of SQL outside a transaction."""
+    import psycopg
+
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(command)
+
+
+def run(words: Sequence[object]) -> None:
+    """Run a program; its output is shown if it fails."""
+    done = subprocess.run([str(word) for word in words], cwd="/", text=True, check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def start_writer(url: str, first: int, count: int, batch: int = BATCH) -> subprocess.Popen[str]:
+    """Start a process that opens the store and waits for a word to write."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, url, str(first), str(count), str(batch)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def tell(writer: subprocess.Popen[str]) -> None:
+    """Let a writer begin."""
+    assert writer.stdin is not None
+    writer.stdin.write("go\n")
+    writer.stdin.flush()
+
+
+def read_line(writer: subprocess.Popen[str]) -> str:
+    """Read what a writer says next."""
+    assert writer.stdout is not None
+    return writer.stdout.readline().strip()
+
+
+def test_four_processes_write_at_once(url: str) -> None:
+    """Ends with every observation once, though writers overlap by a half."""
+    share = ROWS // WRITERS
+    overlap = share // 2
+    writers = [
+        start_writer(url, number * share, share + (overlap if number < WRITERS - 1 else 0))
+        for number in range(WRITERS)
+    ]
+    assert [read_line(one) for one in writers] == ["ready"] * WRITERS
+    started_s = time.perf_counter()
+    for one in writers:
+        tell(one)
+    for one in writers:
+        one.communicate()
+    elapsed_s = time.perf_counter() - started_s
+    sys.stdout.write(f"{ROWS} observations by {WRITERS} processes: {elapsed_s:.2f} s\n")
+    assert [one.returncode for one in writers] == [0] * WRITERS
+    with open_store(url) as store:
+        assert store.count() == ROWS
+        table = load_table(store)
+        assert len(set(table.keys)) == ROWS
+        assert set(table.keys) == {make_observation(number).key for number in range(ROWS)}
+        assert next(check_store(store), None) is None
+
+
+def test_a_killed_writer_leaves_whole_transactions(url: str) -> None:
+    """Loses at most the transaction at work, wherever the process is killed, and can go on."""
+    for attempt in range(3):
+        writer = start_writer(url, 0, 5000, batch=10)
+        assert read_line(writer) == "ready"
+        tell(writer)
+        said = [read_line(writer) for _ in range(2 + 7 * attempt)]
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        with open_store(url) as store:
+            assert store.count() >= int(said[-1])
+            assert store.count() % 10 == 0
+            assert next(check_store(store), None) is None
+    with open_store(url) as store:
+        store.add_many(map(make_observation, range(200)))
+        assert store.count(Selection(kernels=("kernel1",))) >= 200 // 7
+
+
+def test_everything_works_in_every_database(url: str) -> None:
+    """Adds, replaces, finds, counts and removes alike in both databases."""
+    rows = [make_observation(number) for number in range(30)]
+    with open_store(url) as store:
+        assert store.add_many(rows).added == 30
+        assert store.add_many(rows).known == 30
+        assert store.add_many(rows[:3], replace=True).replaced == 3
+        assert list(store.find()) == sorted(rows, key=lambda one: one.key)
+        assert store.get(rows[4].key[:16]) == rows[4]
+        assert store.history(rows[5].launch.key) == [rows[5]]
+        assert store.count(Selection(devices=("device-1",), least_work_groups=1010)) == 7
+        store.add_failures([make_failure(1), make_failure(1)])
+        assert store.failures() == [make_failure(1)]
+        assert store.remove([rows[0].key, make_failure(1).key]) == 2
+        assert len(load_table(store)) == 29
+        assert list(check_store(store)) == []
+
+
+def test_a_newer_store_is_refused_in_every_database(url: str) -> None:
+    """Names both versions and changes nothing."""
+    open_store(url).close()
+    change_version(url)
+    with pytest.raises(StoreError, match="version 9999"):
+        open_store(url)
+
+
+def test_a_server_that_does_not_answer(cluster: str) -> None:
+    """Says where it looked, without the password."""
+    with pytest.raises(StoreError, match=r"postgres:\*\*\*@127.0.0.1:1/") as caught:
+        open_store("postgresql://postgres:secret@127.0.0.1:1/rows")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(StoreError, match="nowhere"):
+        open_store(f"{cluster}/nowhere")
+
+
+def change_version(url: str) -> None:
+    """Make a store look like one of a later release."""
+    store: Store
+    with open_store(url) as store, store._write() as connection:
+        connection.exec_driver_sql("update kernelcast_store_version set version_num = '9999'")
+
+
+def _has_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

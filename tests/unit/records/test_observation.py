@@ -1,0 +1,147 @@
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    ElementType,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Measurement
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    digest_arguments,
+    digest_text,
+)
+from kernelcast.records.observation import FailureRecord
+from kernelcast.records.observed_times import RunTimes, SampleSet, summarise_runs
+from kernelcast.testing.observations import make_failure, make_launch, make_observation
+
+FLOAT = ElementType("float32")
+ZEROS = BufferArgument(element=FLOAT, count=8)
+UNIFORM = replace(ZEROS, init=Init.UNIFORM)
+
+
+def digest(*arguments: Argument, seed: int = 0) -> str:
+    """Give the digest of arguments."""
+    return digest_arguments(arguments, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [replace(ZEROS, count=9)],
+        [replace(ZEROS, element=ElementType("int32"))],
+        [replace(ZEROS, init=Init.ONES)],
+        [ZEROS, ZEROS],
+        [LocalArgument(bytes=8)],
+        [ScalarArgument(element=FLOAT, values=(8,))],
+        [],
+    ],
+)
+def test_other_arguments_have_another_digest(other: list[Argument]) -> None:
+    """Differs wherever the kernel would see something else."""
+    assert digest(*other) != digest(ZEROS)
+
+
+def test_what_the_kernel_does_with_a_buffer_is_no_identity() -> None:
+    """Does not depend on what is known of the access, nor on a seed that nothing is drawn by."""
+    assert digest(replace(ZEROS, access=Access.READ)) == digest(ZEROS)
+    assert digest(ZEROS, seed=1) == digest(ZEROS)
+    assert digest(UNIFORM, seed=1) != digest(UNIFORM)
+    assert digest(replace(UNIFORM, high=1)) == digest(UNIFORM)  # the default, said or not
+    assert digest(replace(UNIFORM, high=2)) != digest(UNIFORM)
+
+
+def test_files_are_known_by_their_content(tmp_path: Path) -> None:
+    """Has the same digest for equal files of any name."""
+    files = [tmp_path / name for name in ("a.npy", "b.npy")]
+    for path in files:
+        path.write_bytes(b"content")
+    first, second = (replace(ZEROS, init=Init.FILE, path=path) for path in files)
+    assert digest(first) == digest(second)
+    files[1].write_bytes(b"other")
+    assert digest(first) != digest(second)
+    files[0].unlink()
+    with pytest.raises(InputError, match=r"a\.npy: the buffer's file cannot be read"):
+        digest(first)
+
+
+def test_runs_are_summarised_as_measurements_are() -> None:
+    """Takes median and noise as every other part of the program does."""
+    times = (0.3, 0.1, 0.2, 0.4)
+    found = summarise_runs(times)
+    measured = Measurement(durations_s=times)
+    assert (found.median_s, found.noise) == (measured.seconds, measured.noise)
+    assert (found.durations_s, found.run_count) == (times, 4)
+    assert summarise_runs([0.5]).noise is None
+
+
+def test_kernels_are_labelled_with_what_is_known() -> None:
+    """Joins suite, application and name, and leaves out what is not known."""
+    kernel = KernelIdentity(name="k", digest="0" * 64)
+    assert kernel.label == "k"
+    assert replace(kernel, application="a", suite="s").label == "s/a/k"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KernelIdentity(name="", digest="0" * 64), "no name"),
+        (lambda: KernelIdentity(name="k", digest="abc"), "kernel digest is 'abc'"),
+        (lambda: DeviceIdentity(id=""), "no id"),
+        (lambda: replace(make_launch(0), arguments_digest="X" * 64), "arguments digest"),
+        (lambda: RunTimes(median_s=0), "took 0 s"),
+        (lambda: RunTimes(median_s=float("nan")), "took nan s"),
+        (lambda: RunTimes(median_s=1, noise=-0.1), "noise is -0.1"),
+        (lambda: RunTimes(median_s=1, durations_s=(1.0, 2.0), run_count=3), "3 runs and 2 times"),
+        (lambda: RunTimes(median_s=1, run_count=0), "0 runs"),
+        (lambda: summarise_runs([]), "no runs"),
+        (lambda: summarise_runs([0.1, -1.0]), "took -1.0 s"),
+        (lambda: replace(sample(), launches=()), "without launches"),
+        (lambda: replace(sample(), multiple=-1), "at least 0"),
+        (lambda: replace(sample(), linear_s=float("inf")), "holds inf s"),
+        (lambda: replace(make_observation(0), measured_at=datetime(2026, 1, 1)), "no time zone"),  # noqa: DTZ001 - what is refused
+        (lambda: replace(make_failure(0), kind=""), "no kind"),
+        (lambda: make_observation(0).sample_run(1), "has 1 sample sets, number 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(make: Callable[[], object], message: str) -> None:
+    """Says what was given and what was expected."""
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def sample() -> SampleSet:
+    """Give a sample set."""
+    return make_observation(0).samples[0]
+
+
+def test_samples_serve_the_linear_model() -> None:
+    """Gives the launches with kernel, device and index space, and knows their cost."""
+    one = make_observation(3)
+    run = one.sample_run()
+    assert run.launches == one.samples[0].launches
+    assert run.ndrange == one.launch.ndrange
+    assert one.samples[0].sampling_s == run.sampling_s
+    assert one.samples[0].work_groups == (4, 6)
+
+
+def test_keys_tell_measurements_and_failures_apart() -> None:
+    """Has one key per launch and measurement, and one per launch and kind of failure."""
+    one = make_observation(3)
+    assert replace(one, runs=summarise_runs([9.0])).key == one.key
+    assert replace(one, measurement="again").key != one.key
+    failure = make_failure(3)
+    assert replace(failure, message="other words").key == failure.key
+    assert FailureRecord(launch=failure.launch, kind="Other", message="").key != failure.key
+    assert digest_text("ab", "c") != digest_text("a", "bc")
