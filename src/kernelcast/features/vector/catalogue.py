@@ -4,39 +4,20 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
+from kernelcast.features.vector import analytic as analytic_block
 from kernelcast.features.vector import compiler, operations, sampled, sharing, static
 from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.definitions import Feature, compute_features
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
 
-Source: TypeAlias = StaticSource | CompilerSource | SampledSource | CounterSource
+Source: TypeAlias = StaticSource | CompilerSource | SampledSource | CounterSource | AnalyticEstimate
 
 SCHEMA_VERSION = 1
 """Grows when a feature keeps its name and changes its meaning."""
-
-
-def _unknown(_: object) -> None:
-    """Stand for a formula that nothing provides yet."""
-
-
-RESERVED: tuple[Feature[Any], ...] = (
-    Feature(
-        name="analytic.l1_miss_ratio",
-        meaning="L1 misses over issued instructions; absent until an analytic model answers",
-        compute=_unknown,
-        table_1="L1/L2 miss rate",
-    ),
-    Feature(
-        name="analytic.l2_miss_ratio",
-        meaning="L2 misses over issued instructions; absent until an analytic model answers",
-        compute=_unknown,
-        table_1="L1/L2 miss rate",
-    ),
-)
-"""Features of Table 1 that only an analytic model can give."""
 
 
 @cache
@@ -44,7 +25,7 @@ def list_features() -> tuple[Feature[Any], ...]:
     """Give every feature, for the reference; the order is the schema's."""
     return (
         *static.FEATURES, *compiler.FEATURES, *sampled.FEATURES, *sharing.FEATURES,
-        *operations.FEATURES, *RESERVED,
+        *operations.FEATURES, *analytic_block.FEATURES,
     )  # fmt: skip
 
 
@@ -65,10 +46,10 @@ def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> Fe
 
     Parameters
     ----------
-    *sources : StaticSource, CompilerSource, SampledSource or CounterSource
+    *sources : StaticSource, CompilerSource, SampledSource, CounterSource or AnalyticEstimate
         What groups are made of; a group without a source is absent.
     analytic : mapping of str to float, optional
-        Features that analytic models computed, by name.
+        Features that other analytic models computed, by name.
 
     Returns
     -------
@@ -86,6 +67,8 @@ def _compute(source: Source) -> dict[str, float]:
         return compute_features(static.FEATURES, source)
     if isinstance(source, CompilerSource):
         return compute_features(compiler.FEATURES, source)
+    if isinstance(source, AnalyticEstimate):
+        return compute_features(analytic_block.FEATURES, source)
     if isinstance(source, SampledSource):
         return compute_features(sampled.FEATURES, source)
     return {

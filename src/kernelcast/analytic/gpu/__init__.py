@@ -1,0 +1,1 @@
+"""Analytic model of GPUs: volumes in the memory hierarchy, limiters and time."""

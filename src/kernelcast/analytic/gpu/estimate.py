@@ -1,0 +1,186 @@
+"""The GPU model's answer: seconds of a launch, and what bounds them."""
+
+import math
+from collections.abc import Mapping
+
+from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.limiters import (
+    FITTED,
+    Assessment,
+    Demands,
+    GpuRates,
+    LimiterConstants,
+    Patterns,
+    assess,
+    make_demands,
+    read_rates,
+)
+from kernelcast.analytic.gpu.limiters.bank_conflicts import count_local_ways
+from kernelcast.analytic.gpu.limiters.lines import count_lines
+from kernelcast.analytic.gpu.limiters.pages import count_pages
+from kernelcast.analytic.gpu.machine import read_machine
+from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.modelled_launch import ModelledLaunch
+
+MODEL = "gpu"
+
+
+def estimate_gpu(
+    launch: ModelledLaunch,
+    machine: MachineDescription,
+    *,
+    rates: HitRates | None = None,
+    constants: LimiterConstants = FITTED,
+) -> AnalyticEstimate:
+    """Estimate the time of a launch on a GPU.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        What it touches and executes.
+    machine : MachineDescription
+        The GPU.
+    rates : HitRates, optional
+        Of the caches; the architecture's when left out.
+    constants : LimiterConstants
+        How limiters overlap; `PAPER_2022` is the paper's plain maximum.
+
+    Returns
+    -------
+    AnalyticEstimate
+
+    Raises
+    ------
+    InputError
+        If the launch does not fit the machine, or a number of the machine is missing that nothing
+        can stand in for.
+    """
+    volumes = compute_volumes(launch, read_machine(machine), rates)
+    return estimate_from_volumes(launch, machine, volumes, constants=constants)
+
+
+def estimate_from_volumes(
+    launch: ModelledLaunch,
+    machine: MachineDescription,
+    volumes: GpuVolumes,
+    *,
+    constants: LimiterConstants = FITTED,
+) -> AnalyticEstimate:
+    """Estimate the time of a launch whose volumes are known, from the model or from counters.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        Its operations, atomics, barriers and local memory count.
+    machine : MachineDescription
+        The GPU.
+    volumes : GpuVolumes
+        Of that launch on that machine.
+    constants : LimiterConstants
+        How limiters overlap.
+
+    Returns
+    -------
+    AnalyticEstimate
+
+    Raises
+    ------
+    InputError
+        If a number of the machine is missing that nothing can stand in for.
+    """
+    given = read_rates(machine, constants)
+    demands = collect_demands(launch, volumes, given)
+    found = assess(demands, given, constants)
+    return AnalyticEstimate(
+        model=MODEL,
+        machine=machine.id,
+        seconds=found.seconds,
+        limiter=found.limiter,
+        limiters=dict(found.times),
+        volumes={
+            "L2_to_L1": volumes.l2_load_bytes,
+            "L1_to_L2": volumes.l2_store_bytes,
+            "DRAM_to_L2": volumes.dram_load_bytes,
+            "L2_to_DRAM": volumes.dram_store_bytes,
+        },
+        quantities={
+            **_list_quantities(volumes, demands.patterns, found),
+            "resident_work_items_per_compute_unit": float(
+                volumes.occupancy.work_groups * volumes.work_group_size
+            ),
+            "updates_per_work_item": float(launch.updates_per_work_item),
+            **_measure_misses(launch, volumes, machine),
+            **{f"without_{name.lower()}_s": seconds for name, seconds in found.without.items()},
+        },
+        notes=tuple(dict.fromkeys((*launch.notes, *volumes.notes, *found.notes))),
+    )
+
+
+def collect_demands(launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates) -> Demands:
+    """Collect what a launch asks of a GPU; `assess` tells how long that takes.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        Its accesses and executed operations count.
+    volumes : GpuVolumes
+        Of that launch on that GPU.
+    rates : GpuRates
+        The GPU.
+
+    Returns
+    -------
+    Demands
+        What counters measured may replace what is modelled in it.
+    """
+    enough = rates.translation.pages if rates.translation else math.inf
+    patterns = Patterns(
+        lines=count_lines(launch, volumes, rates.warp_width),
+        local_ways=count_local_ways(launch, rates.warp_width),
+        pages=count_pages(launch, volumes, enough),
+    )
+    return make_demands(launch, volumes, patterns)
+
+
+def _list_quantities(
+    volumes: GpuVolumes, patterns: Patterns, found: Assessment
+) -> Mapping[str, float]:
+    l1, wave, groups = volumes.l1, volumes.wave, volumes.work_groups
+    return {
+        "l1_cycles_per_warp": l1.warp_cycles,
+        "l1_lines_per_warp": patterns.lines,
+        "l1_load_requests_per_warp": l1.load_requests,
+        "l1_store_requests_per_warp": l1.store_requests,
+        "l1_allocated_bytes_per_work_group": l1.allocated_bytes,
+        "l1_oversubscription_ratio": l1.oversubscription,
+        "l2_load_bytes_per_work_group": l1.loaded_bytes,
+        "l2_store_bytes_per_work_group": l1.stored_bytes,
+        "l2_oversubscription_ratio": wave.oversubscription,
+        "dram_load_bytes_per_work_group": volumes.dram_load_bytes / groups,
+        "dram_store_bytes_per_work_group": volumes.dram_store_bytes / groups,
+        "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
+        "pages_of_wave_count": wave.tlb_pages,
+        "pages_per_work_group": patterns.pages,
+        "work_groups_per_compute_unit": float(volumes.occupancy.work_groups),
+        "waves_count": wave.waves,
+        "updates_per_s": volumes.updates / found.seconds,
+        "exposed_l1_s": found.exposed_l1_s,
+    }
+
+
+def _measure_misses(
+    launch: ModelledLaunch, volumes: GpuVolumes, machine: MachineDescription
+) -> Mapping[str, float]:
+    """Give misses over issued instructions, as the sampling paper's Table 1 counts them."""
+    counts = launch.executed
+    issued = sum(counts.operations.values()) + sum(counts.memory.values())
+    if not issued:
+        return {}
+    gpu = read_machine(machine)
+    every = issued * volumes.work_groups * volumes.occupancy.warps_per_work_group
+    return {
+        "l1_miss_ratio": volumes.l2_load_bytes / gpu.l1_sector_bytes / every,
+        "l2_miss_ratio": volumes.dram_load_bytes / gpu.dram_fetch_bytes / every,
+    }

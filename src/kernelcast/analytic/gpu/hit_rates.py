@@ -1,0 +1,230 @@
+"""How much of the redundant accesses a cache still holds, by its oversubscription."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import curve_fit  # type: ignore[import-untyped]  # ships no types
+
+from kernelcast.records.errors import InputError
+
+DEFAULT = "kernelcast"
+FUNCTIONS = ("l1_load", "l2_overlap", "l2_store")
+FloatArray = npt.NDArray[np.float64]
+MISS, HIT = "miss", "hit"
+_LEAST_POINTS = 4
+_LARGEST_EXPONENT = 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRate:
+    """Hit rate of redundant accesses as a function of the oversubscription O.
+
+    The sigmoid of the paper's section 4.5, in the two ways in which it fits measurements:
+
+    - ``miss``: ``1 - a * exp(-b * exp(-c * O))`` bends slowly towards a share `a` that misses, as
+      reuse at many distances does;
+    - ``hit``: ``a * exp(-b * exp(c * O))`` keeps nearly all and then loses all at once, as data
+      that is used again at one distance does.
+
+    Parameters
+    ----------
+    a, b, c : float
+        Share that misses (hits) in the limit; offset; steepness.
+    form : str
+        ``miss`` or ``hit``.
+    deviation : float
+        Standard deviation of measured hit rates around the function; 0 if not known.
+
+    Examples
+    --------
+    >>> rate = HitRate(a=1.0, b=37.1, c=3.2)
+    >>> round(rate.at(0.5), 3), round(rate.at(4.0), 3)
+    (0.999, 0.0)
+    """
+
+    a: float
+    b: float
+    c: float
+    form: str = MISS
+    deviation: float = 0.0
+
+    def at(self, oversubscription: float) -> float:
+        """Give the hit rate, between 0 and 1."""
+        if self.form == MISS:
+            return 1.0 - self.a * math.exp(-self.b * math.exp(-self.c * oversubscription))
+        # Beyond this exponent nothing hits, and a larger one would overflow.
+        exponent = min(self.c * oversubscription, _LARGEST_EXPONENT)
+        return self.a * math.exp(-self.b * math.exp(exponent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRates:
+    """The hit rates of all caches of one architecture.
+
+    Parameters
+    ----------
+    name : str
+        Of the set.
+    provenance : str
+        Who fitted it, to what.
+    l1_load : HitRate
+        Redundant loads in L1, by the reused lines of a work-group over the capacity.
+    l2_overlap : HitRate
+        What was loaded before, in L2, by what is touched since.
+    l2_store : HitRate
+        Writes to the rest of a sector in L2, by what one work-group per compute unit touches.
+    """
+
+    name: str
+    provenance: str
+    l1_load: HitRate
+    l2_overlap: HitRate
+    l2_store: HitRate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRateFit:
+    """A hit rate fitted to measurements.
+
+    Parameters
+    ----------
+    rate : HitRate
+        The function; its `deviation` is that of the measurements.
+    a_error, b_error, c_error : float
+        Standard errors of the constants; infinite where the measurements do not tell.
+    points : int
+        Measurements.
+    """
+
+    rate: HitRate
+    a_error: float
+    b_error: float
+    c_error: float
+    points: int
+
+
+@lru_cache(maxsize=1)
+def read_hit_rates() -> Mapping[str, HitRates]:
+    """Read the sets that are shipped, by name.
+
+    Examples
+    --------
+    >>> sorted(read_hit_rates())
+    ['kernelcast', 'warpspeed-2025']
+    """
+    text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
+    return {name: _read_set(name, one) for name, one in json.loads(text).items()}
+
+
+def find_hit_rates(name: str = DEFAULT) -> HitRates:
+    """Find a shipped set of hit rates.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    known = read_hit_rates()
+    if name not in known:
+        msg = f"no hit rates are called {name!r}; those that are: {', '.join(sorted(known))}"
+        raise InputError(msg)
+    return known[name]
+
+
+def fit_hit_rate(
+    oversubscriptions: Sequence[float],
+    hit_rates: Sequence[float],
+    *,
+    form: str = MISS,
+    limit: float | None = None,
+) -> HitRateFit:
+    """Fit the constants of a hit rate to measurements.
+
+    Parameters
+    ----------
+    oversubscriptions, hit_rates : sequence of float
+        Measured points, at least four: allocated bytes over capacity, and hits over redundant
+        accesses.
+    form : str
+        ``miss`` or ``hit``, see `HitRate`.
+    limit : float or None
+        The constant `a`, where it is known; None fits it as well.
+
+    Returns
+    -------
+    HitRateFit
+
+    Raises
+    ------
+    InputError
+        If there are too few points, they do not follow a sigmoid, or the form is not known.
+
+    Examples
+    --------
+    >>> truth = HitRate(a=1.0, b=30.0, c=3.0)
+    >>> over = [0.2, 0.6, 0.9, 1.2, 1.5, 2.0, 3.0]
+    >>> found = fit_hit_rate(over, [truth.at(one) for one in over], limit=1.0)
+    >>> round(found.rate.b, 2), round(found.rate.c, 2)
+    (30.0, 3.0)
+    """
+    x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
+    _check_points(x, hits, form)
+    sign = -1.0 if form == MISS else 1.0
+    y = 1.0 - hits if form == MISS else hits
+    # The offset spans orders of magnitude: its logarithm is fitted.
+    bounds = [(math.log(1e-9), 1e-3, 1e-3), (math.log(1e6), 50.0, 1.0)]
+    start = [sign * -5.0, 3.0, float(np.clip(y.max(), 0.05, 1.0))]
+    free = 3 if limit is None else 2
+
+    def curve(over: FloatArray, log_b: float, c: float, a: float = limit or 1.0) -> FloatArray:
+        exponent = np.minimum(log_b + sign * c * over, _LARGEST_EXPONENT)
+        found: FloatArray = a * np.exp(-np.exp(exponent))
+        return found
+
+    try:
+        best, covariance = curve_fit(
+            curve, x, y, p0=start[:free], bounds=tuple(one[:free] for one in bounds)
+        )
+    except RuntimeError as error:
+        msg = f"the points do not follow a sigmoid: {error}; give points on both sides of its step"
+        raise InputError(msg) from error
+    errors = np.sqrt(np.diag(covariance))
+    offset = math.exp(best[0])
+    rate = HitRate(
+        a=float(best[2]) if limit is None else limit,
+        b=offset,
+        c=float(best[1]),
+        form=form,
+        deviation=float(np.sqrt(np.mean((y - curve(x, *best)) ** 2))),
+    )
+    return HitRateFit(
+        rate=rate,
+        a_error=float(errors[2]) if limit is None else 0.0,
+        b_error=float(offset * errors[0]),
+        c_error=float(errors[1]),
+        points=x.size,
+    )
+
+
+def _check_points(x: FloatArray, hits: FloatArray, form: str) -> None:
+    if form not in {MISS, HIT}:
+        msg = f"form {form!r} is not known; give {MISS!r} or {HIT!r}"
+        raise InputError(msg)
+    if x.size != hits.size or x.size < _LEAST_POINTS or not np.isfinite([x, hits]).all():
+        msg = (
+            f"{x.size} oversubscriptions and {hits.size} hit rates; a fit needs as many of one "
+            f"as of the other, finite, at least {_LEAST_POINTS}"
+        )
+        raise InputError(msg)
+
+
+def _read_set(name: str, parts: Mapping[str, Any]) -> HitRates:
+    rates = {function: HitRate(**parts[function]) for function in FUNCTIONS}
+    return HitRates(name=name, provenance=parts["provenance"], **rates)

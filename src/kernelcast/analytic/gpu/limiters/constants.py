@@ -1,0 +1,103 @@
+"""The few constants of the limiter model, with their provenance."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """Address translation as a compute unit meets it.
+
+    Parameters
+    ----------
+    pages : float
+        Pages of 2 MiB that a work-group may use at once before translations are evicted.
+    miss_s : float
+        Seconds that each page beyond them costs a compute unit.
+    """
+
+    pages: float
+    miss_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimiterConstants:
+    """How limiters overlap, and numbers of machines that no machine description holds.
+
+    Parameters
+    ----------
+    name : str
+        Of the set.
+    provenance : str
+        Who found the numbers, from what.
+    exposed_wavefronts : float
+        Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
+        DRAM transfers: loads return in order, so hits wait behind misses.
+    exposed_lines : float
+        Cycles of the same kind for each line that a warp's load looks up.
+    counts_fill : bool
+        Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle.
+    counts_half_warps : bool
+        Whether L1 cycles are the paper's bank conflicts by half-warps (section 4.2).
+    counts_beyond_paper : bool
+        Whether saturation, latency, translation, tail, launch and the rest count; without them
+        the time is the largest of FP, L1, L2 and DRAM.
+    bandwidths : mapping of str to tuple of float
+        Bytes per second of L2 and DRAM by machine id, in place of the description's.
+    translation : mapping of str to Translation
+        By machine id.
+    """
+
+    name: str
+    provenance: str
+    exposed_wavefronts: float
+    exposed_lines: float
+    counts_fill: bool
+    counts_half_warps: bool
+    counts_beyond_paper: bool
+    bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    translation: Mapping[str, Translation] = field(default_factory=dict)
+
+
+FITTED = LimiterConstants(
+    name="kernelcast",
+    provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100",
+    exposed_wavefronts=0.565,
+    exposed_lines=0.17,
+    counts_fill=True,
+    counts_half_warps=False,
+    counts_beyond_paper=True,
+    translation={"v100": Translation(pages=69.0, miss_s=48e-9)},
+)
+PAPER_2022 = LimiterConstants(
+    name="paper-2022",
+    provenance="Ernst et al., JPDC 2022, with the bandwidths of its implementation",
+    exposed_wavefronts=0.0,
+    exposed_lines=0.0,
+    counts_fill=False,
+    counts_half_warps=True,
+    counts_beyond_paper=False,
+    bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
+)
+_SETS = {one.name: one for one in (FITTED, PAPER_2022)}
+
+
+def find_constants(name: str) -> LimiterConstants:
+    """Find a set of constants.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> find_constants("paper-2022").exposed_wavefronts
+    0.0
+    """
+    if name not in _SETS:
+        msg = f"limiter constants {name!r} are not known; those that are: {', '.join(_SETS)}"
+        raise InputError(msg)
+    return _SETS[name]

@@ -1,0 +1,155 @@
+"""The plain numbers that the GPU model takes from a machine description."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kernelcast.analytic.gpu.architectures import Architecture, find_architecture
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import CacheFacts, MachineDescription
+from kernelcast.records.traits import Trait
+
+Number = TypeVar("Number", int, float)
+_LINE_BYTES = 128
+_SECTOR_BYTES = 32
+_FETCH_BYTES = 64
+# What the driver reports is in every description, whichever microbenchmark made it.
+_MEASURED_BY = {
+    "compute_units": "clock",
+    "warp_width": "clock",
+    "L1 size": "caches",
+    "L2 size": "caches",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMachine:
+    """A GPU in the numbers of the volume model.
+
+    Parameters
+    ----------
+    id, name : str
+        Of the machine description.
+    architecture : Architecture
+        Family: banks, granularity of registers and local memory.
+    compute_units, warp_width : int
+        Compute units of the chip, work-items that issue together.
+    clock_hz : float or None
+        Core clock.
+    l1_bytes, l1_line_bytes, l1_sector_bytes : int
+        Capacity of one unit's L1 cache, bytes allocated at once, bytes fetched at once.
+    l2_bytes, l2_units : int
+        Capacity of one L2 cache and the compute units that share it.
+    dram_fetch_bytes : int
+        Bytes that a miss of the L2 cache fetches.
+    registers : int
+        32-bit registers of a compute unit.
+    local_memory_bytes : int or None
+        Local memory of a compute unit; None if not known.
+    max_work_group_size, max_work_groups_per_unit, max_work_items_per_unit : int or None
+        Limits; None if not known.
+    l1_bytes_per_s, l2_bytes_per_s, dram_load_bytes_per_s, dram_copy_bytes_per_s : float or None
+        Bandwidths of all units together.
+    notes : tuple of str
+        Which numbers were assumed.
+    """
+
+    id: str
+    name: str
+    architecture: Architecture
+    compute_units: int
+    warp_width: int
+    clock_hz: float | None
+    l1_bytes: int
+    l1_line_bytes: int
+    l1_sector_bytes: int
+    l2_bytes: int
+    l2_units: int
+    dram_fetch_bytes: int
+    registers: int
+    local_memory_bytes: int | None = None
+    max_work_group_size: int | None = None
+    max_work_groups_per_unit: int | None = None
+    max_work_items_per_unit: int | None = None
+    l1_bytes_per_s: float | None = None
+    l2_bytes_per_s: float | None = None
+    dram_load_bytes_per_s: float | None = None
+    dram_copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_machine(description: MachineDescription) -> GpuMachine:
+    """Take what the GPU model needs from a machine description.
+
+    Parameters
+    ----------
+    description : MachineDescription
+        A shipped or a calibrated one.
+
+    Returns
+    -------
+    GpuMachine
+
+    Raises
+    ------
+    InputError
+        If a number is missing that nothing sane can stand in for; names it and the command that
+        measures it.
+    """
+    family = find_architecture(description)
+    l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
+    units = _need(description.compute_units, "compute_units", description)
+    notes: list[str] = []
+    memory = description.memory("global")
+    loads = memory.load_bytes_per_s if memory else {}
+    return GpuMachine(
+        id=description.id,
+        name=description.name,
+        architecture=family,
+        compute_units=units,
+        warp_width=_need(description.warp_width, "warp_width", description),
+        clock_hz=_value(description.clock_hz),
+        l1_bytes=_need(l1.size_bytes, "L1 size", description),
+        l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
+        l1_sector_bytes=_assume(l1.sector_bytes, _SECTOR_BYTES, "L1 sector bytes", notes),
+        l2_bytes=_need(l2.size_bytes, "L2 size", description),
+        l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
+        dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
+        registers=_assume(
+            description.registers, family.register_file, "registers of a compute unit", notes
+        ),
+        local_memory_bytes=_value(description.local_memory_bytes),
+        max_work_group_size=_value(description.max_work_group_size),
+        max_work_groups_per_unit=_value(description.max_work_groups_per_unit),
+        max_work_items_per_unit=_value(description.max_work_items_per_unit),
+        l1_bytes_per_s=_value(l1.load_bytes_per_s),
+        l2_bytes_per_s=_value(l2.load_bytes_per_s),
+        dram_load_bytes_per_s=max((one.value for one in loads.values()), default=None),
+        dram_copy_bytes_per_s=_value(memory.copy_bytes_per_s) if memory else None,
+        notes=tuple(notes),
+    )
+
+
+def _find_cache(description: MachineDescription, level: str) -> CacheFacts:
+    return description.cache(level) or CacheFacts(name=level)
+
+
+def _value(trait: Trait[Number] | None) -> Number | None:
+    return trait.value if trait else None
+
+
+def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+    if trait is not None:
+        return trait.value
+    msg = (
+        f"machine {description.id}: {what} is missing, and the GPU model cannot do without it; "
+        f"measure it with `kernelcast calibrate --only {_MEASURED_BY[what]}`, or write it into "
+        "the machine file"
+    )
+    raise InputError(msg)
+
+
+def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str]) -> int:
+    if trait is not None:
+        return trait.value
+    notes.append(f"{what}: not in the machine description, {default} assumed")
+    return default

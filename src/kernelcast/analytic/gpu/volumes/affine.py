@@ -1,0 +1,229 @@
+"""Accesses as boxes: what is affine in ids and iterations, with guards that cut axes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from kernelcast.records.accesses import LoopFacts, MemoryAccess
+from kernelcast.records.conditions import (
+    TRUE,
+    And,
+    Comparison,
+    Condition,
+    Relation,
+    Unknown,
+)
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+Range = tuple[int, int]
+Clip = tuple[Range, Range, Range]
+_EVERYTHING = (-(1 << 62), 1 << 62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """An index space, always with three dimensions.
+
+    Parameters
+    ----------
+    local, counts, items : tuple of int
+        Work-items of a work-group, work-groups and work-items per dimension.
+    """
+
+    local: tuple[int, int, int]
+    counts: tuple[int, int, int]
+    items: tuple[int, int, int]
+
+    @staticmethod
+    def of(ndrange: NDRange) -> "Grid":
+        """Make one of a launch's index space."""
+        return Grid(
+            local=_three(ndrange.known_local_size),
+            counts=_three(ndrange.group_counts),
+            items=_three(ndrange.global_size),
+        )
+
+    @property
+    def work_groups(self) -> int:
+        """Work-groups of the launch."""
+        return self.counts[0] * self.counts[1] * self.counts[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxAccess:
+    """An access whose addresses are a box: a sum of strides times indices in ranges.
+
+    Parameters
+    ----------
+    access : MemoryAccess
+        What it was made of.
+    base_bytes : int
+        Address of the first work-item of the first work-group, its buffer's alignment included.
+    local_strides, group_strides : tuple of int
+        Bytes per step of the local and the group id, by dimension.
+    loops : tuple of (int, int)
+        Bytes per iteration and iterations, of each loop around it.
+    clip : tuple of (int, int)
+        Global ids, from 0 and without offset, for which it is executed: from, up to.
+    """
+
+    access: MemoryAccess
+    base_bytes: int
+    local_strides: tuple[int, int, int]
+    group_strides: tuple[int, int, int]
+    loops: tuple[tuple[int, int], ...]
+    clip: Clip
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What accesses have in common that differ by a constant offset only."""
+        buffer, size = self.access.buffer, self.access.bytes
+        return (buffer, size, self.local_strides, self.group_strides, self.loops, self.clip)
+
+    @property
+    def executions(self) -> int:
+        """How often a work-item that meets the guard executes it."""
+        return prod(trips for _, trips in self.loops)
+
+    def keep_inner(self, loops: int) -> "BoxAccess":
+        """Run some innermost loops only, and the others once."""
+        cut = max(0, len(self.loops) - loops)
+        first = tuple((stride, min(1, trips)) for stride, trips in self.loops[:cut])
+        return replace(self, loops=(*first, *self.loops[cut:]))
+
+
+def bind_sizes(launch: ModelledLaunch) -> dict[Symbol, Expr | Symbol | int]:
+    """Give the values of all sizes, offsets and scalar arguments of a launch."""
+    bound: dict[Symbol, Expr | Symbol | int] = {
+        Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
+    }
+    grid = Grid.of(launch.ndrange)
+    offsets = _three(launch.ndrange.global_offset, fill=0)
+    for axis in range(MAX_DIMENSIONS):
+        bound[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = grid.local[axis]
+        bound[Symbol(SymbolKind.GLOBAL_SIZE, axis=axis)] = grid.items[axis]
+        bound[Symbol(SymbolKind.GROUP_COUNT, axis=axis)] = grid.counts[axis]
+        bound[Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)] = offsets[axis]
+    return bound
+
+
+def to_box(
+    access: MemoryAccess,
+    launch: ModelledLaunch,
+    bound: Mapping[Symbol, Expr | Symbol | int],
+    clips: dict[Condition, Clip | None],
+) -> BoxAccess | None:
+    """Turn an access into a box of addresses.
+
+    Parameters
+    ----------
+    access : MemoryAccess
+        Any access.
+    launch : ModelledLaunch
+        Gives the index space and the buffer's alignment.
+    bound : mapping of Symbol to value
+        From `bind_sizes`.
+    clips : dict
+        What guards cut, filled here: accesses mostly share theirs.
+
+    Returns
+    -------
+    BoxAccess or None
+        None if the address is not affine, a loop's length depends on ids or a guard does not cut
+        along an axis.
+    """
+    if access.offset_bytes is None:
+        return None
+    linear = access.offset_bytes.substitute(bound).as_linear()
+    loops = [_trips_of(loop, bound) for loop in access.loops]
+    if access.guard not in clips:
+        clips[access.guard] = _clip_of(access.guard, launch.ndrange, bound)
+    clip = clips[access.guard]
+    if linear is None or clip is None or any(trips is None for trips in loops):
+        return None
+    strides, constant = linear
+    if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
+        return None
+    local, group, moved = _split_strides(strides, launch.ndrange)
+    named = {symbol.name: stride for symbol, stride in strides.items()}
+    return BoxAccess(
+        access=access,
+        base_bytes=constant + moved + launch.alignments.get(access.buffer or "", 0),
+        local_strides=local,
+        group_strides=group,
+        loops=tuple(
+            (named.get(loop.name, 0), trips)
+            for loop, trips in zip(access.loops, loops, strict=True)
+            if trips is not None
+        ),
+        clip=clip,
+    )
+
+
+def _split_strides(
+    strides: Mapping[Symbol, int], ndrange: NDRange
+) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
+    """Give bytes per local id and per group id, and what the global offset adds."""
+    sizes, offsets = _three(ndrange.known_local_size), _three(ndrange.global_offset, fill=0)
+    local, group, moved = [0, 0, 0], [0, 0, 0], 0
+    for symbol, stride in strides.items():
+        axis = symbol.axis
+        if symbol.kind in {SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID}:
+            local[axis] += stride
+        if symbol.kind is SymbolKind.GLOBAL_ID:
+            group[axis] += stride * sizes[axis]
+            moved += stride * offsets[axis]
+        elif symbol.kind is SymbolKind.GROUP_ID:
+            group[axis] += stride
+    return (local[0], local[1], local[2]), (group[0], group[1], group[2]), moved
+
+
+def _trips_of(loop: LoopFacts, bound: Mapping[Symbol, Expr | Symbol | int]) -> int | None:
+    if loop.trip_count is None:
+        return None
+    return loop.trip_count.substitute(bound).constant_value
+
+
+def _clip_of(
+    guard: Condition, ndrange: NDRange, bound: Mapping[Symbol, Expr | Symbol | int]
+) -> Clip | None:
+    """Give the box of global ids in which a guard holds, None if it is no box."""
+    clip = [_EVERYTHING] * MAX_DIMENSIONS
+    if guard == TRUE:
+        return clip[0], clip[1], clip[2]
+    offsets = _three(ndrange.global_offset, fill=0)
+    guard = guard.substitute(bound)
+    for part in guard.parts if isinstance(guard, And) else (guard,):
+        if part == TRUE or isinstance(part, Unknown):
+            continue
+        cut = _cut_of(part)
+        if cut is None:
+            return None
+        axis, low, high = cut
+        low, high = low - offsets[axis], high - offsets[axis]
+        clip[axis] = max(clip[axis][0], low), min(clip[axis][1], high)
+    return clip[0], clip[1], clip[2]
+
+
+def _cut_of(part: Condition) -> tuple[int, int, int] | None:
+    """Give axis, first and end of the global ids that meet a comparison with one global id."""
+    if not isinstance(part, Comparison) or part.relation is Relation.NOT_ZERO:
+        return None
+    linear = part.expr.as_linear()
+    if linear is None or len(linear[0]) != 1:
+        return None
+    [(symbol, factor)], constant = linear[0].items(), linear[1]
+    if symbol.kind is not SymbolKind.GLOBAL_ID:
+        return None
+    if part.relation is Relation.ZERO:
+        return symbol.axis, -constant // factor, -constant // factor + 1
+    if factor > 0:
+        return symbol.axis, -(constant // factor), _EVERYTHING[1]
+    return symbol.axis, _EVERYTHING[0], constant // -factor + 1
+
+
+def _three(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
+    full = (*sizes, fill, fill)
+    return full[0], full[1], full[2]

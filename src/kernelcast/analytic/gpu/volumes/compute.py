@@ -1,0 +1,195 @@
+"""Composes the volumes of a launch from its parts."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
+from kernelcast.analytic.gpu.machine import GpuMachine
+from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.analytic.gpu.volumes.affine import (
+    BoxAccess,
+    Clip,
+    Grid,
+    bind_sizes,
+    to_box,
+)
+from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
+from kernelcast.analytic.gpu.volumes.families import group_families
+from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
+from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, sum_l1
+from kernelcast.analytic.gpu.volumes.listed import ListedAccess, ListedFootprint, list_access
+from kernelcast.analytic.gpu.volumes.record import GpuVolumes
+from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.records.conditions import Condition
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.operations import MemorySpace
+
+_CACHED = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
+_LOADS = (AccessKind.LOAD, AccessKind.ATOMIC)
+_STORES = (AccessKind.STORE, AccessKind.ATOMIC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Accesses:
+    """The accesses of a launch, in the two forms that can be counted."""
+
+    boxes: tuple[BoxAccess, ...]
+    listed: tuple[ListedAccess, ...]
+
+    def of(self, kinds: Sequence[AccessKind]) -> "_Accesses":
+        """Keep those of some kinds."""
+        return _Accesses(
+            boxes=tuple(one for one in self.boxes if one.access.kind in kinds),
+            listed=tuple(one for one in self.listed if one.access.kind in kinds),
+        )
+
+    def footprint(self, grid: Grid) -> Footprint:
+        """Give what they touch together."""
+        return SumFootprint(
+            parts=(
+                BoxFootprint(accesses=self.boxes, grid=grid),
+                ListedFootprint(accesses=self.listed, grid=grid),
+            )
+        )
+
+    @property
+    def depth(self) -> int:
+        """Give the most loops around an access."""
+        own = [one.access for one in self.boxes] + [one.access for one in self.listed]
+        return max((len(one.loops) for one in own), default=0)
+
+    def keep_inner(self, loops: int) -> "_Accesses":
+        """Run some innermost loops only, and the others once."""
+        return _Accesses(
+            boxes=tuple(one.keep_inner(loops) for one in self.boxes),
+            listed=tuple(one.keep_inner(loops) for one in self.listed),
+        )
+
+    @property
+    def buffers(self) -> set[str | None]:
+        """Give the buffers that they touch."""
+        own = [one.access for one in self.boxes] + [one.access for one in self.listed]
+        return {one.buffer for one in own}
+
+    def cost(self, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> list[FamilyCosts]:
+        """Give what they cost an average work-group."""
+        families = group_families(self.boxes)
+        return [
+            *(cost_family(one, grid, machine, is_kept=is_kept) for one in families),
+            *(one.cost(machine) for one in self.listed),
+        ]
+
+
+def compute_volumes(
+    launch: ModelledLaunch, machine: GpuMachine, rates: HitRates | None = None
+) -> GpuVolumes:
+    """Compute what a launch moves through the memory hierarchy.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        Index space with its local size, accesses, registers and local memory.
+    machine : GpuMachine
+        From `read_machine`.
+    rates : HitRates or None
+        Hit rates of the caches; None takes the shipped ones.
+
+    Returns
+    -------
+    GpuVolumes
+
+    Raises
+    ------
+    InputError
+        If a work-group does not fit, no access reaches global memory, or an address is neither
+        known nor sampled.
+    """
+    rates = rates or find_hit_rates()
+    grid = Grid.of(launch.ndrange)
+    occupancy = compute_occupancy(launch, machine)
+    accesses, notes = _sort_accesses(launch, machine)
+    loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
+    load_costs = loads.cost(grid, machine, is_kept=True)
+    store_costs = stores.cost(grid, machine, is_kept=False)
+    l1 = sum_l1(load_costs, store_costs, occupancy, machine, rates)
+    traffic = Traffic(
+        loads=loads.footprint(grid),
+        stores=stores.footprint(grid),
+        touched=_list_touched(accesses, loads, stores, grid),
+        group_store_bytes=sum(one.sectors[-1] for one in store_costs)
+        * machine.l1_sector_bytes
+        * grid.work_groups,
+        work_groups=grid.work_groups,
+    )
+    by_buffer: dict[str, float] = {}
+    for one in load_costs:
+        moved = one.sectors[-1] * machine.l1_sector_bytes
+        by_buffer[one.buffer] = by_buffer.get(one.buffer, 0.0) + moved
+    return GpuVolumes(
+        work_groups=grid.work_groups,
+        work_group_size=launch.ndrange.work_group_size,
+        updates=_count_updates(launch, grid, stores.boxes),
+        occupancy=occupancy,
+        l1=l1,
+        wave=compute_wave(traffic, machine, rates, occupancy.work_groups, l1),
+        by_buffer=by_buffer,
+        rates=rates.name,
+        notes=(*machine.notes, *occupancy.notes, *notes),
+    )
+
+
+def _list_touched(
+    accesses: _Accesses, loads: _Accesses, stores: _Accesses, grid: Grid
+) -> list[Footprint]:
+    """List what is loaded or stored, by innermost loops that run completely."""
+    if loads.buffers.isdisjoint(stores.buffers):
+        # Nothing is shared, and counting apart finds ranges that were counted already.
+        whole: Footprint = SumFootprint(parts=(loads.footprint(grid), stores.footprint(grid)))
+    else:
+        whole = accesses.footprint(grid)
+    return [*(accesses.keep_inner(one).footprint(grid) for one in range(accesses.depth)), whole]
+
+
+def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:
+    """Count results: work-items that store, where guards cut some off."""
+    active = [
+        math.prod(
+            max(0, min(high, items) - max(low, 0))
+            for (low, high), items in zip(one.clip, grid.items, strict=True)
+        )
+        for one in stores
+    ]
+    return max(active, default=launch.ndrange.work_item_count) * launch.updates_per_work_item
+
+
+def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[_Accesses, list[str]]:
+    """Turn accesses into boxes where that is exact, and list the addresses of the others."""
+    bound = bind_sizes(launch)
+    boxes: list[BoxAccess] = []
+    listed: list[ListedAccess] = []
+    notes: list[str] = []
+    clips: dict[Condition, Clip | None] = {}
+    for access in launch.accesses:
+        if access.space not in _CACHED:
+            continue
+        box = to_box(access, launch, bound, clips)
+        if box is not None:
+            boxes.append(box)
+        else:
+            listed.append(list_access(access, launch, machine))
+            notes.append(f"{_name(access)}: estimated from the addresses of some work-groups")
+        if not access.guard.is_exact:
+            notes.append(f"{_name(access)}: its guard depends on data and counts as met")
+    if not boxes and not listed:
+        msg = (
+            f"{launch.kernel}: no access to global memory, so there are no volumes to compute; "
+            "give its accesses"
+        )
+        raise InputError(msg)
+    return _Accesses(boxes=tuple(boxes), listed=tuple(listed)), notes
+
+
+def _name(access: MemoryAccess) -> str:
+    return access.text or access.buffer or f"access in line {access.line}"

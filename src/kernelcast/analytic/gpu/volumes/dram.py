@@ -1,0 +1,161 @@
+"""Volumes between L2 cache and DRAM: footprints of waves, rows and layers of work-groups.
+
+Work-groups run in dispatch order. Data that a row of them shares is shared almost at once; what a
+row shares with the row before was last touched a row ago, what a layer shares with the layer
+before, a layer ago (the paper's y- and z-layer sets, section 4.4.2). What is touched in between,
+over the capacity of the L2 cache, decides how much of it is still there. All footprints are sums
+over the whole launch, so that edges and partial work-groups count as often as they occur and no
+representative wave has to be chosen.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.machine import GpuMachine
+from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
+from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
+
+RELOAD_DISTANCE = 1.5
+"""Work-groups per compute unit between two loads of a line that a full L1 cache evicts; of 1, 1.25
+to 2 the one with which V100 counters are predicted best, see benchmarks/v100_volumes.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a launch loads, what it stores, and both together.
+
+    Parameters
+    ----------
+    loads, stores : Footprint
+        Of global memory.
+    touched : sequence of Footprint
+        Both together: of one iteration of all loops, of the innermost loop, and so on; last, of
+        all.
+    group_store_bytes : float
+        Unique written sectors of every single work-group, added up.
+    work_groups : int
+        Of the launch.
+    """
+
+    loads: Footprint
+    stores: Footprint
+    touched: Sequence[Footprint]
+    group_store_bytes: float
+    work_groups: int
+
+    def oversubscribe(
+        self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
+    ) -> float:
+        """Give what consecutive work-groups touch over the capacity of all L2 caches.
+
+        Parameters
+        ----------
+        work_groups : int
+            How many, from the middle of the launch.
+        machine : GpuMachine
+            Capacity and fetch size.
+        loops : int or None
+            Innermost loops that run completely, the others once; None runs all.
+        """
+        count = min(work_groups, self.work_groups)
+        start = (self.work_groups - count) // 2
+        touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
+        capacity = machine.l2_bytes * machine.compute_units / machine.l2_units
+        return touched.count_range(start, start + count, machine.dram_fetch_bytes) / capacity
+
+
+def compute_wave(
+    traffic: Traffic,
+    machine: GpuMachine,
+    rates: HitRates,
+    work_groups_per_unit: int,
+    l1: L1Volumes,
+) -> WaveVolumes:
+    """Compute what an average wave moves between L2 cache and DRAM.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Footprints of the launch.
+    machine : GpuMachine
+        Cache and fetch sizes.
+    rates : HitRates
+        Hit rates of the L2 cache.
+    work_groups_per_unit : int
+        Work-groups that a compute unit holds at once.
+    l1 : L1Volumes
+        Of a work-group: what it loads again since its L1 cache evicted it.
+
+    Returns
+    -------
+    WaveVolumes
+    """
+    count = traffic.work_groups
+    wave = min(count, work_groups_per_unit * machine.compute_units)
+    waves = count / wave
+    fetch, sector = machine.dram_fetch_bytes, machine.l1_sector_bytes
+
+    levels = traffic.loads.list_levels(wave, fetch)
+    overlaps = []
+    for nearer, level in itertools.pairwise(levels):
+        over = traffic.oversubscribe(nearer.work_groups, machine)
+        # Work-groups that run at once go through their loops side by side.
+        near = traffic.oversubscribe(nearer.work_groups, machine, loops=0)
+        together = max(0.0, 1 - nearer.work_groups / wave)
+        rate = rates.l2_overlap
+        overlaps.append(
+            Overlap(
+                name=level.name, work_groups=nearer.work_groups, oversubscription=over,
+                shared_bytes=(nearer.bytes - level.bytes) / waves,
+                hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
+            )
+        )  # fmt: skip
+    skew = traffic.oversubscribe(machine.compute_units, machine)
+    stores = traffic.stores.list_levels(wave, sector)
+    partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0)
+    start = (count - wave) // 2
+    return WaveVolumes(
+        work_groups=wave,
+        waves=waves,
+        compulsory_load_bytes=traffic.loads.count_range(start, start + wave, fetch),
+        compulsory_store_bytes=traffic.stores.count_range(start, start + wave, sector),
+        row_load_bytes=levels[0].bytes / waves if levels else 0.0,
+        unique_store_bytes=stores[-1].bytes / waves if stores else 0.0,
+        overlaps=tuple(overlaps),
+        oversubscription=traffic.oversubscribe(wave, machine),
+        skew_oversubscription=skew,
+        capacity_load_bytes=_reload(l1, traffic, machine, rates) * wave,
+        partial_store_bytes=partial / waves * (1 - rates.l2_store.at(skew)),
+        repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
+        tlb_pages=traffic.touched[-1].count_pages(start, start + wave),
+    )
+
+
+def _reload(l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRates) -> float:
+    """Give what a work-group loads from DRAM again, since neither cache has kept it.
+
+    Between two loads of a line lies the more of a work-group's life, the more it oversubscribes
+    its L1 cache; meanwhile every compute unit loads the data of that share of a work-group.
+    """
+    total = 0.0
+    for one in l1.reloads:
+        if one.bytes:
+            skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
+            over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
+            total += one.bytes * (1 - rates.l2_overlap.at(over))
+    return total
+
+
+def _repeat(
+    stores: Sequence[Level], traffic: Traffic, machine: GpuMachine, rates: HitRates
+) -> float:
+    """Add up what is written again after it was evicted: sums over rows and layers."""
+    total = 0.0
+    for nearer, level in itertools.pairwise(stores):
+        shared = nearer.bytes - level.bytes
+        if shared > 0:
+            over = traffic.oversubscribe(nearer.work_groups, machine)
+            total += shared * (1 - rates.l2_overlap.at(over))
+    return total

@@ -1,0 +1,225 @@
+"""Accesses to one buffer that are translates of each other, as boxes of addresses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, Range
+from kernelcast.analytic.gpu.volumes.ranges import GroupRange
+from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray
+
+_AXES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One index that addresses depend on.
+
+    Parameters
+    ----------
+    stride : int
+        Bytes per step, positive.
+    start, end : ndarray of int64, shape (pieces,)
+        Its range in each piece.
+    """
+
+    stride: int
+    start: IntArray
+    end: IntArray
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it has the same single value in all pieces."""
+        first = int(self.start[0])
+        if self.end[0] != first + 1:
+            return False
+        return bool((self.start == first).all() and (self.end == first + 1).all())
+
+    @property
+    def shortest(self) -> int:
+        """The fewest steps in any piece."""
+        return int((self.end - self.start).min())
+
+
+def group_families(accesses: Sequence[BoxAccess]) -> list[tuple[BoxAccess, ...]]:
+    """Put accesses together that differ by a constant offset only."""
+    families: dict[tuple[object, ...], list[BoxAccess]] = {}
+    for access in accesses:
+        families.setdefault(access.family, []).append(access)
+    return [tuple(one) for one in families.values()]
+
+
+def make_boxes(
+    family: Sequence[BoxAccess], groups: Sequence[GroupRange], grid: Grid, granularity: int
+) -> Boxes:
+    """Make the boxes of addresses that some work-groups touch.
+
+    Parameters
+    ----------
+    family : sequence of BoxAccess
+        Translates of one access.
+    groups : sequence of GroupRange
+        Boxes of work-groups.
+    grid : Grid
+        The index space; what lies beyond its end is cut off.
+    granularity : int
+        Bytes of a sector: what lies closer together makes a run of bytes.
+
+    Returns
+    -------
+    Boxes
+    """
+    first = family[0]
+    axes = _list_axes(first, groups, grid)
+    if axes is None:
+        return _no_boxes()
+    pieces = axes[0].start.size
+    low = np.zeros(pieces, dtype=np.int64)
+    high = np.full(pieces, first.access.bytes, dtype=np.int64)
+    moving = []
+    for axis in axes:
+        if axis.is_fixed:
+            low += axis.stride * axis.start
+            high += axis.stride * axis.start
+        elif axis.stride:
+            moving.append(axis)
+    outer = merge_axes(moving)
+    # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
+    while outer and outer[0].stride - int((high - low).min()) < granularity:
+        nearest = outer.pop(0)
+        low += nearest.start * nearest.stride
+        high += (nearest.end - 1) * nearest.stride
+    strides = tuple(one.stride for one in outer)
+    steps, lows, highs = _translate(family, strides, int((high - low).min()))
+    return Boxes(
+        low=(lows[:, None] + low).ravel(),
+        high=(highs[:, None] + high).ravel(),
+        starts=_shift([one.start for one in outer], steps, pieces),
+        ends=_shift([one.end for one in outer], steps, pieces),
+        strides=strides,
+    )
+
+
+def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
+    """Sort axes by stride and join those that together run through one longer axis.
+
+    An axis whose stride is `k` times a nearer one's, where that has at least `k` steps, only
+    prolongs it: local and group ids of one dimension, rows and a loop over neighbouring rows.
+    """
+    merged: list[Axis] = []
+    for axis in sorted(axes, key=lambda one: one.stride):
+        for place, nearer in enumerate(merged):
+            times = axis.stride // nearer.stride
+            if axis.stride % nearer.stride == 0 and nearer.shortest >= times:
+                merged[place] = Axis(
+                    stride=nearer.stride,
+                    start=nearer.start + times * axis.start,
+                    end=nearer.end + times * (axis.end - 1),
+                )
+                break
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _list_axes(access: BoxAccess, groups: Sequence[GroupRange], grid: Grid) -> list[Axis] | None:
+    """List the axes of an access, with their ranges in every box of work-groups."""
+    rows: list[tuple[Range, ...]] = []
+    for box in groups:
+        per_axis = [_ranges_of(access, axis, box[axis], grid) for axis in range(_AXES)]
+        rows.extend(sum(parts, ()) for parts in product(*per_axis))
+    if not rows:
+        return None
+    loops = [(stride, (0, trips)) for stride, trips in access.loops]
+    if any(trips < 1 for _, (_, trips) in loops):
+        return None
+    table = np.array(rows, dtype=np.int64)
+    strides = [
+        stride
+        for axis in range(_AXES)
+        for stride in (access.local_strides[axis], access.group_strides[axis])
+    ]
+    axes = [
+        _make_axis(stride, table[:, place, 0], table[:, place, 1])
+        for place, stride in enumerate(strides)
+    ]
+    every = np.ones(table.shape[0], dtype=np.int64)
+    axes.extend(_make_axis(stride, 0 * every, end * every) for stride, (_, end) in loops)
+    return axes
+
+
+def _make_axis(stride: int, start: IntArray, end: IntArray) -> Axis:
+    if stride >= 0:
+        return Axis(stride=stride, start=start, end=end)
+    return Axis(stride=-stride, start=1 - end, end=1 - start)
+
+
+def _ranges_of(
+    access: BoxAccess, axis: int, groups: Range, grid: Grid
+) -> list[tuple[Range, Range]]:
+    """Give pairs of ranges of the local id and the group id: full work-groups, and the last one.
+
+    Where the group id only prolongs the local one, the pair is the global id's range and nothing.
+    """
+    size = grid.local[axis]
+    low = max(0, access.clip[axis][0])
+    high = min(grid.items[axis], access.clip[axis][1])
+    first, end = max(groups[0] * size, low), min(groups[1] * size, high)
+    if first >= end:
+        return []
+    if access.group_strides[axis] == access.local_strides[axis] * size:
+        return [((first, end), (0, 1))]
+    full = high // size
+    found: list[tuple[Range, Range]] = []
+    if groups[0] < min(groups[1], full):
+        found.append(((0, size), (groups[0], min(groups[1], full))))
+    if groups[0] <= full < groups[1] and high % size:
+        found.append(((0, high % size), (full, full + 1)))
+    return found
+
+
+def _translate(
+    family: Sequence[BoxAccess], strides: tuple[int, ...], run: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Write each access's offset in steps of the outer axes and bytes along the run.
+
+    Runs that overlap or touch are joined: a row of neighbours becomes one box.
+    """
+    origin = family[0].base_bytes
+    rest = np.array([one.base_bytes - origin for one in family], dtype=np.int64)
+    steps = np.zeros((rest.size, len(strides)), dtype=np.int64)
+    for place in range(len(strides) - 1, -1, -1):
+        kept = _reduce(rest, strides[place])
+        steps[:, place] = (rest - kept) // strides[place]
+        rest = kept
+    order = np.lexsort((rest, *steps.T))
+    rest, steps = rest[order], steps[order]
+    is_new = np.ones(rest.size, dtype=np.bool_)
+    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
+    begins = np.flatnonzero(is_new)
+    lasts = np.append(begins[1:], rest.size) - 1
+    return steps[begins], origin + rest[begins], origin + rest[lasts]
+
+
+def _reduce(offsets: IntArray, stride: int) -> IntArray:
+    """Give offsets modulo a stride, wrapped where no access lies: neighbours stay neighbours."""
+    residues = np.unique(offsets % stride)
+    gaps = np.diff(residues, append=residues[0] + stride)
+    cut = int(residues[(int(gaps.argmax()) + 1) % residues.size])
+    if 2 * cut > stride:
+        cut -= stride
+    return (offsets - cut) % stride + cut
+
+
+def _shift(edges: Sequence[IntArray], steps: IntArray, pieces: int) -> IntArray:
+    """Move each axis's range by each translate's steps."""
+    moved = [(steps[:, place][:, None] + edge).ravel() for place, edge in enumerate(edges)]
+    return np.array(moved, dtype=np.int64).reshape(len(edges), steps.shape[0] * pieces)
+
+
+def _no_boxes() -> Boxes:
+    nothing = np.zeros(0, dtype=np.int64)
+    empty = np.zeros((0, 0), dtype=np.int64)
+    return Boxes(low=nothing, high=nothing, starts=empty, ends=empty, strides=())

@@ -1,0 +1,221 @@
+"""What work-groups, rows, layers and the whole launch touch: the footprints behind all reuse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Protocol
+
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.families import group_families, make_boxes
+from kernelcast.analytic.gpu.volumes.ranges import GroupRange, split_range
+from kernelcast.analytic.gpu.volumes.unions import count_sectors
+from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, list_classes
+
+PAGE_BYTES = 2 << 20
+_PAGE_PARTS = 16
+_AXES = 3
+_GROWTH = 8
+"""Ratio of neighbouring chunk lengths in a row that is longer than a wave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A stretch of consecutive work-groups, and what one touches on average.
+
+    Parameters
+    ----------
+    name : str
+        ``x``: within a row of work-groups; ``y``: rows of a layer; ``z``: layers.
+    work_groups : int
+        Work-groups of a stretch: data reused in it was last touched about so far back.
+    bytes : float
+        Unique bytes of all stretches, added up over the launch.
+    """
+
+    name: str
+    work_groups: int
+    bytes: float
+
+
+class Footprint(Protocol):
+    """What can tell how much work-groups touch together."""
+
+    def count_range(self, start: int, end: int, granularity: int) -> float:
+        """Count the unique bytes of consecutive work-groups."""
+
+    def count_pages(self, start: int, end: int) -> float:
+        """Count the pages of consecutive work-groups."""
+
+    def list_levels(self, wave: int, granularity: int) -> list[Level]:
+        """Add up footprints of ever longer stretches of work-groups."""
+
+
+def list_stretches(grid: Grid, wave: int) -> list[tuple[str, int]]:
+    """List the lengths of stretches of work-groups within which data is shared.
+
+    Parameters
+    ----------
+    grid : Grid
+        The index space.
+    wave : int
+        Work-groups that run at once; a longer row is split into chunks of that many, and more.
+
+    Returns
+    -------
+    list of (str, int)
+        Axis along which a stretch extends, and its work-groups, shortest first.
+
+    Examples
+    --------
+    >>> list_stretches(Grid(local=(8, 8, 1), counts=(100, 4, 1), items=(800, 32, 1)), 10)
+    [('x', 10), ('x', 100), ('y', 400)]
+    """
+    found = []
+    length = wave
+    while length * _GROWTH <= grid.counts[0]:
+        found.append(("x", length))
+        length *= _GROWTH
+    stretch = 1
+    for name, count in zip("xyz", grid.counts, strict=True):
+        stretch *= count
+        if count > 1 or name == "x":
+            found.append((name, stretch))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumFootprint:
+    """Footprints of accesses that share no data.
+
+    Parameters
+    ----------
+    parts : tuple of Footprint
+        What is added up.
+    """
+
+    parts: tuple[Footprint, ...]
+
+    def count_range(self, start: int, end: int, granularity: int) -> float:
+        """Count the unique bytes of consecutive work-groups."""
+        return sum(one.count_range(start, end, granularity) for one in self.parts)
+
+    def count_pages(self, start: int, end: int) -> float:
+        """Count the pages of consecutive work-groups."""
+        return sum(one.count_pages(start, end) for one in self.parts)
+
+    def list_levels(self, wave: int, granularity: int) -> list[Level]:
+        """Add up footprints of ever longer stretches of work-groups."""
+        levels = [one.list_levels(wave, granularity) for one in self.parts]
+        return [
+            replace(same[0], bytes=sum(one.bytes for one in same))
+            for same in zip(*levels, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxFootprint:
+    """Footprints of accesses that are boxes.
+
+    Parameters
+    ----------
+    accesses : tuple of BoxAccess
+        Loads, stores, or both.
+    grid : Grid
+        The index space.
+    known : dict
+        Ranges that were counted already.
+    """
+
+    accesses: tuple[BoxAccess, ...]
+    grid: Grid
+    known: dict[tuple[int, int, int], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def count_range(self, start: int, end: int, granularity: int) -> int:
+        """Count the unique bytes of consecutive work-groups.
+
+        Parameters
+        ----------
+        start, end : int
+            First work-group and the first one behind.
+        granularity : int
+            Bytes of a sector.
+
+        Returns
+        -------
+        int
+            Bytes, a multiple of the granularity.
+        """
+        key = start, end, granularity
+        if key not in self.known:
+            boxes = split_range(start, end, self.grid.counts)
+            self.known[key] = self._count(boxes, granularity)
+        return self.known[key]
+
+    def count_pages(self, start: int, end: int) -> float:
+        """Count the pages of consecutive work-groups.
+
+        Pitches are rounded to a sixteenth of a page, which keeps the alignments few.
+        """
+        pages = 0
+        for family in group_families(self.accesses):
+            groups = split_range(start, end, self.grid.counts)
+            boxes = make_boxes(family, groups, self.grid, PAGE_BYTES)
+            unit = PAGE_BYTES // _PAGE_PARTS
+            strides = tuple(max(1, round(one / unit)) * unit for one in boxes.strides)
+            pages += int(count_sectors(replace(boxes, strides=strides), PAGE_BYTES)[0])
+        return float(pages)
+
+    def list_levels(self, wave: int, granularity: int) -> list[Level]:
+        """Add up footprints of ever longer stretches of work-groups.
+
+        Parameters
+        ----------
+        wave : int
+            Work-groups that run at once; a longer row is split into chunks of that many, and more.
+        granularity : int
+            Bytes of a sector.
+
+        Returns
+        -------
+        list of Level
+            Shortest first; bytes never grow from one level to the next.
+        """
+        classes = list_classes(self.accesses, self.grid)
+        levels = []
+        for name, length in list_stretches(self.grid, wave):
+            if length < self.grid.counts[0]:
+                found = self._chunks(length, granularity)
+            else:
+                found = self._stretches(classes, "xyz".index(name), granularity)
+            levels.append(Level(name=name, work_groups=length, bytes=found))
+        return levels
+
+    def _chunks(self, length: int, granularity: int) -> float:
+        """Split the row in the middle of the grid into chunks; take the middle one for all."""
+        counts = self.grid.counts
+        row = counts[0] * (counts[1] // 2 + counts[1] * (counts[2] // 2))
+        start = row + counts[0] // 2 // length * length
+        own = self.count_range(start, start + length, granularity)
+        return own * self.grid.work_groups / length
+
+    def _stretches(self, classes: Sequence[GroupClass], axis: int, granularity: int) -> float:
+        """Add up the footprints of all rows (axis 0), all layers (1), or the launch (2)."""
+        counts = self.grid.counts
+        spans = [
+            [(0, counts[place])] if place <= axis else sorted({one.box[place] for one in classes})
+            for place in range(_AXES)
+        ]
+        total = 0
+        for box in product(*spans):
+            times, whole = 1, []
+            for place, (first, end) in enumerate(box):
+                times *= end - first if place > axis else 1
+                whole.append((first, end) if place <= axis else (first, first + 1))
+            total += times * self._count([(whole[0], whole[1], whole[2])], granularity)
+        return total
+
+    def _count(self, groups: Sequence[GroupRange], granularity: int) -> int:
+        return granularity * sum(
+            int(count_sectors(make_boxes(family, groups, self.grid, granularity), granularity)[0])
+            for family in group_families(self.accesses)
+        )

@@ -1,0 +1,181 @@
+"""Volumes between registers, L1 cache and L2 cache of an average work-group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.machine import GpuMachine
+from kernelcast.analytic.gpu.occupancy import Occupancy
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
+from kernelcast.analytic.gpu.volumes.reuse import share_reused_lines
+from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
+from kernelcast.analytic.gpu.volumes.work_groups import (
+    count_per_group,
+    list_classes,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyCosts:
+    """What the accesses of one family cost an average work-group.
+
+    Parameters
+    ----------
+    buffer : str
+        Name of the buffer.
+    costs : WarpCosts
+        Per warp instruction.
+    instructions : float
+        Warp instructions of a work-group.
+    sectors : tuple of float
+        Sectors of a work-group if nothing were shared but within one iteration of all loops,
+        within the innermost loop, and so on; the last one are the unique sectors.
+    lines : tuple of float
+        Unique lines of one iteration of all loops, of the innermost loop, and so on; nothing for
+        stores, which L1 does not keep.
+    reused_share : float
+        Share of an iteration's lines that several instructions need.
+    """
+
+    buffer: str
+    costs: WarpCosts
+    instructions: float
+    sectors: tuple[float, ...]
+    lines: tuple[float, ...]
+    reused_share: float
+
+    def sectors_at(self, level: int) -> float:
+        """Give the sectors if data is shared within so many innermost loops."""
+        return self.sectors[min(level, len(self.sectors) - 1)]
+
+    def lines_at(self, level: int) -> float:
+        """Give the lines that so many innermost loops touch."""
+        return self.lines[min(level, len(self.lines) - 1)] if self.lines else 0.0
+
+
+def cost_family(
+    family: Sequence[BoxAccess], grid: Grid, machine: GpuMachine, *, is_kept: bool
+) -> FamilyCosts:
+    """Cost the accesses of one family.
+
+    Parameters
+    ----------
+    family : sequence of BoxAccess
+        Translates of one access.
+    grid : Grid
+        The index space.
+    machine : GpuMachine
+        Warps, lines and sectors.
+    is_kept : bool
+        Whether L1 keeps the data: loads, not stores.
+
+    Returns
+    -------
+    FamilyCosts
+    """
+    classes = list_classes(family, grid)
+    full = max(classes, key=lambda one: one.work_groups)
+    warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)
+    sectors, lines = [], []
+    depth = len(family[0].loops)
+    for level in range(depth + 1):
+        own = [one.keep_inner(level) for one in family]
+        times = family[0].executions / max(1, own[0].executions)
+        unique = count_per_group(own, classes, grid, machine.l1_sector_bytes)
+        sectors.append(times * unique)
+        if is_kept:
+            lines.append(count_per_group(own, classes, grid, machine.l1_line_bytes))
+    return FamilyCosts(
+        buffer=family[0].access.buffer or "",
+        costs=cost_warps(family, full.box, grid, machine),
+        instructions=sum(one.executions for one in family) * warps * _share_active(family, grid),
+        sectors=tuple(sectors),
+        lines=tuple(lines),
+        reused_share=share_reused_lines(family, full.box, grid, machine) if is_kept else 0.0,
+    )
+
+
+def _share_active(family: Sequence[BoxAccess], grid: Grid) -> float:
+    """Give the share of all work-items that exist and meet the guard."""
+    share = 1.0
+    for axis, (low, high) in enumerate(family[0].clip):
+        active = min(high, grid.items[axis]) - max(low, 0)
+        share *= max(active, 0) / (grid.counts[axis] * grid.local[axis])
+    return share
+
+
+def sum_l1(
+    loads: Sequence[FamilyCosts],
+    stores: Sequence[FamilyCosts],
+    occupancy: Occupancy,
+    machine: GpuMachine,
+    rates: HitRates,
+) -> L1Volumes:
+    """Add up families to the volumes of an average work-group.
+
+    Parameters
+    ----------
+    loads, stores : sequence of FamilyCosts
+        All families.
+    occupancy : Occupancy
+        Warps of a work-group, and work-groups that share the cache.
+    machine : GpuMachine
+        Cache sizes.
+    rates : HitRates
+        Hit rate of the L1 cache.
+
+    Returns
+    -------
+    L1Volumes
+    """
+    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
+    warps = occupancy.warps_per_work_group
+    reloads = list_reloads(loads, occupancy, machine, rates)
+    depth = len(reloads) - 1
+
+    def per_warp(name: str) -> float:
+        return sum(
+            float(getattr(one.costs, name)) * one.instructions / warps for one in (*loads, *stores)
+        )
+
+    return L1Volumes(
+        warp_cycles=per_warp("cycles"),
+        data_cycles=per_warp("data_cycles"),
+        tag_cycles=per_warp("tag_cycles"),
+        half_warp_cycles=per_warp("half_warp_cycles"),
+        load_requests=sum(one.instructions for one in loads) / warps,
+        store_requests=sum(one.instructions for one in stores) / warps,
+        requested_bytes=sum(one.costs.sectors * one.instructions for one in loads) * sector,
+        allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
+        compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
+        reloads=reloads,
+        stored_bytes=sum(one.costs.sectors * one.instructions for one in stores) * sector,
+    )
+
+
+def list_reloads(
+    loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, rates: HitRates
+) -> tuple[Reload, ...]:
+    """List what is loaded again since L1 has not kept it, by the loop across which it is reused.
+
+    Within an iteration, only lines that several instructions of a work-group need compete: the
+    others stream. From one iteration to the next, all lines of an iteration lie in between, and
+    those of the other work-groups of the compute unit.
+    """
+    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
+    depth = max((len(one.sectors) for one in loads), default=1) - 1
+    wanted = sum(one.costs.sectors * one.instructions for one in loads)
+    found = []
+    for level in range(depth + 1):
+        if level:
+            touched = occupancy.work_groups * sum(one.lines_at(level - 1) for one in loads)
+        else:
+            touched = sum(one.lines_at(0) * one.reused_share for one in loads)
+        over = touched * line / machine.l1_bytes
+        shared = sum(one.sectors_at(level) for one in loads)
+        redundant = max(0.0, wanted - shared) * sector
+        lost = redundant * (1 - rates.l1_load.at(over))
+        found.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
+        wanted = shared
+    return tuple(found)

@@ -1,0 +1,242 @@
+"""What the volume model answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelcast.analytic.gpu.occupancy import Occupancy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """Data that a work-group loads again since its L1 cache has not kept it.
+
+    Parameters
+    ----------
+    bytes : float
+        Per work-group.
+    oversubscription : float
+        What competes for the cache over its capacity.
+    loops : int
+        Innermost loops that run completely between two loads.
+    """
+
+    bytes: float
+    oversubscription: float
+    loops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Volumes:
+    """What one average work-group asks of its compute unit's L1 cache: bytes per work-group.
+
+    Parameters
+    ----------
+    warp_cycles : float
+        Cycles of the L1 cache for all accesses of one warp, the larger of data and tag stage.
+    data_cycles, tag_cycles : float
+        Cycles of the banks, and of the tag stage, for all accesses of one warp.
+    half_warp_cycles : float
+        The paper's count of bank conflicts by half-warps, per warp (section 4.2).
+    load_requests, store_requests : float
+        Warp instructions that load and store, per warp.
+    requested_bytes : float
+        Sectors that the loads of all warps ask for, unique within a warp's instruction only.
+    allocated_bytes : float
+        Unique lines of all loads.
+    compulsory_bytes : float
+        Unique sectors of all loads.
+    reloads : tuple of Reload
+        Loaded again: within an iteration of all loops, from one iteration of the innermost loop
+        to the next, and so on outwards.
+    stored_bytes : float
+        Sectors written through.
+    """
+
+    warp_cycles: float
+    data_cycles: float
+    tag_cycles: float
+    half_warp_cycles: float
+    load_requests: float
+    store_requests: float
+    requested_bytes: float
+    allocated_bytes: float
+    compulsory_bytes: float
+    reloads: tuple[Reload, ...]
+    stored_bytes: float
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Loaded again since the lines were evicted, per work-group."""
+        return sum(one.bytes for one in self.reloads)
+
+    @property
+    def oversubscription(self) -> float:
+        """What competes for the cache over its capacity, where that is the most."""
+        return max(one.oversubscription for one in self.reloads)
+
+    @property
+    def loaded_bytes(self) -> float:
+        """Bytes that the L2 cache sends, per work-group."""
+        return self.compulsory_bytes + self.capacity_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """Data that work-groups share with others that ran before them.
+
+    Parameters
+    ----------
+    name : str
+        ``x``, ``y`` or ``z``: the others lie in the same row, the same layer, or other layers.
+    work_groups : int
+        How many work-groups back the others lie, about.
+    shared_bytes : float
+        Loads of a wave, mean, that those have loaded, and none nearer.
+    oversubscription : float
+        Bytes touched in between over the capacity of the L2 cache.
+    hit_rate : float
+        Part of `shared_bytes` that is still there.
+    """
+
+    name: str
+    work_groups: int
+    shared_bytes: float
+    oversubscription: float
+    hit_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveVolumes:
+    """What one average wave of work-groups moves between L2 cache and DRAM, in bytes.
+
+    Parameters
+    ----------
+    work_groups : int
+        Work-groups of a full wave.
+    waves : float
+        Work-groups of the launch over those of a wave.
+    compulsory_load_bytes, compulsory_store_bytes : float
+        Unique fetches and unique written sectors of the wave in the middle of the launch.
+    row_load_bytes : float
+        Loads, mean of all waves, if work-groups of one row of the grid shared data and no others.
+    overlaps : tuple of Overlap
+        What work-groups share with rows and layers of work-groups before them, nearest first.
+    unique_store_bytes : float
+        Written sectors of the whole launch, per wave.
+    oversubscription : float
+        What the wave allocates over the capacity of the L2 cache.
+    skew_oversubscription : float
+        The same for one work-group per compute unit: by so much neighbours run apart.
+    capacity_load_bytes : float
+        Loaded again since it was evicted within the wave.
+    partial_store_bytes : float
+        Sectors written in parts that were evicted in between: written twice, and read once.
+    repeated_store_bytes : float
+        Sectors written again after work-groups far before had written them.
+    tlb_pages : float
+        Unique pages of 2 MiB that the wave touches.
+    """
+
+    work_groups: int
+    waves: float
+    compulsory_load_bytes: float
+    compulsory_store_bytes: float
+    row_load_bytes: float
+    unique_store_bytes: float
+    overlaps: tuple[Overlap, ...]
+    oversubscription: float
+    skew_oversubscription: float
+    capacity_load_bytes: float
+    partial_store_bytes: float
+    repeated_store_bytes: float
+    tlb_pages: float
+
+    @property
+    def reused_bytes(self) -> float:
+        """Loads that find what earlier waves left."""
+        return sum(one.shared_bytes * one.hit_rate for one in self.overlaps)
+
+    @property
+    def loaded_bytes(self) -> float:
+        """Bytes that the DRAM sends."""
+        return (
+            self.row_load_bytes
+            - self.reused_bytes
+            + self.capacity_load_bytes
+            + self.partial_store_bytes
+        )
+
+    @property
+    def stored_bytes(self) -> float:
+        """Bytes written to the DRAM."""
+        return self.unique_store_bytes + self.partial_store_bytes + self.repeated_store_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuVolumes:
+    """Bytes that a launch moves through a GPU's memory hierarchy.
+
+    Parameters
+    ----------
+    work_groups, work_group_size : int
+        Of the launch.
+    updates : int
+        Results of the whole launch; what volumes per update refer to.
+    occupancy : Occupancy
+        Work-groups per compute unit, and why.
+    l1 : L1Volumes
+        Per average work-group.
+    wave : WaveVolumes
+        Per average full wave.
+    by_buffer : mapping of str to float
+        Bytes per work-group from the L2 cache, compulsory, by buffer.
+    rates : str
+        Name of the hit rates that were used.
+    notes : tuple of str
+        What is estimated or was assumed.
+    """
+
+    work_groups: int
+    work_group_size: int
+    updates: int
+    occupancy: Occupancy
+    l1: L1Volumes
+    wave: WaveVolumes
+    rates: str
+    by_buffer: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def l2_load_bytes(self) -> float:
+        """From L2 to L1, whole launch."""
+        return self.l1.loaded_bytes * self.work_groups
+
+    @property
+    def l2_store_bytes(self) -> float:
+        """From L1 to L2, whole launch."""
+        return self.l1.stored_bytes * self.work_groups
+
+    @property
+    def l2_written_bytes(self) -> float:
+        """Written into L2 as its counters see it: from L1, and by DRAM to complete sectors."""
+        return self.l2_store_bytes + self.wave.partial_store_bytes * self.wave.waves
+
+    @property
+    def dram_load_bytes(self) -> float:
+        """From DRAM to L2, whole launch."""
+        return self.wave.loaded_bytes * self.wave.waves
+
+    @property
+    def dram_store_bytes(self) -> float:
+        """From L2 to DRAM, whole launch."""
+        return self.wave.stored_bytes * self.wave.waves
+
+    def per_update(self) -> dict[str, float]:
+        """Give bytes per update: ``L2_to_L1``, ``L1_to_L2``, ``DRAM_to_L2``, ``L2_to_DRAM``."""
+        volumes = {
+            "L2_to_L1": self.l2_load_bytes,
+            "L1_to_L2": self.l2_store_bytes,
+            "DRAM_to_L2": self.dram_load_bytes,
+            "L2_to_DRAM": self.dram_store_bytes,
+        }
+        return {name: volume / self.updates for name, volume in volumes.items()}

@@ -1,0 +1,147 @@
+"""Counts what many boxes of addresses touch together: exactly, at any size.
+
+A box is a run of bytes repeated along outer axes (rows, planes, iterations). Along the outer axes
+the boxes' ends cut space into cells in which the same boxes are present, so only the few different
+sets of boxes have to be looked at; along the run, sectors are counted as a union of intervals.
+Where a pitch is no multiple of the sector, rows differ by their phase, and a cell's rows are
+counted by phase. The cost depends on the number of boxes, never on their size.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Boxes:
+    """Boxes of addresses along common outer axes.
+
+    Parameters
+    ----------
+    low, high : ndarray of int64, shape (boxes,)
+        First byte and end of the run of each box.
+    starts, ends : ndarray of int64, shape (axes, boxes)
+        Range of each box along each outer axis.
+    strides : tuple of int
+        Bytes per step of each outer axis.
+    """
+
+    low: IntArray
+    high: IntArray
+    starts: IntArray
+    ends: IntArray
+    strides: tuple[int, ...]
+
+
+def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None) -> IntArray:
+    """Count the sectors that the boxes touch together.
+
+    Parameters
+    ----------
+    boxes : Boxes
+        They may overlap.
+    granularity : int
+        Bytes of a sector.
+    shifts : ndarray of int64, shape (shifts,), or None
+        Bytes to add to all addresses: one answer for each. None stands for a single 0.
+
+    Returns
+    -------
+    ndarray of int64, shape (shifts,)
+        Sectors; those at the seam of two rows count once per row.
+
+    Examples
+    --------
+    >>> rows = Boxes(
+    ...     low=np.array([0, 8]), high=np.array([64, 72]), starts=np.array([[0, 0]]),
+    ...     ends=np.array([[4, 4]]), strides=(640,))
+    >>> count_sectors(rows, 32)
+    array([12])
+    """
+    moved = np.zeros(1, dtype=np.int64) if shifts is None else shifts
+    if boxes.low.size == 0:
+        return np.zeros(moved.size, dtype=np.int64)
+    present, weights, phases = _find_patterns(boxes, granularity)
+    order = np.argsort(boxes.low, kind="stable")
+    totals = np.zeros(moved.size, dtype=np.int64)
+    for phase, rows in zip(phases, weights, strict=True):
+        lengths = _measure(boxes, order, present[:, order], granularity, moved + phase)
+        totals += lengths @ rows
+    return totals
+
+
+def _measure(
+    boxes: Boxes, order: IntArray, present: BoolArray, granularity: int, shifts: IntArray
+) -> IntArray:
+    """Give the sectors of one row for every shift and every set of boxes."""
+    first = (boxes.low[order][None, :] + shifts[:, None]) // granularity
+    end = (boxes.high[order][None, :] - 1 + shifts[:, None]) // granularity + 1
+    # Absent boxes end before everything, so that they neither cover nor count.
+    lowest = first.min() - 1
+    ends = np.where(present[None, :, :], end[:, None, :], lowest)
+    covered = np.maximum.accumulate(ends, axis=2)
+    before = np.concatenate((np.full((*ends.shape[:2], 1), lowest), covered[:, :, :-1]), axis=2)
+    grown = ends - np.maximum(first[:, None, :], before)
+    lengths: IntArray = np.maximum(grown, 0).sum(axis=2)
+    return lengths
+
+
+def _find_patterns(boxes: Boxes, granularity: int) -> tuple[BoolArray, list[IntArray], list[int]]:
+    """Find the different sets of boxes, and how many rows of each phase have which set."""
+    count = boxes.low.size
+    inside = np.ones((count, 1), dtype=np.bool_)
+    cuts: list[IntArray] = []
+    for start, end in zip(boxes.starts, boxes.ends, strict=True):
+        edges = np.unique(np.concatenate((start, end)))
+        own = (edges[None, :-1] >= start[:, None]) & (edges[None, :-1] < end[:, None])
+        inside = (inside[:, :, None] & own[:, None, :]).reshape(count, -1)
+        cuts.append(edges)
+    packed = np.packbits(inside, axis=0).T.copy()
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, chosen, which = np.unique(keys, return_index=True, return_inverse=True)
+    phases, sizes = _count_rows(cuts, boxes.strides, granularity)
+    weights = [
+        np.bincount(which.ravel(), weights=one, minlength=chosen.size).astype(np.int64)
+        for one in sizes
+    ]
+    return inside[:, chosen].T, weights, phases
+
+
+def _count_rows(
+    cuts: list[IntArray], strides: tuple[int, ...], granularity: int
+) -> tuple[list[int], list[IntArray]]:
+    """Give the rows of each cell by phase: byte offset of the row within a sector."""
+    unit = reduce(gcd, strides, granularity)
+    phases = granularity // unit
+    rows = np.zeros((phases, 1), dtype=np.int64)
+    rows[0] = 1
+    for edges, stride in zip(cuts, strides, strict=True):
+        step = (stride // unit) % phases
+        if phases == 1:
+            rows = (rows[:, :, None] * np.diff(edges)).reshape(1, -1)
+            continue
+        own = _phases_of(edges, step, phases)
+        wide = np.zeros((phases, rows.shape[1], own.shape[1]), dtype=np.int64)
+        order = np.arange(phases)
+        for phase in np.flatnonzero(own.any(axis=1)):
+            wide += rows[(order - phase) % phases][:, :, None] * own[phase]
+        rows = wide.reshape(phases, -1)
+    kept = [phase for phase in range(phases) if rows[phase].any()]
+    return [phase * unit for phase in kept], [rows[phase] for phase in kept]
+
+
+def _phases_of(edges: IntArray, step: int, phases: int) -> IntArray:
+    """Count the indices between neighbouring edges by (index * step) modulo phases."""
+    residues = np.arange(phases, dtype=np.int64)[:, None]
+    # Indices congruent to a residue between two edges.
+    below = (edges[None, :] - residues - 1) // phases
+    numbers = np.diff(below, axis=1)
+    found = np.zeros_like(numbers)
+    np.add.at(found, residues[:, 0] * step % phases, numbers)
+    return found

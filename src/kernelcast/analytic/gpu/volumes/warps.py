@@ -1,0 +1,247 @@
+"""Cycles and sectors of warp instructions: only different lane patterns and alignments are counted.
+
+Lanes of a warp are consecutive work-items of a work-group, dimension 0 fastest, so that warps
+straddle rows where the local size is no power of two. What an instruction costs depends on the
+differences between its lanes' addresses and on its first address modulo `PERIOD`, nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.analytic.gpu.machine import GpuMachine
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.ranges import GroupRange
+from kernelcast.analytic.gpu.volumes.unions import IntArray
+from kernelcast.analytic.gpu.volumes.work_groups import spread_alignments
+
+FloatArray = npt.NDArray[np.float64]
+PERIOD = 1024
+"""Bytes after which costs repeat; also the distance from which two addresses of a half-warp do not
+pair in a wavefront (section 4.2)."""
+ABSENT = int(np.iinfo(np.int64).min)
+"""Stands for the address of a lane that takes no part."""
+_HALF_WARP = 16
+_BANK_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpCosts:
+    """What an average warp instruction costs.
+
+    Parameters
+    ----------
+    sectors, lines : float
+        Unique sectors and lines that it touches.
+    data_cycles, tag_cycles, cycles : float
+        Cycles of the banks, of the tag stage, and what the instruction occupies the cache.
+    half_warp_cycles : float
+        The paper's count, by half-warps.
+    """
+
+    sectors: float
+    lines: float
+    data_cycles: float
+    tag_cycles: float
+    cycles: float
+    half_warp_cycles: float
+
+
+def cost_warps(
+    family: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
+) -> WarpCosts:
+    """Average the costs of all instructions of a family over warps and work-groups.
+
+    Parameters
+    ----------
+    family : sequence of BoxAccess
+        Translates of one access.
+    box : GroupRange
+        Full work-groups over which to average.
+    grid : Grid
+        The index space.
+    machine : GpuMachine
+        Warp width, banks, sectors.
+
+    Returns
+    -------
+    WarpCosts
+        Per instruction.
+    """
+    lanes, warps_of, firsts = _list_patterns(family[0].local_strides, grid, machine.warp_width)
+    rows, weights = _spread(family, box, warps_of, firsts, len(lanes))
+    addresses = lanes[rows[:, 0]] + rows[:, 1][:, None]
+    addresses = np.where(lanes[rows[:, 0]] == ABSENT, ABSENT, addresses)
+    return _measure(addresses, weights, family[0].access.bytes, machine)
+
+
+def measure_addresses(addresses: IntArray, size: int, machine: GpuMachine) -> WarpCosts:
+    """Average the costs of instructions whose addresses are listed.
+
+    Parameters
+    ----------
+    addresses : ndarray of int64, shape (instructions, warp width)
+        Byte addresses; `ABSENT` for a lane that takes no part.
+    size : int
+        Bytes per lane.
+    machine : GpuMachine
+        Banks and sectors.
+
+    Returns
+    -------
+    WarpCosts
+    """
+    return _measure(addresses, np.ones(addresses.shape[0]), size, machine)
+
+
+def _list_patterns(
+    strides: tuple[int, int, int], grid: Grid, width: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """List different patterns of lanes; per warp, which it has and where its first lane is."""
+    size = grid.local[0] * grid.local[1] * grid.local[2]
+    warps = -(-size // width)
+    items = np.arange(warps * width, dtype=np.int64)
+    x, rest = items % grid.local[0], items // grid.local[0]
+    offsets = (
+        x * strides[0] + rest % grid.local[1] * strides[1] + rest // grid.local[1] * strides[2]
+    )
+    table = offsets.reshape(warps, width)
+    firsts = table[:, 0].copy()
+    table -= firsts[:, None]
+    table[(items >= size).reshape(warps, width)] = ABSENT
+    # Work-groups of equal rows have one pattern; comparing with the first is much cheaper.
+    if (table == table[0]).all():
+        return table[:1], np.zeros(warps, dtype=np.int64), firsts
+    patterns, which = np.unique(table, axis=0, return_inverse=True)
+    return patterns, which.ravel(), firsts
+
+
+def _spread(
+    family: Sequence[BoxAccess], box: GroupRange, warps_of: IntArray, firsts: IntArray, count: int
+) -> tuple[IntArray, FloatArray]:
+    """Give the different (pattern, first address modulo PERIOD), and how often each occurs."""
+    bases = np.array([one.base_bytes for one in family], dtype=np.int64)
+    residues = (bases[:, None] + firsts[None, :]) % PERIOD
+    keys = (warps_of[None, :] * PERIOD + residues).ravel()
+    found = np.bincount(keys, minlength=count * PERIOD).astype(np.float64)
+    table = found.reshape(count, PERIOD)
+    moves = [spread_alignments(family[0].group_strides, box, PERIOD)]
+    moves.extend(
+        spread_alignments((stride, 0, 0), ((0, trips), (0, 1), (0, 1)), PERIOD)
+        for stride, trips in family[0].loops
+        if stride % PERIOD
+    )
+    places, residues = np.nonzero(table)
+    times: FloatArray = table[places, residues]
+    for shifts, weights in moves:
+        shares = weights / weights.sum()
+        keys = places[:, None] * PERIOD + (residues[:, None] + shifts[None, :]) % PERIOD
+        spread = np.bincount(keys.ravel(), weights=(times[:, None] * shares[None, :]).ravel())
+        kept = np.flatnonzero(spread)
+        places, residues = kept // PERIOD, kept % PERIOD
+        times = spread[kept]
+    return np.stack([places, residues], axis=1), times
+
+
+def _measure(addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine) -> WarpCosts:
+    total = weights.sum()
+    family = machine.architecture
+    present = addresses != ABSENT
+    sectors = _count_units(addresses, present, size, machine.l1_sector_bytes)
+    lines = _count_units(addresses, present, size, machine.l1_line_bytes)
+    data, tag, cycles = _cost_passes(addresses, present, size, machine)
+    half = _count_half_warps(addresses, present) if family.name == "nvidia" else cycles
+    mean = [float(one @ weights / total) for one in (sectors, lines, data, tag, cycles, half)]
+    return WarpCosts(
+        sectors=mean[0], lines=mean[1], data_cycles=mean[2], tag_cycles=mean[3], cycles=mean[4],
+        half_warp_cycles=mean[5],
+    )  # fmt: skip
+
+
+def _count_units(
+    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, unit: int
+) -> IntArray:
+    """Count unique units that each row's lanes touch; an access may straddle two."""
+    parts = [addresses // unit]
+    if size > 1:
+        parts.append((addresses + size - 1) // unit)
+    touched = np.concatenate(parts, axis=1)
+    kept = np.concatenate([present] * len(parts), axis=1)
+    return _count_different(touched, kept)
+
+
+def _count_different(values: IntArray, kept: npt.NDArray[np.bool_]) -> IntArray:
+    ordered = np.sort(np.where(kept, values, ABSENT), axis=1)
+    changes = ordered[:, 1:] != ordered[:, :-1]
+    is_first = ordered[:, :1] != ABSENT
+    found: IntArray = (changes & (ordered[:, 1:] != ABSENT)).sum(axis=1) + is_first[:, 0]
+    return found
+
+
+def _cost_passes(
+    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, machine: GpuMachine
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Add up what the passes of a warp cost: data stage, tag stage, the larger of both."""
+    family, width = machine.architecture, addresses.shape[1]
+    data_sum, tag_sum, cycle_sum = (np.zeros(addresses.shape[0]) for _ in range(3))
+    for first in range(0, width, family.lanes_per_pass):
+        own = addresses[:, first : first + family.lanes_per_pass]
+        kept = present[:, first : first + family.lanes_per_pass]
+        data = _count_conflicts(own, kept, size, max(1, family.l1_banks_bytes // max(size, 4)))
+        tag, least = _cost_tags(own, kept, size, machine)
+        is_used = kept.any(axis=1)
+        data_sum += np.where(is_used, np.maximum(data, least), 0)
+        tag_sum += np.where(is_used, tag, 0)
+        cycle_sum += np.where(is_used, np.maximum(np.maximum(data, tag), least), 0)
+    return data_sum, tag_sum, cycle_sum
+
+
+def _cost_tags(
+    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, machine: GpuMachine
+) -> tuple[FloatArray, FloatArray]:
+    """Give cycles of the tag stage, and the least cycles of an instruction."""
+    family = machine.architecture
+    lines = addresses // machine.l1_line_bytes
+    if family.name == "nvidia":
+        count = _count_different(lines, present)
+        least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_line_bytes)
+        return np.ceil((np.maximum(count, 1) + 2) / 4), least
+    odd = np.maximum(
+        _count_different(lines, present & (lines % 2 == 0)),
+        _count_different(lines, present & (lines % 2 == 1)),
+    ).astype(np.float64)
+    if family.name == "rdna":
+        return odd, np.ones(odd.size)
+    # CDNA serves four lanes a cycle unless all words are small and lie side by side.
+    span = np.where(present, addresses, 0)
+    steps = np.diff(span, axis=1)
+    is_dense = (steps == size).all(axis=1) & (size == 4)
+    return odd, np.where(is_dense, 1.0, 4.0)
+
+
+def _count_conflicts(
+    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, banks: int
+) -> IntArray:
+    """Give the most different words that one bank must deliver."""
+    words = np.where(present, addresses // max(size, 4), ABSENT)
+    ordered = np.sort(words, axis=1)
+    is_new = np.ones(ordered.shape, dtype=np.bool_)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    is_new &= ordered != ABSENT
+    rows = np.arange(ordered.shape[0])[:, None] * banks
+    counts = np.bincount((rows + ordered % banks)[is_new], minlength=ordered.shape[0] * banks)
+    most: IntArray = counts.reshape(-1, banks).max(axis=1)
+    return most
+
+
+def _count_half_warps(addresses: IntArray, present: npt.NDArray[np.bool_]) -> IntArray:
+    """Count wavefronts by half-warps: 16 banks of 8 bytes, far addresses do not pair."""
+    total = np.zeros(addresses.shape[0], dtype=np.int64)
+    for first in range(0, addresses.shape[1], _HALF_WARP):
+        own = addresses[:, first : first + _HALF_WARP]
+        kept = present[:, first : first + _HALF_WARP]
+        conflicts = _count_conflicts(own, kept, _BANK_BYTES, _HALF_WARP)
+        total += np.maximum(conflicts, _count_different(own // PERIOD, kept))
+    return total

@@ -1,0 +1,144 @@
+"""Unique lines and sectors of work-groups: every alignment and every cut edge, none twice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise, product
+from math import gcd
+
+import numpy as np
+
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, Range
+from kernelcast.analytic.gpu.volumes.families import make_boxes
+from kernelcast.analytic.gpu.volumes.ranges import GroupRange
+from kernelcast.analytic.gpu.volumes.unions import IntArray, count_sectors
+
+_AXES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupClass:
+    """Work-groups that are cut alike: a box of the grid with one representative.
+
+    Parameters
+    ----------
+    box : GroupRange
+        Work-groups of the class.
+    """
+
+    box: GroupRange
+
+    @property
+    def work_groups(self) -> int:
+        """How many there are."""
+        count = 1
+        for first, end in self.box:
+            count *= end - first
+        return count
+
+    @property
+    def representative(self) -> GroupRange:
+        """The first of them."""
+        x, y, z = ((first, first + 1) for first, _ in self.box)
+        return x, y, z
+
+
+def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
+    """Split the grid where the domain or a guard cuts through work-groups.
+
+    Parameters
+    ----------
+    accesses : sequence of BoxAccess
+        Their guards cut.
+    grid : Grid
+        The index space.
+
+    Returns
+    -------
+    list of GroupClass
+        Together all work-groups.
+    """
+    spans: list[list[Range]] = []
+    for axis in range(_AXES):
+        size, count = grid.local[axis], grid.counts[axis]
+        cuts = {0, count}
+        for edge in {grid.items[axis], *(end for one in accesses for end in one.clip[axis])}:
+            if 0 < edge < count * size:
+                cuts |= {edge // size, -(-edge // size)}
+        ordered = sorted(cuts)
+        spans.append(list(pairwise(ordered)))
+    return [GroupClass(box=(x, y, z)) for x, y, z in product(*spans)]
+
+
+def count_per_group(
+    family: Sequence[BoxAccess], classes: Sequence[GroupClass], grid: Grid, granularity: int
+) -> float:
+    """Count the sectors of an average work-group.
+
+    Parameters
+    ----------
+    family : sequence of BoxAccess
+        Translates of one access.
+    classes : sequence of GroupClass
+        From `list_classes`.
+    grid : Grid
+        The index space.
+    granularity : int
+        Bytes of a sector.
+
+    Returns
+    -------
+    float
+        Unique sectors, mean over all work-groups of the classes.
+    """
+    total, work_groups = 0, 0
+    for one in classes:
+        boxes = make_boxes(family, [one.representative], grid, granularity)
+        shifts, weights = spread_alignments(family[0].group_strides, one.box, granularity)
+        total += int(count_sectors(boxes, granularity, shifts) @ weights)
+        work_groups += one.work_groups
+    return total / work_groups
+
+
+def spread_alignments(
+    strides: tuple[int, int, int], box: GroupRange, granularity: int
+) -> tuple[IntArray, IntArray]:
+    """Give the alignments that the work-groups of a box have, and how many have each.
+
+    Parameters
+    ----------
+    strides : tuple of int
+        Bytes from one work-group to the next, by dimension.
+    box : GroupRange
+        The work-groups.
+    granularity : int
+        Bytes of a sector.
+
+    Returns
+    -------
+    shifts, weights : ndarray of int64
+        Bytes by which a work-group is shifted against the first one of the box, and work-groups.
+
+    Examples
+    --------
+    >>> shifts, weights = spread_alignments((16, 640, 0), ((0, 5), (0, 2), (0, 1)), 32)
+    >>> shifts.tolist(), weights.tolist()
+    ([0, 16], [6, 4])
+    """
+    unit = reduce(gcd, strides, granularity)
+    phases = granularity // unit
+    shifts, weights = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    for stride, (first, end) in zip(strides, box, strict=True):
+        step = (stride // unit) % phases
+        # The alignments of one dimension repeat after so many work-groups.
+        period = phases // gcd(step, phases)
+        indices = np.arange(min(period, end - first), dtype=np.int64)
+        whole, rest = divmod(end - first, period)
+        times = whole + (indices < rest)
+        moved = (shifts[:, None] + (indices * step)[None, :]) % phases
+        found = np.bincount(
+            moved.ravel(), weights=(weights[:, None] * times[None, :]).ravel(), minlength=phases
+        )
+        shifts = np.flatnonzero(found)
+        weights = found[shifts].astype(np.int64)
+    return shifts * unit, weights

@@ -1,0 +1,249 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.gpu.limiters import (
+    FITTED,
+    PAPER_2022,
+    Demands,
+    GpuRates,
+    Patterns,
+    assess,
+    find_constants,
+    read_rates,
+)
+from kernelcast.analytic.gpu.limiters.atomics import Atomics
+from kernelcast.analytic.gpu.limiters.overlap import Limits
+from kernelcast.analytic.gpu.limiters.schedule import balance, schedule
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.errors import InputError
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+
+V100 = find_machine("v100")
+RATES: GpuRates = read_rates(V100, FITTED)
+GROUPS, SIZE = 80 * 100, 1024
+COPY = Demands(
+    work_groups=GROUPS,
+    work_group_size=SIZE,
+    warps_per_work_group=32,
+    resident=2,
+    l1_cycles=4.0,
+    half_warp_cycles=4.0,
+    l2_load_bytes=8.0 * GROUPS * SIZE,
+    l2_store_bytes=8.0 * GROUPS * SIZE,
+    dram_load_bytes=8.0 * GROUPS * SIZE,
+    dram_store_bytes=8.0 * GROUPS * SIZE,
+)
+
+
+def count(kind: OperationKind, times: float, bits: int = 32) -> OperationCounts:
+    """Count one kind of floating-point operation."""
+    one = Operation(kind=kind, number=NumberClass.FLOAT, bits=bits)
+    return OperationCounts(operations={one: times}, memory={})
+
+
+def test_a_copy_runs_at_the_measured_bandwidth() -> None:
+    """Gives the published rate of a saturated copy, within what L1 and launch add."""
+    found = assess(COPY, RATES, FITTED)
+    assert V100.memories[0].copy_bytes_per_s is not None
+    ideal_s = 16 * GROUPS * SIZE / V100.memories[0].copy_bytes_per_s.value
+    assert found.limiter == "DRAM"
+    assert ideal_s < found.seconds < 1.06 * ideal_s
+
+
+def test_few_resident_work_items_do_not_saturate_the_memory() -> None:
+    """Follows the measured curve: an eighth of the work-items, a third of the bandwidth."""
+    narrow = replace(COPY, work_groups=8 * GROUPS, work_group_size=SIZE // 8)
+    slow, fast = (assess(one, RATES, FITTED).times["DRAM"] for one in (narrow, COPY))
+    # 809 GB/s at 2048 work-items a unit, 426 GB/s at 256.
+    assert slow / fast == pytest.approx(809 / 426, rel=0.01)
+
+
+def test_independent_loads_keep_more_bytes_in_flight() -> None:
+    """Reaches the same bandwidth with fewer work-items that load more each."""
+    wide = replace(COPY, work_groups=GROUPS // 4, work_group_size=SIZE // 4)
+    many = assess(replace(wide, dram_load_bytes=COPY.dram_load_bytes), RATES, FITTED)
+    few = assess(
+        replace(wide, dram_load_bytes=COPY.dram_load_bytes / 16, dram_store_bytes=0.0),
+        RATES, FITTED,
+    )  # fmt: skip
+    bytes_per_s = [
+        COPY.dram_load_bytes * 2 / many.times["DRAM"],
+        COPY.dram_load_bytes / 16 / few.times["DRAM"],
+    ]
+    assert bytes_per_s[0] > 1.2 * bytes_per_s[1]
+
+
+def test_l1_and_dram_add_where_loads_return_in_order() -> None:
+    """Exposes the fitted part of L1's cycles beside the DRAM's time."""
+    busy = replace(COPY, l1_cycles=40.0)
+    found = assess(busy, RATES, FITTED)
+    overheads = sum(found.times[name] for name in ("tail", "launch", "translation"))
+    expected_s = found.times["DRAM"] + found.exposed_l1_s + overheads
+    assert found.seconds == pytest.approx(expected_s)
+    assert found.exposed_l1_s > 0
+
+
+def test_the_papers_constants_give_a_plain_maximum() -> None:
+    """Takes the largest of FP, L1, L2 and DRAM, and the paper's bandwidths."""
+    found = assess(COPY, read_rates(V100, PAPER_2022), PAPER_2022)
+    assert found.seconds == max(found.times.values())
+    assert found.times["DRAM"] == pytest.approx(16 * GROUPS * SIZE / 790e9)
+    assert set(found.times) <= {"fp32", "fp64", "L1", "L2", "DRAM"}
+
+
+def test_arithmetic_bounds_what_computes_enough() -> None:
+    """Counts products and sums as multiply-adds: 2 x 500 at 7.07 TFlop/s without contraction."""
+    demands = replace(COPY, executed=count(OperationKind.FUSED, 1000.0))
+    found = assess(demands, RATES, FITTED)
+    assert found.limiter == "fp32"
+    assert found.times["fp32"] == pytest.approx(1000 * GROUPS * SIZE / 7.0656e12, rel=1e-3)
+    assert min(found.without, key=found.without.__getitem__) == "fp32"
+
+
+def test_a_partial_wave_costs_as_much_as_a_full_one() -> None:
+    """Charges the tail: 81 work-groups on 80 units take as long as 160."""
+    executed = count(OperationKind.FUSED, 1e5)
+    pair = [
+        assess(
+            replace(COPY, work_groups=groups, resident=1, executed=executed,
+                    dram_load_bytes=0.0, dram_store_bytes=0.0),
+            RATES, FITTED,
+        )
+        for groups in (81, 160)
+    ]  # fmt: skip
+    assert pair[0].seconds == pytest.approx(pair[1].seconds, rel=0.01)
+    assert pair[0].times["tail"] > pair[1].times["tail"]
+
+
+def test_a_single_work_group_waits_for_one_unit() -> None:
+    """Leaves all compute units but one idle."""
+    executed = count(OperationKind.FUSED, 1e6, bits=64)
+    found = assess(replace(COPY, work_groups=1, executed=executed, l1_cycles=0.0), RATES, FITTED)
+    # 32 lanes at 1.38 GHz; 1024 resident work-items hide 8 cycles of latency.
+    assert found.seconds == pytest.approx(1e6 * 1024 / (32 * 1.38e9), rel=0.01)
+
+
+def test_dependent_loads_wait_for_the_memory() -> None:
+    """Bounds a chain of loads by its latency, whatever the bandwidth."""
+    chain = replace(
+        COPY,
+        work_groups=1,
+        work_group_size=32,
+        warps_per_work_group=1,
+        resident=1,
+        rounds=1e4,
+        l2_load_bytes=32 * 1e4 * 32,
+        dram_load_bytes=64 * 1e4 * 32,
+    )
+    found = assess(chain, RATES, FITTED)
+    latency_s = V100.memories[0].latency_s
+    assert latency_s is not None
+    assert found.times["latency"] == pytest.approx(1e4 * latency_s.value)
+    assert found.seconds >= found.times["latency"]
+
+
+def test_pages_beyond_the_translations_cost_time() -> None:
+    """Adds a cost for each page that does not fit, and none where all do."""
+    few, many = (
+        assess(replace(COPY, patterns=Patterns(pages=pages)), RATES, FITTED)
+        for pages in (10.0, 200.0)
+    )
+    assert few.times["translation"] == 0
+    assert many.seconds == pytest.approx(few.seconds + many.times["translation"])
+
+
+def test_local_memory_conflicts_multiply_its_time() -> None:
+    """Doubles the time of local memory with two-way conflicts."""
+    load = MemoryOperation(space=MemorySpace.LOCAL, is_store=False, bytes=4)
+    one = replace(COPY, executed=OperationCounts(operations={}, memory={load: 100.0}))
+    times = [
+        assess(replace(one, patterns=Patterns(local_ways=w)), RATES, FITTED).times["local"]
+        for w in (1.0, 2.0)
+    ]
+    assert times[1] == 2 * times[0] > 0
+
+
+def test_atomics_on_one_address_follow_each_other() -> None:
+    """Is slower than atomics spread over memory, and says what was assumed."""
+    same, spread, local = (
+        assess(replace(COPY, atomics=one), RATES, FITTED)
+        for one in (Atomics(same=1.0), Atomics(distinct=1.0), Atomics(local=1.0))
+    )
+    assert same.limiter == "atomics"
+    assert same.times["atomics"] > spread.times["atomics"] > local.times["atomics"] > 0
+    assert any("atomic_global_same_per_s" in note for note in same.notes)
+    measured = replace(RATES, costs={"atomic_global_same_per_s": 1e9})
+    found = assess(replace(COPY, atomics=Atomics(same=1.0)), measured, FITTED)
+    assert found.times["atomics"] == GROUPS * SIZE / 1e9
+
+
+def test_barriers_take_time() -> None:
+    """Charges each barrier of a work-group and says what was assumed."""
+    barrier = Operation(kind=OperationKind.BARRIER)
+    found = assess(
+        replace(COPY, executed=OperationCounts(operations={barrier: 50.0}, memory={})),
+        RATES, FITTED,
+    )  # fmt: skip
+    assert found.times["barriers"] == pytest.approx(50 * 30 / 1.38e9 * GROUPS / 160)
+    assert any("barrier_s" in note for note in found.notes)
+
+
+def test_removing_a_limiter_never_costs_time() -> None:
+    """Gives for each limiter the time of a machine without it."""
+    found = assess(COPY, RATES, FITTED)
+    assert set(found.without) == set(found.times)
+    assert all(0 < one <= found.seconds for one in found.without.values())
+    assert found.without["DRAM"] < found.seconds
+
+
+@given(
+    st.integers(1, 10**7), st.integers(1, 1024), st.integers(1, 32),
+    st.floats(0, 1e4), st.floats(0, 1e14), st.floats(0, 1e14), st.floats(1, 1e6),
+)  # fmt: skip
+def test_every_launch_has_a_positive_time(
+    groups: int, size: int, resident: int, cycles: float, l2: float, dram: float, rounds: float
+) -> None:
+    """Is never zero, infinite or less than any limiter alone."""
+    demands = Demands(
+        work_groups=groups, work_group_size=size, warps_per_work_group=-(-size // 32),
+        resident=resident, l1_cycles=cycles, l2_load_bytes=l2, l2_store_bytes=0.0,
+        dram_load_bytes=dram, dram_store_bytes=dram / 2, rounds=rounds,
+    )  # fmt: skip
+    found = assess(demands, RATES, FITTED)
+    assert 0 < found.seconds < float("inf")
+    assert found.seconds >= max(found.times.values()) * (1 - 1e-12)
+    assert found.limiter in found.times
+
+
+@given(st.integers(1, 10**6), st.integers(1, 300), st.integers(1, 32))
+def test_schedules_run_every_work_group_once(groups: int, units: int, resident: int) -> None:
+    """Splits the work-groups into phases without losing any, no faster than full units."""
+    found, even = schedule(groups, units, resident), balance(groups, units, resident)
+    assert sum(part for part, _ in found.phases) == pytest.approx(1)
+    assert found.private_factor >= 1 - 1e-12
+    assert found.waves >= even.waves
+
+
+def test_the_largest_limiter_is_named() -> None:
+    """Names L1 where its exposed part outweighs the DRAM, and what is added where that is more."""
+    times = {"L1": 5.0, "DRAM": 4.0, "launch": 1.0}
+    assert Limits(times=times, exposed_s=3.0).find_largest() == "DRAM"
+    assert Limits(times={**times, "DRAM": 2.5}, exposed_s=3.0).find_largest() == "L1"
+    assert Limits(times={**times, "launch": 9.0}, exposed_s=3.0).find_largest() == "launch"
+
+
+def test_unknown_constants_are_refused() -> None:
+    """Names the sets there are."""
+    assert find_constants("kernelcast") is FITTED
+    with pytest.raises(InputError, match="paper-2022"):
+        find_constants("paper-2020")
