@@ -1,10 +1,14 @@
 """Predicts how long an OpenCL kernel takes on each device, from samples of a few work-groups."""
 
-from kernelcast.predictor.api import estimate, estimate_problem
-from kernelcast.predictor.devices import examine_devices
-from kernelcast.predictor.settings import EstimateSettings
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernelcast.predictor.api import estimate, estimate_problem
+    from kernelcast.predictor.devices import examine_devices
+    from kernelcast.predictor.settings import EstimateSettings
+    from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+    from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
 
 __all__ = [
     "DeviceAnswer",
@@ -19,3 +23,32 @@ __all__ = [
     "estimate_problem",
     "examine_devices",
 ]
+
+# Found when asked for: a command of the program, or a child process, needs a part of them only.
+_HOMES = {
+    "DeviceAnswer": "kernelcast.records.estimates",
+    "DeviceError": "kernelcast.records.errors",
+    "Estimate": "kernelcast.records.estimates",
+    "EstimateSettings": "kernelcast.predictor.settings",
+    "InputError": "kernelcast.records.errors",
+    "Interval": "kernelcast.records.estimates",
+    "KernelcastError": "kernelcast.records.errors",
+    "Measurement": "kernelcast.records.estimates",
+    "estimate": "kernelcast.predictor.api",
+    "estimate_problem": "kernelcast.predictor.api",
+    "examine_devices": "kernelcast.predictor.devices",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = getattr(importlib.import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -16,8 +16,10 @@ from kernelcast.training_data.store import open_store
 
 pytestmark = pytest.mark.device
 
-WORDS = ["--kernels", "dot_product", "--sizes", "2", "--runs", "2", "--shortest", "0.02", "--longest",
-         "0.06", "--json"]  # fmt: skip
+WORDS = [
+    "--kernels", "dot_product", "--sizes", "2", "--runs", "2", "--shortest", "0.02",
+    "--longest", "0.06", "--json",
+]  # fmt: skip
 
 
 def start(data: Path) -> subprocess.Popen[str]:

@@ -1,5 +1,6 @@
 """The program's frame: its commands, how errors end it, what it needs of the terminal."""
 
+import importlib
 import io
 import signal
 import sys
@@ -8,25 +9,44 @@ from types import FrameType
 
 import click
 
-from kernelcast.cli.calibrate import calibrate
-from kernelcast.cli.collect import collect_command
-from kernelcast.cli.corpus import corpus
-from kernelcast.cli.data import data
-from kernelcast.cli.devices import devices
-from kernelcast.cli.estimate import estimate
-from kernelcast.cli.features import features
-from kernelcast.cli.model import model
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
-from kernelcast.cli.trace import trace
 from kernelcast.records.errors import KernelcastError
 
 _TEXT_WIDTH = 100
 
 
+_HOMES = {
+    "calibrate": "kernelcast.cli.calibrate:calibrate",
+    "collect": "kernelcast.cli.collect:collect_command",
+    "corpus": "kernelcast.cli.corpus:corpus",
+    "data": "kernelcast.cli.data:data",
+    "devices": "kernelcast.cli.devices:devices",
+    "estimate": "kernelcast.cli.estimate:estimate",
+    "features": "kernelcast.cli.features:features",
+    "model": "kernelcast.cli.model:model",
+    "trace": "kernelcast.cli.trace:trace",
+}
+"""Where each command is; only the one that runs is imported."""
+
+
 class _Commands(click.Group):
-    """Ends every error as one clear line on standard error and an exit status."""
+    """Finds commands, and ends every error as one clear line and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        del ctx
+        return sorted(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        module, _, name = _HOMES.get(cmd_name, "").partition(":")
+        if not module:
+            return None
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command that was asked for."""
@@ -65,17 +85,6 @@ def app() -> None:
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
-
-
-app.add_command(calibrate)
-app.add_command(collect_command)
-app.add_command(corpus)
-app.add_command(data)
-app.add_command(devices)
-app.add_command(estimate)
-app.add_command(features)
-app.add_command(model)
-app.add_command(trace)
 
 
 def main() -> None:

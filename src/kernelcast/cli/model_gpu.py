@@ -9,6 +9,7 @@ import click
 from kernelcast.cli.model_gpu_output import (
     Answers,
     present_answers,
+    present_comparisons,
     present_sizes,
     present_sweeps,
     sweep_progress,
@@ -16,12 +17,10 @@ from kernelcast.cli.model_gpu_output import (
 from kernelcast.cli.model_gpu_request import GpuRequest, SizeSweep
 from kernelcast.cli.options import debug_option, parse_parameters
 from kernelcast.cli.terminal import progress
-from kernelcast.predictor.modelling.gpu_estimates import (
-    configure,
-    list_folds,
-    sweep_local_sizes,
-    sweep_sizes,
-)
+from kernelcast.predictor.modelling.comparison import compare
+from kernelcast.predictor.modelling.gpu_estimates import configure
+from kernelcast.predictor.modelling.gpu_sweeps import list_folds, sweep_local_sizes, sweep_sizes
+from kernelcast.predictor.modelling.hit_rate_points import read_measurements
 from kernelcast.predictor.modelling.recording import record_accesses
 from kernelcast.predictor.modelling.sources import LaunchSource
 from kernelcast.records.errors import InputError
@@ -74,6 +73,14 @@ _PATH = click.Path(path_type=Path)
     "--sweep-size",
     metavar="NAME=A:B:STEP",
     help="Vary a parameter of the file from A to B: shows where caches become too small.",
+)
+@click.option(
+    "--measured",
+    "measured_file",
+    metavar="FILE",
+    type=_PATH,
+    help="Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
+    "with the column updates_per_s.",
 )
 @click.option(
     "--device",
@@ -170,6 +177,11 @@ def gpu(**options: Any) -> None:  # noqa: ANN401 - GpuRequest has the types
             source = record_accesses(source, request.device_id, report=report)
     if request.sweeps_local or request.sweeps_fold:
         _sweep_local_sizes(request, source, machines)
+        return
+    if request.measured_file is not None:
+        read = read_measurements(request.measured_file)
+        title = f"{source.name} on {machines[0].id}: predicted against measured"
+        present_comparisons(title, compare(source, machines[0], read.launches), request)
         return
     [local_size] = request.own_local_sizes()
     found = [configure(source, one, local_size) for one in machines]

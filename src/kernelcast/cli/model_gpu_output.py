@@ -10,20 +10,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kernelcast.cli.model_gpu_request import GpuRequest
 from kernelcast.cli.model_gpu_tables import (
     describe_transition,
+    make_comparison_table,
     make_machine_table,
     make_report,
     make_size_table,
     make_sweep_table,
-    write_local,
 )
-from kernelcast.cli.model_plot import draw_breakdown, draw_ranking, draw_sizes
+from kernelcast.cli.model_plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
 from kernelcast.cli.terminal import show, show_json, show_line
+from kernelcast.cli.text import format_share
+from kernelcast.predictor.modelling.comparison import Comparison
 from kernelcast.predictor.modelling.formats import (
+    comparison_to_json,
     configuration_to_json,
     sweep_to_json,
     transition_to_json,
 )
-from kernelcast.predictor.modelling.gpu_estimates import Configuration, Sweep
+from kernelcast.predictor.modelling.gpu_estimates import Configuration
+from kernelcast.predictor.modelling.gpu_sweeps import Sweep
+from kernelcast.predictor.modelling.hit_rate_points import RATE
 from kernelcast.predictor.modelling.transitions import Transition, find_transition
 
 _DRAM = "DRAM_to_L2"
@@ -78,7 +83,7 @@ def present_answers(answers: Answers, request: GpuRequest) -> None:
         for note in notes:
             show_line(f"note: {note}")
     if request.plot_file is not None:
-        labels = [f"{one.estimate.machine}\n{write_local(one)}" for one in answers.found]
+        labels = [f"{one.estimate.machine}\n{one.label}" for one in answers.found]
         draw_breakdown(request.plot_file, answers.name, labels, answers.found)
 
 
@@ -124,6 +129,22 @@ def present_sizes(
         draw_sizes(request.plot_file, parameter, _group(rows), transitions)
 
 
+def present_comparisons(title: str, found: Sequence[Comparison], request: GpuRequest) -> None:
+    """Show how far predictions are from measurements."""
+    if request.as_json:
+        show_json([comparison_to_json(one) for one in found])
+    else:
+        show_line(title)
+        show(make_comparison_table(found))
+        for one in found:
+            if one.quantity == RATE:
+                best = format_share(one.best_share)
+                show_line(f"the launch predicted fastest reaches {best} of the fastest measured")
+    if request.plot_file is not None:
+        points = {one.quantity: (one.measured, one.predicted) for one in found}
+        draw_scatter(request.plot_file, title, points)
+
+
 def _find_transitions(
     rows: Sequence[tuple[int, Configuration]],
 ) -> dict[str, Transition | None]:
@@ -142,6 +163,6 @@ def _group(
     """Sort rows into curves: one per machine and local size."""
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for value, one in rows:
-        label = f"{one.estimate.machine} {write_local(one)}"
+        label = f"{one.estimate.machine} {one.label}"
         curves.setdefault(label, []).append((value, one))
     return curves

@@ -66,6 +66,7 @@ class GpuRequest:
     sweeps_local: bool
     sweeps_fold: bool
     sweep_size: str | None
+    measured_file: Path | None
     device_id: str | None
     parameters: Mapping[str, Number]
     arrays: tuple[str, ...]
@@ -95,6 +96,11 @@ class GpuRequest:
             raise click.UsageError(msg)
         if len(self.local_sizes) > 1 and self.sweep_size is None:
             msg = "several --local are for --sweep-size; --sweep-local tries all local sizes"
+            raise click.UsageError(msg)
+        if self.measured_file is not None and (
+            self.sweeps_local or self.sweeps_fold or self.sweep_size or len(self.machines) > 1
+        ):
+            msg = "--measured compares with the launches of one machine; it cannot be swept"
             raise click.UsageError(msg)
         if self.plot_file is not None:
             _check_target(self.plot_file)

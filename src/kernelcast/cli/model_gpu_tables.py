@@ -9,7 +9,9 @@ from rich.text import Text
 from kernelcast.cli.access_table import make_table
 from kernelcast.cli.counts import format_count, format_size
 from kernelcast.cli.text import format_seconds, format_share
-from kernelcast.predictor.modelling.gpu_estimates import Configuration, Sweep
+from kernelcast.predictor.modelling.comparison import Comparison
+from kernelcast.predictor.modelling.gpu_estimates import Configuration
+from kernelcast.predictor.modelling.gpu_sweeps import Sweep
 from kernelcast.predictor.modelling.transitions import Transition
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 
@@ -49,7 +51,7 @@ def describe(found: Configuration) -> str:
     rate = format_count(found.updates / estimate.seconds)
     return (
         f"{format_seconds(estimate.seconds)}, {rate} updates/s, limited by {estimate.limiter} "
-        f"(local size {write_local(found)})"
+        f"(local size {found.label})"
     )
 
 
@@ -85,7 +87,7 @@ def make_machine_table(name: str, found: Sequence[Configuration]) -> Table:
     table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]])
     table.title, table.title_justify = name, "left"
     for one in found:
-        table.add_row(one.estimate.machine, write_local(one), *_list_numbers(one))
+        table.add_row(one.estimate.machine, one.label, *_list_numbers(one))
     return table
 
 
@@ -110,7 +112,7 @@ def make_size_table(name: str, rows: Sequence[tuple[int, Configuration]]) -> Tab
               "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
     table = make_table(*titles, right=[titles[0], titles[2], titles[3], *titles[5:]])
     for value, one in rows:
-        table.add_row(str(value), write_local(one), *_list_numbers(one))
+        table.add_row(str(value), one.label, *_list_numbers(one))
     return table
 
 
@@ -124,21 +126,17 @@ def describe_transition(name: str, label: str, found: Transition | None) -> str:
     )
 
 
-def write_local(found: Configuration) -> str:
-    """Write local size and folding.
-
-    Examples
-    --------
-    >>> estimate = AnalyticEstimate(
-    ...     model="gpu", machine="m", seconds=1, limiter="L1", limiters={"L1": 1}
-    ... )
-    >>> write_local(
-    ...     Configuration(local_size=(16, 2), folds=((1, 2),), estimate=estimate, updates=1)
-    ... )
-    '16x2, folded 2y'
-    """
-    size = "x".join(str(side) for side in found.local_size)
-    return f"{size}, folded {found.fold_text}" if found.folds else size
+def make_comparison_table(found: Sequence[Comparison]) -> Table:
+    """Lay out how far predictions are from measurements, a row per quantity."""
+    titles = ("quantity", "launches", "mean error", "bias", "Kendall's tau")
+    table = make_table(*titles, right=titles[1:])
+    for one in found:
+        tau = one.rank_correlation
+        table.add_row(
+            one.quantity, str(len(one.measured)), format_share(one.mean_error),
+            format_share(one.bias, signed=True), "-" if tau is None else f"{tau:.2f}",
+        )  # fmt: skip
+    return table
 
 
 def _list_without(estimate: AnalyticEstimate) -> dict[str, float]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
-from kernelcast.predictor.modelling.gpu_estimates import Configuration, Sweep
+from kernelcast.predictor.modelling.gpu_estimates import Configuration
+from kernelcast.predictor.modelling.gpu_sweeps import Sweep
 from kernelcast.predictor.modelling.hit_rate_points import HitRatePoint
 from kernelcast.predictor.modelling.transitions import Transition
 from kernelcast.records.errors import InputError
@@ -91,6 +92,40 @@ def draw_sizes(
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small", title="dotted: where loads begin to climb")
+
+
+def draw_scatter(
+    path: Path, title: str, points: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+) -> None:
+    """Draw predicted over measured values, a panel per quantity (Fig. 13, 14, 20 and 24).
+
+    Parameters
+    ----------
+    path : Path
+        The picture.
+    title : str
+        Its title.
+    points : mapping of str to (sequence of float, sequence of float)
+        Measured and predicted values by the quantity's name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    with _figure(path, width=max(5.0, 3.9 * len(points)), height=4.4) as figure:
+        panels = figure.subplots(1, len(points), squeeze=False)
+        for axes, (name, (measured, predicted)) in zip(panels[0], points.items(), strict=True):
+            highest = 1.05 * max(*measured, *predicted)
+            axes.plot([0, highest], [0, highest], color="#999999", linewidth=1)
+            axes.scatter(measured, predicted, s=14)
+            axes.set_xlim(0, highest)
+            axes.set_ylim(0, highest)
+            axes.set_title(name.replace("_", " "), fontsize="medium")
+            axes.set_xlabel("measured")
+            axes.set_ylabel("predicted")
+            axes.set_aspect("equal")
+        figure.suptitle(title)
 
 
 def draw_hit_rates(

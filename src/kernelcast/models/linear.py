@@ -22,9 +22,13 @@ from kernelcast.records.estimates import Interval
 from kernelcast.records.samples import (
     PILOT_WINDOW,
     TWO_SIZES,
+    Continuation,
     SampleRun,
     TimedLaunch,
+    find_continuations,
     find_intercepts,
+    is_warming_up,
+    join_continuations,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -146,7 +150,10 @@ def fit_linear(run: SampleRun) -> LinearFit:
     InputError
         If the run has no launches.
     """
-    launches = _collect(run.launches)
+    continuations = find_continuations(run.launches)
+    if is_warming_up(continuations, run.launch_overhead_s):
+        return _fit_warm(continuations, run)
+    launches = _collect(join_continuations(run.launches, run.launch_overhead_s))
     total = run.ndrange.work_group_count
     intercept, intercept_error = _fit_intercept(launches, run)
     net = np.maximum(launches.times - intercept, 0.05 * launches.times)
@@ -167,6 +174,38 @@ def fit_linear(run: SampleRun) -> LinearFit:
         p2=p2,
         two_point_s=two,
         pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
+    )
+
+
+def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFit:
+    """Draw the line through the end of each window's first part and that of its second.
+
+    It is the paper's line with P1 and P2 in one place: the second part has what the first has
+    brought into the caches, as most of the whole launch has.
+    """
+    total = run.ndrange.work_group_count
+    rests = _Launches(
+        counts=np.array([one.rest.box.work_group_count for one in continuations], dtype=float),
+        times=np.array([one.rest.duration_s for one in continuations]),
+        windows=np.array([one.rest.window for one in continuations]),
+    )
+    overhead_s = run.launch_overhead_s
+    net = np.maximum(rests.times - overhead_s, 0.05 * rests.times)
+    rate, error, degrees = _rate_of_even_work(net, rests)
+    cold = [one.lead.duration_s - rate * one.lead.box.work_group_count for one in continuations]
+    intercept = max(float(median(cold)), 0.0)
+    joined = _collect(join_continuations(run.launches, overhead_s))
+    p1 = round(float(median([one.lead.box.work_group_count for one in continuations])))
+    return LinearFit(
+        seconds=intercept + rate * total,
+        standard_error_s=total * error,
+        degrees_of_freedom=degrees,
+        intercept_s=intercept,
+        rate_s=rate,
+        p1=p1,
+        p2=p1 + round(float(median(rests.counts))),
+        two_point_s=_paper_points(joined, total)[2],
+        pooled_s=total * float(joined.times.sum() / joined.counts.sum()),
     )
 
 

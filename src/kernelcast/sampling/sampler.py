@@ -9,8 +9,10 @@ they last long enough, and spread over the index space, because work need not be
 2. *Scouts*: short launches, one per stratum of the index space, each with a shorter one beside
    it. They tell even work from uneven, and what a launch pays once (start, cold caches, waking
    threads) beside its work-groups.
-3. *Even work* gets a few long launches, in which that share is small; *uneven work* gets as many
-   places as the budget reaches for with launches just long enough.
+3. *Even work* gets a few long windows, in which that share is small; each is launched in two
+   parts, one right behind the other, so that caches that fill, or data that settles, can be told
+   from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
+   just long enough.
 4. *Doubts*: a launch that is much slower than the others of even work is repeated on its
    neighbours: a disturbance does not repeat, a heavy region does.
 
@@ -26,7 +28,15 @@ import numpy as np
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, find_intercepts
+from kernelcast.records.samples import (
+    PILOT_WINDOW,
+    SampleRun,
+    TimedLaunch,
+    find_continuations,
+    find_intercepts,
+    is_warming_up,
+    join_continuations,
+)
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import compare_places, is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
@@ -35,6 +45,7 @@ from kernelcast.sampling.windows import (
     box_near,
     find_free_box,
     position_of,
+    split_box,
     spread_positions,
 )
 
@@ -59,6 +70,9 @@ _FEW_SINGLES = 3
 # Rate of a long launch over that of short ones, beyond which they saw different work: what short
 # ones pay once cannot be more than three fifths of their time.
 _SAME_WORK = (0.4, 1.5)
+# Windows of so many units are launched in two parts, the first with this share of them.
+_FEWEST_TO_SPLIT = 6
+_LEAD = 1 / 3
 _BALANCED = 4
 _HANDFUL = 5
 # Uneven work, and work of few work-groups, may cost so many times the budget: a handful of places
@@ -157,13 +171,41 @@ class _Sampling:
             for size in sorted(sizes, reverse=True):
                 box = self.reserve(position, size)
                 if box is not None:
-                    boxes.append((self.next_window, box))
+                    boxes.append([(self.next_window, box)])
             self.next_window += 1
-        # In random order: a disturbance of some milliseconds hits one launch each of several
-        # windows, where the other one tells, rather than one part of the index space.
-        order = self.rng.permutation(len(boxes))
+        return self._run_in_random_order(boxes)
+
+    def run_long_windows(self, size: int, windows: int) -> list[TimedLaunch]:
+        """Time one window in each of so many strata, in two parts where it is large enough."""
+        positions = spread_positions(
+            windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
+        )
+        groups = []
+        for position in positions:
+            box = self.reserve(position, size)
+            if box is not None:
+                is_large = box.work_group_count >= _FEWEST_TO_SPLIT * self.unit
+                parts = split_box(box, _LEAD) if is_large else (box,)
+                groups.append([(self.next_window, part) for part in parts])
+            self.next_window += 1
+        return self._run_in_random_order(groups)
+
+    def _run_in_random_order(
+        self, groups: Sequence[Sequence[tuple[int, GroupBox]]]
+    ) -> list[TimedLaunch]:
+        """Time groups of boxes, each group's one right behind the other.
+
+        In random order: a disturbance of some milliseconds hits one launch each of several
+        windows, where the other one tells, rather than one part of the index space.
+        """
+        order = self.rng.permutation(len(groups))
         before = len(self.timed)
-        self.run([boxes[index] for index in order])
+        self.run([box for index in order for box in groups[index]])
+        follows = [place > 0 for index in order for place in range(len(groups[index]))]
+        self.timed[before:] = [
+            replace(one, is_continuation=goes_on)
+            for one, goes_on in zip(self.timed[before:], follows, strict=True)
+        ]
         return self.timed[before:]
 
 
@@ -276,7 +318,8 @@ def _run_scouts_and_more(sampling: _Sampling, short: int, scouts: int) -> None:
     if sampling.is_even:
         long = _run_long(sampling, short, float(median(rates_of(shorts))))
         _settle_doubts(sampling)
-        sampling.is_even = _is_same_work(shorts, long)
+        warms_up = is_warming_up(find_continuations(long), sampling.launch.launch_overhead_s)
+        sampling.is_even = warms_up or _is_same_work(shorts, long)
     else:
         _run_many(sampling, timed)
 
@@ -296,7 +339,7 @@ def _run_long(sampling: _Sampling, short: int, rate_s: float) -> list[TimedLaunc
     while launches > 1 and available / launches < sampling.plan.ratio * short:
         launches -= 1
     long = sampling.unit * max(1, round(available / launches / sampling.unit))
-    return sampling.run_windows([long], launches)
+    return sampling.run_long_windows(long, launches)
 
 
 def _run_many(sampling: _Sampling, scouts: Sequence[TimedLaunch]) -> None:
@@ -342,8 +385,9 @@ def _is_heavy_again(sampling: _Sampling, heavy: Sequence[TimedLaunch], *, middle
 
 def _settle_doubts(sampling: _Sampling) -> None:
     """Repeat long launches that stick out, so that the fit can tell what was disturbed."""
-    largest = max(one.box.work_group_count for one in sampling.timed)
-    long = [one for one in sampling.timed if one.box.work_group_count > largest // 2]
+    timed = join_continuations(sampling.timed, sampling.launch.launch_overhead_s)
+    largest = max(one.box.work_group_count for one in timed)
+    long = [one for one in timed if one.box.work_group_count > largest // 2]
     rates = rates_of(long)
     worst = np.argsort(rates)[::-1][:_MOST_DOUBTS]
     _repeat_beside(

@@ -190,17 +190,20 @@ def test_larger_work_groups_than_the_domain_are_padded() -> None:
     sizes=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     local=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     values=st.lists(st.integers(-1, 12), min_size=1, max_size=4),
+    borders=st.lists(st.sampled_from(["x == 1", "y == 0", "x == n - 1", "y >= 5"]), max_size=4),
 )
 @settings(max_examples=60, deadline=None)
 def test_simplified_accesses_touch_the_same_addresses(
-    sizes: tuple[int, int], local: tuple[int, int], values: list[int]
+    sizes: tuple[int, int], local: tuple[int, int], values: list[int], borders: list[str]
 ) -> None:
-    """Keeps every address, whatever ids are excluded."""
+    """Keeps every address, whatever ids are excluded, and whatever borders are treated apart."""
     ndrange = NDRange(
         global_size=(sizes[0] * local[0], sizes[1] * local[1]), local_size=local,
         global_offset=(1, 0),
     )  # fmt: skip
     guard = " and ".join(f"x != {one}" for one in values)
+    if borders:
+        guard += f" and ({' or '.join(borders)})"
     text = (
         f"a[get_local_size(0) * group_x + local_x, {local[1]} * group_y + local_y] "
         f"if x < n and {guard}"
@@ -220,6 +223,20 @@ def test_simplifies_to_global_ids_and_bounds() -> None:
     found = simplify_access(access, ndrange, source.kernel.scalars)
     assert str(found.offset_bytes) == "4*global_id(0) + 256*global_id(1)"
     assert str(found.guard) == "global_id(0) < n and global_id(0) >= 1 and global_id(0) < 8"
+
+
+def test_borders_become_boxes() -> None:
+    """Divides what happens on any border into disjoint boxes."""
+    ndrange = NDRange(global_size=(9, 6), local_size=(3, 3))
+    texts = ("a[x, y] if x == 0 or y == 0 or x == n - 1",)
+    launch = make_source(ndrange, texts).launch()
+    boxes = [one for one in launch.accesses if one.kind is AccessKind.LOAD]
+    assert [str(one.guard) for one in boxes] == [
+        "global_id(0) == 0",
+        "global_id(0) >= 1 and global_id(1) == 0",
+        "global_id(0) >= 1 and global_id(1) >= 1 and global_id(0) == n - 1",
+    ]
+    assert len({one.site for one in boxes}) == 1
 
 
 def test_written_and_extracted_kernels_are_counted_alike() -> None:

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.predictor.machines import find_machine
 from kernelcast.predictor.modelling.access_file import is_access_file, read_access_file
+from kernelcast.predictor.modelling.comparison import Comparison, compare
 from kernelcast.predictor.modelling.gpu_estimates import configure
 from kernelcast.predictor.modelling.hit_rate_file import (
     fit_all,
@@ -15,6 +17,7 @@ from kernelcast.predictor.modelling.hit_rate_file import (
     write_hit_rates,
 )
 from kernelcast.predictor.modelling.hit_rate_points import (
+    RATE,
     HitRatePoint,
     MeasuredLaunch,
     derive_points,
@@ -163,6 +166,37 @@ def test_hit_rates_follow_from_volumes() -> None:
     for one in points:
         rate: HitRate = getattr(find_hit_rates(), one.function)
         assert one.hit_rate == pytest.approx(rate.at(one.oversubscription), abs=1e-6)
+
+
+def test_compares_with_measurements() -> None:
+    """Gives errors, bias, ranks and what the choice of the predicted best costs."""
+    found = Comparison(
+        quantity="updates_per_s", labels=("a", "b", "c"), measured=(10, 20, 40),
+        predicted=(11, 18, 48),
+    )  # fmt: skip
+    assert found.mean_error == pytest.approx((0.1 + 0.1 + 0.2) / 3)
+    assert found.bias == pytest.approx((0.1 - 0.1 + 0.2) / 3)
+    assert found.rank_correlation == pytest.approx(1)
+    assert found.best_share == 1
+    worse = replace(found, predicted=(11, 18, 9))
+    assert worse.best_share == 0.5
+    assert replace(found, predicted=(1, 1, 1)).rank_correlation is None
+
+
+def test_compares_own_predictions_without_error() -> None:
+    """Predicts each launch with its own local size and folding."""
+    machine = find_machine("a100")
+    source = read_launch_source(ROOT / "examples/models/accesses/stencil2d5pt.yaml")
+    answer = configure(source, machine, (32, 8), ((1, 2),))
+    measured = MeasuredLaunch(
+        local_size=(32, 8), folds=((1, 2),),
+        volumes={RATE: answer.updates / answer.estimate.seconds},
+    )  # fmt: skip
+    [found] = compare(source, machine, [measured])
+    assert found.labels == ("32x8, folded 2y",)
+    assert found.mean_error == pytest.approx(0, abs=1e-12)
+    with pytest.raises(InputError, match="no launch was measured"):
+        compare(source, machine, [])
 
 
 @pytest.mark.parametrize("text", ["", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"])

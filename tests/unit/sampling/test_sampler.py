@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DispatchOrder
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import find_continuations, is_warming_up
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
 from kernelcast.testing import strategies
@@ -159,3 +160,43 @@ def test_the_fake_refuses_a_work_group_twice() -> None:
     run = sample(launch, SamplingPlan())
     with pytest.raises(RepeatedWorkGroupError):
         launch.time_boxes([run.launches[0].box])
+
+
+class WarmingLaunch(SyntheticLaunch):
+    """A launch whose work-groups are slow until so many have run behind each other."""
+
+    def __init__(self, ndrange: NDRange, cost: Cost, *, slow: int, times: float) -> None:
+        super().__init__(ndrange, cost, disturbance=Disturbance(noise=0.01, seed=3))
+        self._slow, self._times = slow, times
+        self._end, self._run = -1, 0
+
+    def _undisturbed_s(self, box: GroupBox) -> float:
+        plain_s = super()._undisturbed_s(box)
+        (first,), (extent,) = box.start, box.shape
+        self._run = self._run if first == self._end else 0
+        still_slow = min(max(self._slow - self._run, 0), extent)
+        self._end, self._run = first + extent, self._run + extent
+        return plain_s + still_slow * (self._times - 1) * plain_s / extent
+
+
+@pytest.mark.parametrize(("slow", "times"), [(30, 10.0), (100, 3.0), (60, 20.0)])
+def test_what_only_starts_slowly_is_not_slow(slow: int, times: float) -> None:
+    """Caches that fill, or data that earlier work-groups settle, are charged once, not all over."""
+    launch = WarmingLaunch(LINE, EVEN["1-D"], slow=slow, times=times)
+    run = sample(launch, SamplingPlan())
+    assert is_warming_up(find_continuations(run.launches), run.launch_overhead_s)
+    assert run.is_even
+    fit = fit_linear(run)
+    assert fit.seconds == pytest.approx(launch.true_s, rel=0.1)
+    assert fit.pooled_s > 1.2 * launch.true_s
+
+
+def test_even_work_is_not_taken_for_warming_up() -> None:
+    """Noise and launch overhead alone do not make a second part look faster."""
+    for seed in range(20):
+        disturbance = Disturbance(noise=0.03, spike_share=0.05, seed=seed)
+        launch = SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance)
+        run = sample(launch, SamplingPlan(seed=seed))
+        found = find_continuations(run.launches)
+        assert len(found) >= 3
+        assert not is_warming_up(found, run.launch_overhead_s)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import curve_fit  # type: ignore[import-untyped]  # ships no types
+from scipy.optimize import curve_fit
 
 from kernelcast.records.errors import InputError
 

@@ -2,7 +2,9 @@
 
 from dataclasses import asdict
 
-from kernelcast.predictor.modelling.gpu_estimates import Configuration, Sweep
+from kernelcast.predictor.modelling.comparison import Comparison
+from kernelcast.predictor.modelling.gpu_estimates import Configuration
+from kernelcast.predictor.modelling.gpu_sweeps import Sweep
 from kernelcast.predictor.modelling.transitions import Transition
 
 
@@ -38,3 +40,19 @@ def sweep_to_json(name: str, machine: str, sweep: Sweep) -> dict[str, object]:
 def transition_to_json(found: Transition) -> dict[str, float]:
     """Give where a curve climbs, and between which volumes in bytes per update."""
     return asdict(found)
+
+
+def comparison_to_json(found: Comparison) -> dict[str, object]:
+    """Give measured and predicted values of one quantity, with what they say of the model."""
+    return {
+        "quantity": found.quantity,
+        "mean_error": found.mean_error,
+        "bias": found.bias,
+        "kendall_tau": found.rank_correlation,
+        "launches": [
+            {"launch": label, "measured": measured, "predicted": predicted}
+            for label, measured, predicted in zip(
+                found.labels, found.measured, found.predicted, strict=True
+            )
+        ],
+    }

@@ -21,6 +21,8 @@ VOLUMES = (
     "dram_store_bytes_per_update",
 )
 """Columns of measured volumes."""
+RATE = "updates_per_s"
+"""Column of the measured speed."""
 # Less than this share of a volume drowns in the noise of counters.
 _LEAST_SHARE = 0.05
 _ALWAYS = HitRate(a=0.0, b=0.0, c=0.0)
@@ -57,7 +59,7 @@ class MeasuredLaunch:
     folds : tuple of (int, int)
         Axes and updates per work-item.
     volumes : mapping of str to float
-        Some of `VOLUMES`.
+        Some of `VOLUMES` and `RATE`.
     """
 
     local_size: tuple[int, ...]
@@ -88,8 +90,8 @@ def read_measurements(path: Path) -> Measurements:
     ----------
     path : Path
         Rows with the columns ``function``, ``oversubscription`` and ``hit_rate``, or rows with
-        ``local_size`` (``32,4,8``), optionally ``fold`` (``2z``), and some of `VOLUMES`. JSON
-        holds a list of objects with these keys.
+        ``local_size`` (``32,4,8``), optionally ``fold`` (``2z``), and some of `VOLUMES` and
+        `RATE`. JSON holds a list of objects with these keys.
 
     Raises
     ------
@@ -106,7 +108,7 @@ def read_measurements(path: Path) -> Measurements:
         except (InputError, KeyError, TypeError, ValueError) as error:
             msg = (
                 f"{path}: row {number}: {error}; expected function, oversubscription and "
-                f"hit_rate, or local_size and some of {', '.join(VOLUMES)}"
+                f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
             )
             raise InputError(msg) from error
     if not points and not launches:
@@ -226,9 +228,9 @@ def _read_point(row: Mapping[str, Any]) -> HitRatePoint:
 def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
     size = row["local_size"]
     parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
-    volumes = {key: float(row[key]) for key in VOLUMES if row.get(key) not in {None, ""}}
+    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if row.get(key) not in {None, ""}}
     if not volumes or not all(value > 0 for value in volumes.values()):
-        msg = "no positive volume is given"
+        msg = "no positive number is given"
         raise InputError(msg)
     fold = str(row.get("fold") or "")
     return MeasuredLaunch(

@@ -10,7 +10,7 @@ from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel
-from kernelcast.predictor.modelling.simplifying import simplify_access
+from kernelcast.predictor.modelling.simplifying import simplify_accesses
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
@@ -105,9 +105,7 @@ class ModelledKernel:
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
-            accesses=tuple(
-                simplify_access(one, chosen, self.scalars) for one in self.facts.accesses
-            ),
+            accesses=simplify_accesses(self.facts.accesses, chosen, self.scalars),
             scalars=self.scalars,
             buffers=self.buffers,
             alignments=self.alignments,

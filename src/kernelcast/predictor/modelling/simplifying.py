@@ -4,15 +4,17 @@ What a kernel writes as ``group * 16 + local`` is a global id, and ``x != 0`` is
 ``x`` is less. Models treat ids and bounds exactly, other conditions by samples.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.conditions import (
+    FALSE,
     TRUE,
     And,
     Comparison,
     Condition,
+    Or,
     Relation,
     conjunction,
     less,
@@ -20,13 +22,30 @@ from kernelcast.records.conditions import (
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
+_MOST_BOXES = 8
 _NEEDED = (SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID)
+
+
+def simplify_accesses(
+    accesses: Iterable[MemoryAccess], ndrange: NDRange, scalars: Mapping[str, int]
+) -> tuple[MemoryAccess, ...]:
+    """Write the accesses of a launch with global ids and bounds, where that says the same.
+
+    An access behind "one of these borders" becomes one access per border, disjoint, if each then
+    lies in a box of global ids; they keep the site they share.
+    """
+    found: list[MemoryAccess] = []
+    for one in accesses:
+        simple = simplify_access(one, ndrange, scalars)
+        guards = _split(simple.guard, ndrange, scalars)
+        found += [replace(simple, guard=guard) for guard in guards] if guards else [simple]
+    return tuple(found)
 
 
 def simplify_access(
     access: MemoryAccess, ndrange: NDRange, scalars: Mapping[str, int]
 ) -> MemoryAccess:
-    """Write an access of a launch with global ids and bounds, where that says the same.
+    """Write one access with global ids and bounds.
 
     Parameters
     ----------
@@ -49,6 +68,39 @@ def simplify_access(
         offset_bytes=None if offset is None else _rewrite(offset, ndrange),
         guard=_use_bounds(guard, ndrange, scalars),
     )
+
+
+def _split(
+    guard: Condition, ndrange: NDRange, scalars: Mapping[str, int]
+) -> list[Condition] | None:
+    """Divide a guard with one "or" into disjoint boxes; None if there are none to be had."""
+    parts = guard.parts if isinstance(guard, And) else (guard,)
+    choices = [one for one in parts if isinstance(one, Or)]
+    if len(choices) != 1 or len(choices[0].parts) > _MOST_BOXES:
+        return None
+    rest = [one for one in parts if one is not choices[0]]
+    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
+    boxes: list[Condition] = []
+    for number, choice in enumerate(choices[0].parts):
+        earlier = (one.negated() for one in choices[0].parts[:number])
+        box = _use_bounds(conjunction(*rest, *earlier, choice), ndrange, scalars)
+        if box == FALSE:
+            continue
+        if not all(
+            _is_bound(one, values) for one in (box.parts if isinstance(box, And) else (box,))
+        ):
+            return None
+        boxes.append(box)
+    return boxes
+
+
+def _is_bound(part: Condition, values: Mapping[Symbol, int]) -> bool:
+    """Tell whether a condition cuts along one dimension."""
+    if isinstance(part, Comparison) and part.relation is Relation.ZERO:
+        part = Comparison(part.expr, Relation.NOT_NEGATIVE)
+        return _read_bound(part, values) is not None
+    found = _read_bound(part, values)
+    return found is not None and found[1] != 0
 
 
 def _use_global_ids(guard: Condition, ndrange: NDRange) -> Condition:

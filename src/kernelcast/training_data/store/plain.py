@@ -48,12 +48,15 @@ def load_ndrange(text: str | None) -> NDRange | None:
 
 
 def dump_samples(samples: tuple[SampleSet, ...]) -> str:
-    """Write sample sets; a launch is window, start, shape and seconds of its box."""
+    """Write sample sets; a launch is window, start, shape, seconds, and whether it goes on."""
     return dump([
         {
             "multiple": one.multiple,
             "window_set": one.window_set,
-            "launches": [[x.window, x.box.start, x.box.shape, x.duration_s] for x in one.launches],
+            "launches": [
+                [x.window, x.box.start, x.box.shape, x.duration_s, x.is_continuation]
+                for x in one.launches
+            ],
             "launch_overhead_s": one.launch_overhead_s,
             "is_even": one.is_even,
             "linear_s": one.linear_s,
@@ -66,7 +69,7 @@ def dump_samples(samples: tuple[SampleSet, ...]) -> str:
 def load_samples(text: str) -> tuple[SampleSet, ...]:
     """Read what `dump_samples` wrote."""
     return tuple(
-        SampleSet(**{**one, "launches": tuple(_load_launch(*x) for x in one["launches"])})
+        SampleSet(**{**one, "launches": tuple(_load_launch(x) for x in one["launches"])})
         for one in json.loads(text)
     )
 
@@ -122,6 +125,11 @@ def load_mapping(text: str) -> Mapping[str, Any]:
     return content
 
 
-def _load_launch(window: int, start: list[int], shape: list[int], duration_s: float) -> TimedLaunch:
-    box = GroupBox(start=tuple(start), shape=tuple(shape))
-    return TimedLaunch(box=box, window=window, duration_s=duration_s)
+def _load_launch(content: list[Any]) -> TimedLaunch:
+    window, start, shape, duration_s, goes_on = content
+    return TimedLaunch(
+        box=GroupBox(start=tuple(start), shape=tuple(shape)),
+        window=window,
+        duration_s=duration_s,
+        is_continuation=goes_on,
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -188,19 +189,26 @@ def _translate(
     Runs that overlap or touch are joined: a row of neighbours becomes one box.
     """
     origin = family[0].base_bytes
-    rest = np.array([one.base_bytes - origin for one in family], dtype=np.int64)
+    steps, rest = _decompose(tuple(one.base_bytes - origin for one in family), strides)
+    is_new = np.ones(rest.size, dtype=np.bool_)
+    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
+    begins = np.flatnonzero(is_new)
+    lasts = np.append(begins[1:], rest.size) - 1
+    return steps[begins], origin + rest[begins], origin + rest[lasts]
+
+
+# A launch asks for the same few decompositions in every count of its footprints.
+@lru_cache(maxsize=256)
+def _decompose(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """Give steps along each axis and the rest in bytes, sorted; nobody may change them."""
+    rest = np.array(offsets, dtype=np.int64)
     steps = np.zeros((rest.size, len(strides)), dtype=np.int64)
     for place in range(len(strides) - 1, -1, -1):
         kept = _reduce(rest, strides[place])
         steps[:, place] = (rest - kept) // strides[place]
         rest = kept
     order = np.lexsort((rest, *steps.T))
-    rest, steps = rest[order], steps[order]
-    is_new = np.ones(rest.size, dtype=np.bool_)
-    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
-    begins = np.flatnonzero(is_new)
-    lasts = np.append(begins[1:], rest.size) - 1
-    return steps[begins], origin + rest[begins], origin + rest[lasts]
+    return steps[order], rest[order]
 
 
 def _reduce(offsets: IntArray, stride: int) -> IntArray:

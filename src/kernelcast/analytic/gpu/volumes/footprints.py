@@ -122,13 +122,19 @@ class BoxFootprint:
         Loads, stores, or both.
     grid : Grid
         The index space.
+    families : tuple of tuple of BoxAccess
+        The accesses, translates together.
     known : dict
         Ranges that were counted already.
     """
 
     accesses: tuple[BoxAccess, ...]
     grid: Grid
+    families: tuple[tuple[BoxAccess, ...], ...] = field(init=False, repr=False)
     known: dict[tuple[int, int, int], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "families", tuple(group_families(self.accesses)))
 
     def count_range(self, start: int, end: int, granularity: int) -> int:
         """Count the unique bytes of consecutive work-groups.
@@ -157,7 +163,7 @@ class BoxFootprint:
         Pitches are rounded to a sixteenth of a page, which keeps the alignments few.
         """
         pages = 0
-        for family in group_families(self.accesses):
+        for family in self.families:
             groups = split_range(start, end, self.grid.counts)
             boxes = make_boxes(family, groups, self.grid, PAGE_BYTES)
             unit = PAGE_BYTES // _PAGE_PARTS
@@ -217,5 +223,5 @@ class BoxFootprint:
     def _count(self, groups: Sequence[GroupRange], granularity: int) -> int:
         return granularity * sum(
             int(count_sectors(make_boxes(family, groups, self.grid, granularity), granularity)[0])
-            for family in group_families(self.accesses)
+            for family in self.families
         )

@@ -61,12 +61,9 @@ class ListedAccess:
 
     def _iterations(self) -> float:
         """Give executions of a work-item, as if all lanes had taken part in each."""
-        return max(
-            sum(rows.shape[0] * self.repeats[group] for group, rows in self.groups.items())
-            / len(self.groups)
-            / self.warps,
-            1.0,
-        )
+        executed = sum(rows.shape[0] * self.repeats[group] for group, rows in self.groups.items())
+        found: float = max(1.0, executed / len(self.groups) / self.warps)
+        return found
 
     def cost(self, machine: GpuMachine) -> FamilyCosts:
         """Cost it for an average work-group."""

@@ -69,10 +69,10 @@ def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None
         return np.zeros(moved.size, dtype=np.int64)
     present, weights, phases = _find_patterns(boxes, granularity)
     order = np.argsort(boxes.low, kind="stable")
-    totals = np.zeros(moved.size, dtype=np.int64)
-    for phase, rows in zip(phases, weights, strict=True):
-        lengths = _measure(boxes, order, present[:, order], granularity, moved + phase)
-        totals += lengths @ rows
+    every = (moved[:, None] + np.array(phases, dtype=np.int64)[None, :]).ravel()
+    lengths = _measure(boxes, order, present[:, order], granularity, every)
+    rows = np.array(weights, dtype=np.int64)
+    totals: IntArray = np.einsum("spk,pk->s", lengths.reshape(moved.size, *rows.shape), rows)
     return totals
 
 

@@ -134,7 +134,7 @@ def _spread(
         if stride % PERIOD
     )
     places, residues = np.nonzero(table)
-    times: FloatArray = table[places, residues]
+    times = found[places * PERIOD + residues]
     for shifts, weights in moves:
         shares = weights / weights.sum()
         keys = places[:, None] * PERIOD + (residues[:, None] + shifts[None, :]) % PERIOD
@@ -148,100 +148,98 @@ def _spread(
 def _measure(addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine) -> WarpCosts:
     total = weights.sum()
     family = machine.architecture
-    present = addresses != ABSENT
-    sectors = _count_units(addresses, present, size, machine.l1_sector_bytes)
-    lines = _count_units(addresses, present, size, machine.l1_line_bytes)
-    data, tag, cycles = _cost_passes(addresses, present, size, machine)
-    half = _count_half_warps(addresses, present) if family.name == "nvidia" else cycles
-    mean = [float(one @ weights / total) for one in (sectors, lines, data, tag, cycles, half)]
+    # Rows are sorted once; whatever they are divided by, they stay sorted, absent lanes first.
+    ordered = np.sort(addresses, axis=1)
+    data, tag, cycles = _cost_passes(addresses, ordered, size, machine)
+    half = _count_half_warps(addresses) if family.name == "nvidia" else cycles
+    costs = (
+        _count_units(ordered, size, machine.l1_sector_bytes),
+        _count_units(ordered, size, machine.l1_line_bytes),
+        data,
+        tag,
+        cycles,
+        half,
+    )
+    mean = [float(one @ weights / total) for one in costs]
     return WarpCosts(
         sectors=mean[0], lines=mean[1], data_cycles=mean[2], tag_cycles=mean[3], cycles=mean[4],
         half_warp_cycles=mean[5],
     )  # fmt: skip
 
 
-def _count_units(
-    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, unit: int
-) -> IntArray:
+def _divide(ordered: IntArray, unit: int) -> IntArray:
+    divided: IntArray = np.where(ordered == ABSENT, ABSENT, ordered // unit)
+    return divided
+
+
+def _count_units(ordered: IntArray, size: int, unit: int) -> IntArray:
     """Count unique units that each row's lanes touch; an access may straddle two."""
-    parts = [addresses // unit]
-    if size > 1:
-        parts.append((addresses + size - 1) // unit)
-    touched = np.concatenate(parts, axis=1)
-    kept = np.concatenate([present] * len(parts), axis=1)
-    return _count_different(touched, kept)
+    first = _divide(ordered, unit)
+    if unit % size == 0 and not ((ordered % size != 0) & (ordered != ABSENT)).any():
+        return _count_different(first)
+    last = np.where(ordered == ABSENT, ABSENT, (ordered + size - 1) // unit)
+    return _count_different(np.sort(np.concatenate((first, last), axis=1), axis=1))
 
 
-def _count_different(values: IntArray, kept: npt.NDArray[np.bool_]) -> IntArray:
-    ordered = np.sort(np.where(kept, values, ABSENT), axis=1)
-    changes = ordered[:, 1:] != ordered[:, :-1]
-    is_first = ordered[:, :1] != ABSENT
-    found: IntArray = (changes & (ordered[:, 1:] != ABSENT)).sum(axis=1) + is_first[:, 0]
+def _count_different(ordered: IntArray) -> IntArray:
+    """Count different numbers in sorted rows, but for `ABSENT`."""
+    found: IntArray = (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + (ordered[:, 0] != ABSENT)
     return found
 
 
 def _cost_passes(
-    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, machine: GpuMachine
+    addresses: IntArray, ordered: IntArray, size: int, machine: GpuMachine
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Add up what the passes of a warp cost: data stage, tag stage, the larger of both."""
     family, width = machine.architecture, addresses.shape[1]
     data_sum, tag_sum, cycle_sum = (np.zeros(addresses.shape[0]) for _ in range(3))
     for first in range(0, width, family.lanes_per_pass):
-        own = addresses[:, first : first + family.lanes_per_pass]
-        kept = present[:, first : first + family.lanes_per_pass]
-        data = _count_conflicts(own, kept, size, max(1, family.l1_banks_bytes // max(size, 4)))
-        tag, least = _cost_tags(own, kept, size, machine)
-        is_used = kept.any(axis=1)
+        own = ordered
+        if family.lanes_per_pass < width:
+            own = np.sort(addresses[:, first : first + family.lanes_per_pass], axis=1)
+        data = _count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
+        tag, least = _cost_tags(own, size, machine)
+        is_used = own[:, -1] != ABSENT
         data_sum += np.where(is_used, np.maximum(data, least), 0)
         tag_sum += np.where(is_used, tag, 0)
         cycle_sum += np.where(is_used, np.maximum(np.maximum(data, tag), least), 0)
     return data_sum, tag_sum, cycle_sum
 
 
-def _cost_tags(
-    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, machine: GpuMachine
-) -> tuple[FloatArray, FloatArray]:
+def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[FloatArray, FloatArray]:
     """Give cycles of the tag stage, and the least cycles of an instruction."""
     family = machine.architecture
-    lines = addresses // machine.l1_line_bytes
+    lines = _divide(ordered, machine.l1_line_bytes)
     if family.name == "nvidia":
-        count = _count_different(lines, present)
+        count = _count_different(lines)
         least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_line_bytes)
         return np.ceil((np.maximum(count, 1) + 2) / 4), least
-    odd = np.maximum(
-        _count_different(lines, present & (lines % 2 == 0)),
-        _count_different(lines, present & (lines % 2 == 1)),
-    ).astype(np.float64)
+    # AMD: lines with even and with odd numbers have tag banks of their own.
+    banks = [np.sort(np.where(lines % 2 == odd, lines, ABSENT), axis=1) for odd in (0, 1)]
+    most = np.maximum(*(_count_different(one) for one in banks)).astype(np.float64)
     if family.name == "rdna":
-        return odd, np.ones(odd.size)
+        return most, np.ones(most.size)
     # CDNA serves four lanes a cycle unless all words are small and lie side by side.
-    span = np.where(present, addresses, 0)
-    steps = np.diff(span, axis=1)
-    is_dense = (steps == size).all(axis=1) & (size == 4)
-    return odd, np.where(is_dense, 1.0, 4.0)
+    is_dense = (np.diff(ordered, axis=1) == size).all(axis=1) & (size == 4)
+    return most, np.where(is_dense, 1.0, 4.0)
 
 
-def _count_conflicts(
-    addresses: IntArray, present: npt.NDArray[np.bool_], size: int, banks: int
-) -> IntArray:
+def _count_conflicts(ordered: IntArray, word: int, banks: int) -> IntArray:
     """Give the most different words that one bank must deliver."""
-    words = np.where(present, addresses // max(size, 4), ABSENT)
-    ordered = np.sort(words, axis=1)
-    is_new = np.ones(ordered.shape, dtype=np.bool_)
-    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    is_new &= ordered != ABSENT
-    rows = np.arange(ordered.shape[0])[:, None] * banks
-    counts = np.bincount((rows + ordered % banks)[is_new], minlength=ordered.shape[0] * banks)
+    words = _divide(ordered, word)
+    is_new = words != ABSENT
+    is_new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    rows = np.arange(words.shape[0])[:, None] * banks
+    counts = np.bincount((rows + words % banks)[is_new], minlength=words.shape[0] * banks)
     most: IntArray = counts.reshape(-1, banks).max(axis=1)
     return most
 
 
-def _count_half_warps(addresses: IntArray, present: npt.NDArray[np.bool_]) -> IntArray:
+def _count_half_warps(addresses: IntArray) -> IntArray:
     """Count wavefronts by half-warps: 16 banks of 8 bytes, far addresses do not pair."""
     total = np.zeros(addresses.shape[0], dtype=np.int64)
     for first in range(0, addresses.shape[1], _HALF_WARP):
-        own = addresses[:, first : first + _HALF_WARP]
-        kept = present[:, first : first + _HALF_WARP]
-        conflicts = _count_conflicts(own, kept, _BANK_BYTES, _HALF_WARP)
-        total += np.maximum(conflicts, _count_different(own // PERIOD, kept))
+        own = np.sort(addresses[:, first : first + _HALF_WARP], axis=1)
+        conflicts = _count_conflicts(own, _BANK_BYTES, _HALF_WARP)
+        total += np.maximum(conflicts, _count_different(_divide(own, PERIOD)))
     return total

@@ -1,0 +1,4 @@
+double a[N], b[N];
+
+for (int i = 0; i < N; i++)
+    a[i] = exp(-b[i]);

@@ -1,0 +1,1 @@
+"""Analytic models of CPUs: cache traffic, Roofline and Execution-Cache-Memory (ECM)."""

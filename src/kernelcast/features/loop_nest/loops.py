@@ -1,0 +1,160 @@
+"""The loops of a listing: bounds, steps, and that they are perfectly nested."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kernelcast.features.loop_nest.listing import Listing, is_loop
+from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.tree import Node
+from kernelcast.records.errors import InputError
+from kernelcast.records.loop_nest import NestLoop
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+_PARTS = 4
+_TOWARDS = {
+    kinds.LESS: 0, kinds.LESS_EQUAL: 1, kinds.GREATER: 0, kinds.GREATER_EQUAL: -1,
+    kinds.NOT_EQUAL: 0,
+}  # fmt: skip
+"""What to add to a condition's right side for the first value that is not reached."""
+_MIRRORED = {
+    kinds.LESS: kinds.GREATER, kinds.GREATER: kinds.LESS, kinds.NOT_EQUAL: kinds.NOT_EQUAL,
+    kinds.LESS_EQUAL: kinds.GREATER_EQUAL, kinds.GREATER_EQUAL: kinds.LESS_EQUAL,
+}  # fmt: skip
+_FORM = "; expected `for (int i = start; i < stop; i += step)`"
+
+
+@dataclass(slots=True, kw_only=True)
+class Nest:
+    """Loops found, and what the innermost one does.
+
+    Parameters
+    ----------
+    loops : list of NestLoop
+        Outermost first.
+    variables : dict of int to Expr
+        Their variables, by the key of the declaration.
+    body : list of Node
+        Statements of the innermost loop.
+    """
+
+    loops: list[NestLoop] = field(default_factory=list)
+    variables: dict[int, Expr] = field(default_factory=dict)
+    body: list[Node] = field(default_factory=list)
+
+
+def find_nest(listing: Listing) -> Nest:
+    """Find the nest of a listing.
+
+    Raises
+    ------
+    InputError
+        If there is none, several, one that is not perfect, or a loop of another form.
+    """
+    outer = [one for one in listing.statements if is_loop(one)]
+    if not outer:
+        msg = f"{listing.name}: no loop; give declarations and one loop nest"
+        raise InputError(msg)
+    if len(outer) > 1:
+        raise listing.refusal(outer[1], "a second loop nest; give one at a time")
+    nest = Nest()
+    loop: Node | None = outer[0]
+    while loop is not None:
+        loop = _enter(loop, nest, listing)
+    return nest
+
+
+def _enter(loop: Node, nest: Nest, listing: Listing) -> Node | None:
+    """Read a loop's head; give the loop in it, if there is one."""
+    if loop.kind != kinds.FOR or len(loop.children) != _PARTS:
+        raise listing.refusal(loop, f"a loop without start, condition and step{_FORM}")
+    start, condition, step, body = loop.children
+    variable, name, first = _read_start(start, nest, listing)
+    by = _read_step(step, variable, listing)
+    stop = _read_stop(condition, variable, by, nest, listing)
+    nest.loops.append(
+        NestLoop(name=name, start=first, stop=stop, step=by, line=listing.line_of(loop))
+    )
+    nest.variables[variable] = Expr.symbol(Symbol(SymbolKind.LOOP, name))
+    inside = list(_flatten(body))
+    loops = [one for one in inside if is_loop(one)]
+    if len(loops) > 1:
+        raise listing.refusal(loops[1], "a second loop beside another one; give one loop per level")
+    if loops and len(inside) > 1:
+        other = next(one for one in inside if one is not loops[0])
+        raise listing.refusal(
+            other, "statements beside an inner loop; only the innermost loop may hold any"
+        )
+    if loops:
+        return loops[0]
+    nest.body = inside
+    return None
+
+
+def _flatten(body: Node) -> Iterator[Node]:
+    if body.kind == kinds.COMPOUND:
+        for child in body.children:
+            yield from _flatten(child)
+    elif body.kind != kinds.EMPTY:
+        yield body
+
+
+def _read_start(start: Node, nest: Nest, listing: Listing) -> tuple[int, str, Expr]:
+    """Give key, name and first value of a loop's variable."""
+    if start.kind == kinds.DECLARATION and len(start.children) == 1:
+        [declared] = start.children
+        if declared.children:
+            value = read_whole_number(declared.children[-1], nest.variables, listing)
+            return declared.key, declared.spelling, value
+    if start.kind == kinds.BINARY and start.operator == kinds.ASSIGN:
+        left, right = start.children
+        target = peel(left)
+        value = read_whole_number(right, nest.variables, listing)
+        return target.referenced_key, target.spelling, value
+    raise listing.refusal(start, f"a loop that starts with {start.text()}{_FORM}")
+
+
+def _read_step(step: Node, variable: int, listing: Listing) -> int:
+    node = peel(step)
+    is_its = bool(node.children) and peel(node.children[0]).referenced_key == variable
+    if node.kind == kinds.UNARY and node.operator in kinds.STEPS and is_its:
+        return kinds.STEPS[node.operator]
+    if node.kind == kinds.COMPOUND_ASSIGNMENT and is_its:
+        operator = kinds.OPERATOR_OF_ASSIGNMENT[node.operator]
+        by = peel(node.children[1]).constant
+    elif node.kind == kinds.BINARY and node.operator == kinds.ASSIGN and is_its:
+        operation = peel(node.children[1])
+        is_its = bool(operation.children) and (
+            peel(operation.children[0]).referenced_key == variable
+        )
+        operator = operation.operator if operation.kind == kinds.BINARY and is_its else kinds.COMMA
+        by = peel(operation.children[-1]).constant if operation.children else None
+    else:
+        operator, by = kinds.COMMA, None
+    if operator not in (kinds.ADD, kinds.SUBTRACT) or not isinstance(by, int) or not by:
+        raise listing.refusal(
+            step, f"a loop that steps by {step.text()}{_FORM} with a number as step"
+        )
+    return by if operator == kinds.ADD else -by
+
+
+def _read_stop(condition: Node, variable: int, by: int, nest: Nest, listing: Listing) -> Expr:
+    """Give the first value that the variable does not reach."""
+    node = peel(condition)
+    if node.kind != kinds.BINARY or node.operator not in _TOWARDS:
+        raise listing.refusal(condition, f"a loop that goes on while {condition.text()}{_FORM}")
+    left, right = node.children
+    operator = node.operator
+    if peel(left).referenced_key != variable:
+        left, right, operator = right, left, _MIRRORED[operator]
+    rising = operator in (kinds.LESS, kinds.LESS_EQUAL)
+    falling = operator in (kinds.GREATER, kinds.GREATER_EQUAL)
+    if peel(left).referenced_key != variable or (rising and by < 0) or (falling and by > 0):
+        raise listing.refusal(
+            condition, f"a loop by {by} that goes on while {condition.text()}{_FORM}"
+        )
+    if operator == kinds.NOT_EQUAL and abs(by) != 1:
+        raise listing.refusal(
+            condition, f"a loop by {by} until {condition.text()} no longer holds{_FORM}"
+        )
+    return read_whole_number(right, nest.variables, listing) + _TOWARDS[operator]

@@ -1,0 +1,1 @@
+"""Accesses typed as text instead of extracted from OpenCL C."""

@@ -1,0 +1,250 @@
+"""Reads expressions and conditions, with C's operators and C's division."""
+
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
+
+from kernelcast.features.written_accesses.scope import COORDINATES, FUNCTIONS, KEYWORDS, Scope
+from kernelcast.features.written_accesses.tokens import Token, fail, tokenise
+from kernelcast.records.conditions import (
+    Condition,
+    conjunction,
+    disjunction,
+    equal,
+    less,
+    less_equal,
+    negation,
+    not_equal,
+)
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.quasi_affine import (
+    Expr,
+    Symbol,
+    maximum,
+    minimum,
+    trunc_div,
+    trunc_mod,
+)
+
+Term: TypeAlias = Expr | Condition
+
+_COMPARISONS: dict[str, Callable[[Expr, Expr], Condition]] = {
+    "<": less,
+    "<=": less_equal,
+    ">": lambda left, right: less(right, left),
+    ">=": lambda left, right: less_equal(right, left),
+    "==": equal,
+    "!=": not_equal,
+}
+_DIVISIONS = {"/": trunc_div, "%": trunc_mod}
+_EXTREMA = {"min": minimum, "max": maximum}
+_DEEPEST = 60
+
+
+class Parser:
+    """Reads one text from left to right.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    scope : Scope
+        What its names mean; may be replaced on the way, where a loop brings its variable.
+    """
+
+    def __init__(self, text: str, scope: Scope) -> None:
+        self.text = text
+        self.scope = scope
+        self.tokens = tokenise(text)
+        self.position = 0
+        self._depth = 0
+
+    @property
+    def next(self) -> Token:
+        """The token that comes next."""
+        return self.tokens[self.position]
+
+    def fail(self, complaint: str, token: Token | None = None) -> NoReturn:
+        """Raise an error that points at a token; at the next one if none is given."""
+        fail(self.text, (token or self.next).place, complaint)
+
+    def take(self, *texts: str) -> Token | None:
+        """Take the next token if it is one of these."""
+        token = self.next
+        if token.text not in texts or not token.text:
+            return None
+        self.position += 1
+        return token
+
+    def expect(self, text: str) -> Token:
+        """Take the next token, which must be this one."""
+        token = self.take(text)
+        if token is None:
+            self.fail(f"expected {text!r}, found {self._found()}")
+        return token
+
+    def name(self) -> Token:
+        """Take the next token, which must be a name of the writer's choice."""
+        token = self.next
+        if token.kind != "name" or token.text in KEYWORDS:
+            self.fail(f"expected a name, found {self._found()}")
+        self.position += 1
+        return token
+
+    def end(self) -> None:
+        """Make sure that nothing follows."""
+        if self.next.kind != "end":
+            self.fail(f"expected the end, found {self._found()}")
+
+    def expression(self) -> Expr:
+        """Read a number."""
+        token = self.next
+        return self._number(self._either(), token)
+
+    def condition(self) -> Condition:
+        """Read something that holds or does not hold."""
+        token = self.next
+        return self._truth(self._either(), token)
+
+    def _found(self) -> str:
+        return repr(self.next.text) if self.next.text else "the end"
+
+    def _number(self, term: Term, token: Token) -> Expr:
+        if isinstance(term, Condition):
+            self.fail("expected a number, found a condition", token)
+        return term
+
+    def _truth(self, term: Term, token: Token) -> Condition:
+        if isinstance(term, Expr):
+            self.fail("expected a condition such as `x < n`, found a number", token)
+        return term
+
+    def _either(self) -> Term:
+        token = self.next
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self.fail("nested too deeply; write a simpler expression")
+        found = self._conjunction()
+        while self.take("or"):
+            left, token_right = self._truth(found, token), self.next
+            found = disjunction(left, self._truth(self._conjunction(), token_right))
+        self._depth -= 1
+        return found
+
+    def _conjunction(self) -> Term:
+        token = self.next
+        found = self._negation()
+        while self.take("and"):
+            left, token_right = self._truth(found, token), self.next
+            found = conjunction(left, self._truth(self._negation(), token_right))
+        return found
+
+    def _negation(self) -> Term:
+        signs = 0
+        while self.take("not"):
+            signs += 1
+        token = self.next
+        found = self._comparison()
+        if not signs:
+            return found
+        condition = self._truth(found, token)
+        return negation(condition) if signs % 2 else condition
+
+    def _comparison(self) -> Term:
+        token = self.next
+        left = self._sum()
+        parts: list[Condition] = []
+        while relation := self.take(*_COMPARISONS):
+            first, place = self._number(left, token), self.next
+            left, token = self._sum(), place
+            parts.append(_COMPARISONS[relation.text](first, self._number(left, token)))
+        return conjunction(*parts) if parts else left
+
+    def _sum(self) -> Term:
+        token = self.next
+        found = self._product()
+        while sign := self.take("+", "-"):
+            left, place = self._number(found, token), self.next
+            right = self._number(self._product(), place)
+            found = left + right if sign.text == "+" else left - right
+        return found
+
+    def _product(self) -> Term:
+        token = self.next
+        found = self._factor()
+        while sign := self.take("*", "/", "%"):
+            left, place = self._number(found, token), self.next
+            right = self._number(self._factor(), place)
+            found = self._combine(left, right, sign)
+        return found
+
+    def _combine(self, left: Expr, right: Expr, sign: Token) -> Expr:
+        if sign.text == "*":
+            if not (left.is_parameter or right.is_parameter):
+                self.fail(
+                    f"not affine: {_spell(left)} times {_spell(right)}, and both change from "
+                    "work-item to work-item; one factor must be a number or a scalar",
+                    sign,
+                )
+            return left * right
+        if not right.is_parameter:
+            self.fail(f"not affine: {_spell(right)} divides; divide by a number or a scalar", sign)
+        if right.is_zero:
+            self.fail("division by zero", sign)
+        return _DIVISIONS[sign.text](left, right)
+
+    def _factor(self) -> Term:
+        if self.take("-"):
+            token = self.next
+            return -self._number(self._factor(), token)
+        if self.take("+"):
+            token = self.next
+            return self._number(self._factor(), token)
+        if self.take("("):
+            found = self._either()
+            self.expect(")")
+            return found
+        return self._primary()
+
+    def _primary(self) -> Expr:
+        token = self.next
+        if token.kind == "number":
+            self.position += 1
+            return Expr.constant(int(token.text))
+        if token.text in _EXTREMA:
+            return self._extremum()
+        if token.text in FUNCTIONS:
+            return self._function()
+        word = self.name()
+        found = self.scope.find(word.text)
+        if found is None:
+            self.fail(self.scope.explain(word.text), word)
+        return found
+
+    def _extremum(self) -> Expr:
+        function = _EXTREMA[self.tokens[self.position].text]
+        self.position += 1
+        self.expect("(")
+        found = self.expression()
+        while self.take(","):
+            found = function(found, self.expression())
+        self.expect(")")
+        return found
+
+    def _function(self) -> Expr:
+        kind = FUNCTIONS[self.next.text]
+        self.position += 1
+        self.expect("(")
+        token = self.next
+        axis = self.expression().constant_value
+        if axis is None or not 0 <= axis < MAX_DIMENSIONS:
+            self.fail(f"expected a dimension, 0 to {MAX_DIMENSIONS - 1}", token)
+        self.expect(")")
+        return Expr.symbol(Symbol(kind, axis=axis))
+
+
+def _spell(expr: Expr) -> str:
+    """Write an expression with the names that its writer uses."""
+    text = str(expr)
+    for name, symbol in COORDINATES.items():
+        text = text.replace(str(symbol), name)
+    return text

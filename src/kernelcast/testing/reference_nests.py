@@ -1,0 +1,144 @@
+"""Loop nests written as Python text, as the reference data and the tests give them."""
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+_BYTES = {"double": 8, "float": 4, "int": 4}
+_KINDS = {
+    "+": OperationKind.ADD, "-": OperationKind.ADD, "*": OperationKind.MULTIPLY,
+    "/": OperationKind.DIVIDE,
+}  # fmt: skip
+
+
+def read_expression(text: str, loops: Iterable[str] = ()) -> Expr:
+    """Read sums, differences and products of names and numbers.
+
+    Examples
+    --------
+    >>> print(read_expression("2*(N - 1)*j", loops=("j",)))
+    2*N*iteration(j) - 2*iteration(j)
+    """
+    return _convert(ast.parse(text, mode="eval").body, frozenset(loops))
+
+
+def _convert(node: ast.expr, loops: frozenset[str]) -> Expr:
+    if isinstance(node, ast.Constant):
+        return Expr.constant(int(str(node.value)))
+    if isinstance(node, ast.Name):
+        kind = SymbolKind.LOOP if node.id in loops else SymbolKind.SCALAR
+        return Expr.symbol(Symbol(kind, node.id))
+    if isinstance(node, ast.UnaryOp):
+        return -_convert(node.operand, loops)
+    assert isinstance(node, ast.BinOp)
+    left, right = _convert(node.left, loops), _convert(node.right, loops)
+    if isinstance(node.op, ast.Add):
+        return left + right
+    return left - right if isinstance(node.op, ast.Sub) else left * right
+
+
+def make_nest(  # noqa: PLR0913 - a nest has that many parts
+    loops: Sequence[tuple[str, str, str, int]],
+    arrays: Mapping[str, Sequence[str]],
+    loads: Sequence[tuple[str, str]],
+    stores: Sequence[tuple[str, str]],
+    *,
+    element_type: str = "double",
+    flops: Mapping[str, float] | None = None,
+    name: str = "nest",
+) -> LoopNest:
+    """Build a nest.
+
+    Parameters
+    ----------
+    loops : sequence of (name, start, stop, step)
+        Outermost first.
+    arrays : mapping of str to sequence of str
+        Sizes per dimension, slowest first.
+    loads, stores : sequence of (array, indices)
+        Indices as text, separated by commas: ``("a", "j - 1, i")``.
+    element_type : str
+        ``double``, ``float`` or ``int``, for all arrays.
+    flops : mapping of str to float
+        How often each of ``+ - * /`` is executed per iteration.
+    name : str
+        For messages.
+    """
+    width = _BYTES[element_type]
+    names = [loop for loop, *_ in loops]
+    made = {
+        array: NestArray(
+            name=array, element_bytes=width, element_type=element_type,
+            dimensions=tuple(map(read_expression, sizes)),
+        )
+        for array, sizes in arrays.items()
+    }  # fmt: skip
+    accesses = [
+        NestAccess(
+            array=array, offset_bytes=_flatten(indices, made[array], names), is_store=is_store,
+            bytes=width, text=f"{array}[{indices}]",
+        )
+        for group, is_store in ((loads, False), (stores, True))
+        for array, indices in group
+    ]  # fmt: skip
+    return LoopNest(
+        name=name,
+        loops=tuple(
+            NestLoop(
+                name=loop, start=read_expression(start, names), stop=read_expression(stop, names),
+                step=step,
+            )
+            for loop, start, stop, step in loops
+        ),
+        arrays=tuple(made.values()),
+        accesses=tuple(accesses),
+        executed=_count(flops or {}, 8 * width),
+    )  # fmt: skip
+
+
+def _flatten(indices: str, array: NestArray, loops: Sequence[str]) -> Expr:
+    total = Expr.constant(0)
+    places = [one for one in indices.strip("()").split(",") if one.strip()]
+    for place, index in enumerate(places):
+        if place:
+            total = total * array.dimensions[place]
+        total = total + read_expression(index.strip(), loops)
+    return total * array.element_bytes
+
+
+def _count(flops: Mapping[str, float], bits: int) -> OperationCounts:
+    counts: dict[Operation, float] = {}
+    for sign, times in flops.items():
+        operation = Operation(kind=_KINDS[sign], number=NumberClass.FLOAT, bits=bits)
+        counts[operation] = counts.get(operation, 0) + times
+    return OperationCounts(operations=counts, memory={})
+
+
+def read_reference_nest(name: str, kernel: Mapping[str, Any]) -> LoopNest:
+    """Build the nest of a kernel of ``cases.json``.
+
+    Parameters
+    ----------
+    name : str
+        Its key.
+    kernel : mapping
+        What stands there: variables, loop_stack, sources, destinations, flops.
+    """
+    arrays = {one: sizes for one, (_, sizes) in kernel["variables"].items() if sizes}
+    found: dict[str, list[tuple[str, str]]] = {"sources": [], "destinations": []}
+    for side, accesses in found.items():
+        for array, indices in kernel[side].items():
+            accesses.extend((array, one) for one in indices if array in arrays)
+    return make_nest(
+        [(loop, start, stop, int(step)) for loop, start, stop, step in kernel["loop_stack"]],
+        arrays,
+        found["sources"],
+        found["destinations"],
+        element_type=kernel["datatype"][0],
+        flops=kernel["flops"],
+        name=name,
+    )

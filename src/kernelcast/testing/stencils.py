@@ -1,0 +1,128 @@
+"""Launches of star stencils, as code generators write them: arrays with ghost layers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.records.conditions import TRUE, Condition, conjunction, less
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+
+def make_star(  # noqa: PLR0913 - what tells stencils apart
+    *,
+    array: Sequence[int],
+    radius: int,
+    local_size: Sequence[int],
+    fold: tuple[int, int, int] = (1, 1, 1),
+    element_bytes: int = 8,
+    registers: int | None = 32,
+    first: Sequence[int] | None = None,
+    interior: Sequence[int] | None = None,
+    is_rounded: bool = True,
+    alignment_bytes: int = 0,
+) -> ModelledLaunch:
+    """Make the launch of an out-of-place star stencil.
+
+    Parameters
+    ----------
+    array : sequence of int
+        Elements per dimension of both arrays, dimension 0 contiguous, one to three dimensions.
+    radius : int
+        Neighbours on each side, per dimension.
+    local_size : sequence of int
+        Work-items of a work-group per dimension.
+    fold : tuple of int
+        Neighbouring results that one work-item computes, per dimension.
+    element_bytes : int
+        Bytes of an element.
+    registers : int or None
+        32-bit registers per work-item.
+    first : sequence of int or None
+        First element that is computed, per dimension; None stands for `radius`.
+    interior : sequence of int or None
+        Elements that are computed, per dimension; None stands for all but the ghost layers.
+    is_rounded : bool
+        Whether the global size is a multiple of the local size and a guard cuts the rest.
+    alignment_bytes : int
+        Address of both arrays, from a 128-byte boundary.
+
+    Returns
+    -------
+    ModelledLaunch
+
+    Examples
+    --------
+    >>> star = make_star(array=(66, 66), radius=1, local_size=(32, 2))
+    >>> len(star.accesses), star.ndrange.global_size
+    (6, (64, 64))
+    """
+    rank = len(array)
+    begin = tuple(first or (radius,) * rank)
+    computed = tuple(interior or (n - 2 * radius for n in array))
+    items = [math.ceil(size / by) for size, by in zip(computed, fold[:rank], strict=True)]
+    guard: Condition = TRUE
+    if is_rounded:
+        guard = conjunction(*(less(one, size) for one, size in zip(_ids(rank), items, strict=True)))
+        items = [
+            math.ceil(size / local) * local for size, local in zip(items, local_size, strict=True)
+        ]
+    corners = list(product(*(range(by) for by in fold[:rank])))
+    # A dictionary keeps the order and drops what several results need.
+    loads = dict.fromkeys(
+        tuple(a + b for a, b in zip(corner, offset, strict=True))
+        for corner in corners
+        for offset in _star(radius, rank)
+    )
+    base = sum(
+        (
+            pitch * (by * one + start)
+            for pitch, by, one, start in zip(
+                _pitches(array, element_bytes), fold, _ids(rank), begin, strict=False
+            )
+        ),
+        start=Expr.constant(0),
+    )
+    accesses: list[MemoryAccess] = []
+    for kind, buffer, places in (
+        (AccessKind.LOAD, "src", list(loads)), (AccessKind.STORE, "dst", corners)
+    ):  # fmt: skip
+        for place in places:
+            pitches = _pitches(array, element_bytes)
+            moved = sum(by * pitch for by, pitch in zip(place, pitches, strict=True))
+            accesses.append(
+                MemoryAccess(
+                    site=len(accesses), block=0, line=1, text=f"{buffer}{list(place)}",
+                    kind=kind, space=MemorySpace.GLOBAL, buffer=buffer, bytes=element_bytes,
+                    offset_bytes=base + moved, pattern=AddressPattern.QUASI_AFFINE, guard=guard,
+                )
+            )  # fmt: skip
+    size = math.prod(array) * element_bytes
+    return ModelledLaunch(
+        kernel=f"star{rank}d_r{radius}",
+        ndrange=NDRange(global_size=tuple(items), local_size=tuple(local_size)),
+        accesses=tuple(accesses),
+        buffers={"src": size, "dst": size},
+        alignments={"src": alignment_bytes, "dst": alignment_bytes},
+        registers=registers,
+        updates_per_work_item=math.prod(fold[:rank]),
+    )
+
+
+def _ids(rank: int) -> list[Expr]:
+    return [Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(rank)]
+
+
+def _pitches(array: Sequence[int], element_bytes: int) -> list[int]:
+    return [math.prod(array[:axis]) * element_bytes for axis in range(len(array))]
+
+
+def _star(radius: int, dimensions: int) -> Iterator[tuple[int, ...]]:
+    yield (0,) * dimensions
+    for axis in range(dimensions):
+        for distance in range(1, radius + 1):
+            for sign in (-1, 1):
+                yield tuple(sign * distance if one == axis else 0 for one in range(dimensions))

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import pytest
+
+from kernelcast.predictor.machines import find_machine
+from kernelcast.predictor.modelling.gpu_estimates import configure
+from kernelcast.predictor.modelling.recording import record_accesses, record_launch
+from kernelcast.predictor.modelling.sources import read_launch_source
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+SPMV = ROOT / "examples/spmv_csr/spmv_csr.yaml"
+SMALL = {"ROWS": 4096, "COLUMNS": 65536, "NNZ": 4_000_000}
+
+
+@pytest.mark.device
+def test_models_addresses_that_depend_on_data() -> None:
+    """Models a sparse product once its addresses are recorded, and counts what was executed."""
+    source = read_launch_source(SPMV, parameters=SMALL)
+    with pytest.raises(InputError, match="depends on data in row_pointer"):
+        configure(source, find_machine("a100"))
+    recorded = record_accesses(source)
+    found = configure(recorded, find_machine("a100"))
+    assert found.estimate.seconds > 0
+    assert found.estimate.volumes["L2_to_L1"] > 4 * SMALL["ROWS"]
+    with pytest.raises(InputError, match="depends on data"):
+        configure(recorded, find_machine("a100"), (128,))
+
+
+@pytest.mark.device
+def test_records_a_launch() -> None:
+    """Gives the launch with the addresses of the accesses that depend on data."""
+    launch = record_launch(read_problem(SPMV, parameters=SMALL))
+    assert launch.recorded is not None
+    unknown = {one.site for one in launch.accesses if one.offset_bytes is None}
+    assert unknown <= set(launch.recorded.sites.tolist())
+    assert not any("needs recorded addresses" in note for note in launch.notes)

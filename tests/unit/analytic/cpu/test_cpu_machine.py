@@ -1,0 +1,158 @@
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.analytic.cpu.caches import CpuCache
+from kernelcast.analytic.cpu.machine import read_machine
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.cpu_machines import IVY_BRIDGE
+
+IVY = find_machine("ivy-bridge-ep")
+
+
+def measured(value: float) -> Trait[float]:
+    """Make a measured number."""
+    return Trait(value=value, source=TraitSource.MEASURED)
+
+
+def cache_with(**changes: object) -> MachineDescription:
+    """Change Ivy Bridge's L2."""
+    caches = tuple(
+        replace(one, **changes) if one.name == "L2" else one  # type: ignore[arg-type]  # any field
+        for one in IVY.caches
+    )
+    return replace(IVY, caches=caches)
+
+
+def test_reads_the_shipped_machines() -> None:
+    """Takes geometry, cycles per line, sharing and duplex from the files."""
+    ivy, sky = (read_machine(find_machine(name)) for name in ("ivy-bridge-ep", "skylake-sp"))
+    assert [one.size_bytes for one in ivy.caches] == [2**15, 2**18, 25 * 2**20]
+    assert [one.cycles_per_line for one in ivy.caches] == [None, 2, 2]
+    assert [one.sets for one in ivy.caches] == [64, 512, 25600]
+    assert (ivy.cores, ivy.clock_hz, ivy.line_bytes) == (10, 3e9, 64)
+    assert [one.cycles_per_line for one in sky.caches] == [None, 1, 4]
+    assert [one.is_victim for one in sky.caches] == [False, False, True]
+    assert [one.is_full_duplex for one in sky.caches] == [False, False, True]
+    assert not sky.caches[2].writes_allocate
+    assert ivy.streams.saturated(2, 1).bytes_per_s == pytest.approx(47.25e9)  # type: ignore[union-attr]  # known
+
+
+def test_busy_cores_share_the_last_cache() -> None:
+    """Divides sets among cores, as the reference tool does."""
+    assert IVY_BRIDGE.shares(1) == (2**15, 2**18, 25 * 2**20)
+    assert IVY_BRIDGE.shares(4) == (2**15, 2**18, 25600 // 4 * 16 * 64)
+    assert IVY_BRIDGE.shares(10)[2] == 2560 * 16 * 64
+
+
+def test_measured_sizes_become_whole_sets() -> None:
+    """Rounds what a fit found, but takes the system's word for a core's own cache."""
+    fitted = cache_with(
+        size_bytes=Trait(value=247_403, source=TraitSource.MEASURED),
+        ways=Trait(value=12, source=TraitSource.REPORTED),
+    )
+    assert read_machine(fitted).caches[1].size_bytes == 322 * 12 * 64
+    reported = cache_with(
+        size_bytes=Trait(value=247_403, source=TraitSource.MEASURED),
+        reported_size_bytes=Trait(value=262_144, source=TraitSource.REPORTED),
+    )
+    assert read_machine(reported).caches[1].size_bytes == 262_144
+
+
+def test_measured_copies_move_lines_that_stores_bring_in() -> None:
+    """Counts three lines for the two that a copy names, and says so."""
+    memory = MemoryFacts(space="global", copy_bytes_per_s=measured(2e10))
+    machine = read_machine(replace(IVY, memories=(memory,), costs={}))
+    rate = machine.streams.saturated(2, 1)
+    assert rate is not None
+    assert (rate.kernel, rate.bytes_per_s) == ("copy", 3e10)
+    assert machine.streams.notes
+
+
+def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores() -> None:
+    """Gives each core its part of a cache where nobody measured one alone."""
+    machine = read_machine(cache_with(load_bytes_per_s=measured(5e11)))
+    rate = machine.streams.reached("L2", 1, 0, 1)
+    assert rate is not None
+    assert rate.bytes_per_s == pytest.approx(35.06e9)  # measured on one core
+    bare = read_machine(replace(cache_with(load_bytes_per_s=measured(5e11)), costs={}))
+    rate = bare.streams.reached("L2", 1, 0, 2)
+    assert rate is not None
+    assert rate.bytes_per_s == pytest.approx(1e11)
+    memory = bare.streams.reached("MEM", 2, 1, 1)
+    assert memory is not None
+    assert memory.bytes_per_s == pytest.approx(47.25e9)  # one core may saturate it
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        (replace(IVY, kind=DeviceKind.GPU), "needs a CPU"),
+        (replace(IVY, clock_hz=None), r"clock_hz is not known; .* calibrate --only clock"),
+        (cache_with(size_bytes=None), r"caches.L2.size_bytes is not known; .* --only caches"),
+        (cache_with(line_bytes=None), "caches.L2.line_bytes is not known"),
+        (replace(IVY, caches=()), "no caches; .* --only caches"),
+        (
+            cache_with(size_bytes=Trait(value=100_000, source=TraitSource.PUBLISHED)),
+            "L2: 100000 bytes; expected whole sets of 8 ways of 64 bytes",
+        ),
+        (
+            cache_with(line_bytes=Trait(value=48, source=TraitSource.PUBLISHED)),
+            "lines of 48 bytes; expected a power of two",
+        ),
+        (
+            cache_with(line_bytes=Trait(value=128, source=TraitSource.PUBLISHED)),
+            "lines of 64 bytes in L1 and of 128 in L2",
+        ),
+        (
+            cache_with(size_bytes=Trait(value=16384, source=TraitSource.PUBLISHED)),
+            "L2 .16384 bytes. is smaller than L1",
+        ),
+    ],
+)
+def test_refuses_machines_without_a_model(machine: MachineDescription, reason: str) -> None:
+    """Says what is missing or impossible, and what to do."""
+    with pytest.raises(InputError, match=reason):
+        read_machine(machine)
+
+
+def test_refuses_levels_that_do_not_overlap_because_they_are_not_there() -> None:
+    """Knows the levels of the machine."""
+    assert read_machine(IVY, overlapping=["L3", "MEM"]).overlapping == {"L3", "MEM"}
+    with pytest.raises(InputError, match="L4: no level of Xeon"):
+        read_machine(IVY, overlapping=["L4"])
+
+
+def test_unknown_associativity_is_taken_as_full() -> None:
+    """Notes what stands in for a missing number."""
+    caches = (
+        *IVY.caches[:2],
+        CacheFacts(
+            name="L3", size_bytes=IVY.caches[2].size_bytes, line_bytes=IVY.caches[2].line_bytes
+        ),
+    )
+    machine = read_machine(replace(IVY, caches=caches))
+    assert machine.caches[2].sets == 1
+    assert any("associativity" in note for note in machine.notes)
+    assert any("L3: no bandwidth known" in note for note in machine.notes)
+
+
+def test_a_share_is_never_less_than_a_set() -> None:
+    """Leaves one set to each of many cores."""
+    cache = CpuCache(name="L3", size_bytes=2 * 16 * 64, line_bytes=64, ways=16, shared_by=8)
+    assert cache.share_bytes(8) == 16 * 64
+
+
+def test_measured_bandwidths_hold_the_way_through_nearer_caches() -> None:
+    """Takes the nearer cache's time off a measured loop's, unless the level overlaps."""
+    rates = {"L1": 960e9, "L2": 480e9, "L3": 240e9}  # 2, 4 and 8 cycles per line of ten cores
+    caches = tuple(replace(one, load_bytes_per_s=measured(rates[one.name])) for one in IVY.caches)
+    calibrated = replace(IVY, caches=caches)
+    cycles = [one.cycles_per_line for one in read_machine(calibrated).caches]
+    assert cycles == [None, 2, 4]
+    overlapping = read_machine(calibrated, overlapping=["L3"])
+    assert [one.cycles_per_line for one in overlapping.caches] == [None, 2, 8]

@@ -1,0 +1,131 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.analytic.cpu.ecm import predict_ecm, scale_cores
+from kernelcast.analytic.cpu.in_core import InCoreTerms
+from kernelcast.analytic.cpu.layer_conditions import LayerConditions
+from kernelcast.analytic.cpu.machine import read_machine
+from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.volumes import CachePredictor
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
+from kernelcast.records.errors import InputError
+from kernelcast.testing.cpu_machines import IVY_BRIDGE
+from kernelcast.testing.reference_nests import read_reference_nest
+
+REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
+CASES = json.loads((REFERENCE / "cases.json").read_text())
+MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "skylake-sp"}
+LONG_RANGE = read_reference_nest("long-range", CASES["kernels"]["3d-long-range-stencil"])
+PAPER = InCoreTerms(overlapping=52.0, non_overlapping=54.0, provider="paper")
+SIZES = {"M": 130, "N": 1015}
+
+
+def volumes_of(*lines: tuple[float, float]) -> CacheVolumes:
+    """Make volumes of what L1, L2 and L3 miss and evict."""
+    levels = [
+        LevelVolume(name=f"L{place}", hits=0, misses=misses, evicts=evicts)
+        for place, (misses, evicts) in enumerate(lines, start=1)
+    ]
+    memory = LevelVolume(name=MEMORY, hits=lines[-1][0], misses=0, evicts=0)
+    return CacheVolumes(predictor="lc", levels=(*levels, memory), line_bytes=64, iterations=8)
+
+
+@pytest.mark.parametrize("machine", sorted(MACHINES))
+def test_transfers_take_the_cycles_of_the_reference(machine: str) -> None:
+    """Reproduces every data term and the choice of the memory benchmark, to the last digit."""
+    known = read_machine(find_machine(MACHINES[machine]))
+    predictors: dict[str, CachePredictor] = {
+        name: LayerConditions(read_reference_nest(name, kernel), known)
+        for name, kernel in CASES["kernels"].items()
+    }
+    for case in CASES["cases"]:
+        if case["machine"] != machine or "LC" not in case:
+            continue
+        ecm = predict_ecm(predictors[case["kernel"]].predict(case["defines"]), known)
+        wanted = case["LC"]
+        got = [one.cycles for one in ecm.transfers]
+        # The reference rounds to four decimal places.
+        assert got == pytest.approx(list(wanted["cycles_cy_per_CL"].values()), abs=6e-5)
+        if ecm.memory_cycles:
+            assert ecm.memory_kernel == wanted["mem_bw_kernel"]
+
+
+def test_long_range_stencil_of_the_paper() -> None:
+    """Gives 40 | 24 | 48.5 within 2 %, 166.5 cycles in all, and saturates at four cores."""
+    ecm = predict_ecm(LayerConditions(LONG_RANGE, IVY_BRIDGE).predict(SIZES), IVY_BRIDGE, PAPER)
+    assert [one.cycles for one in ecm.transfers] == pytest.approx([40, 24, 48.5], rel=0.02)
+    assert ecm.cumulative() == pytest.approx((54.0, 94.0, 118.0, 166.5), rel=0.02)
+    assert ecm.saturation_cores == 4
+    assert ecm.notation() == "{52.0 || 54.0 | 40.0 | 24.0 | 47.8}"
+
+
+def test_seven_point_stencil_of_the_paper() -> None:
+    """Gives 14 | 10 | 9.1 for 7, 5 and 3 lines and the paper's 63.4 GB/s."""
+    machine = replace(IVY_BRIDGE, streams=StreamRates(all_cores={"MEM": {"copy": 63.4e9}}))
+    core = InCoreTerms(overlapping=13.2, non_overlapping=7, provider="paper")
+    ecm = predict_ecm(volumes_of((6, 1), (4, 1), (2, 1)), machine, core)
+    assert ecm.notation() == "{13.2 || 7.0 | 14.0 | 10.0 | 9.1}"
+
+
+def test_victim_caches_and_two_directions() -> None:
+    """Takes the longer direction of a full-duplex boundary, and memory's own word."""
+    machine = read_machine(find_machine("skylake-sp"))
+    caches = volumes_of((4, 1), (4, 4), (0, 1)).levels[:3]
+    memory = LevelVolume(name=MEMORY, hits=2, misses=0, evicts=0, loads=2, stores=1)
+    volumes = CacheVolumes(predictor="sim", levels=(*caches, memory), line_bytes=64, iterations=8)
+    times = [one.cycles for one in predict_ecm(volumes, machine).transfers]
+    assert times == pytest.approx([5, 16, 3 * 64 * 2.4e9 / 107.085e9])
+
+
+def test_overlapping_levels_do_not_add_up() -> None:
+    """Takes the maximum where the machine overlaps transfers."""
+    machine = replace(IVY_BRIDGE, overlapping=frozenset({"L3", "MEM"}))
+    ecm = predict_ecm(volumes_of((20, 0), (12, 0), (8, 0)), machine, PAPER)
+    l2, l3, memory = (one.cycles for one in ecm.transfers)
+    assert ecm.cycles == max(52.0, 54.0 + l2, l3, memory) == 94.0
+    machine = replace(IVY_BRIDGE, overlapping=frozenset({"L2", "L3", "MEM"}))
+    assert predict_ecm(volumes_of((99, 0), (12, 0), (8, 0)), machine, PAPER).cycles == 198.0
+
+
+def test_without_the_core_there_are_the_transfers() -> None:
+    """Marks terms that are not known, and says so."""
+    ecm = predict_ecm(volumes_of((3, 1), (3, 1), (0, 0)), IVY_BRIDGE)
+    assert ecm.notation() == "{? || ? | 8.0 | 8.0 | 0.0}"
+    assert ecm.cycles == 16.0
+    assert ecm.saturation_cores is None
+    assert any("data transfers only" in note for note in ecm.notes)
+
+
+def test_cores_scale_until_memory_saturates() -> None:
+    """Is perfect up to the saturation point and constant from it on (paper, Fig. 5)."""
+    conditions = LayerConditions(LONG_RANGE, IVY_BRIDGE)
+    points = scale_cores(lambda cores: conditions.predict(SIZES, cores), IVY_BRIDGE, PAPER)
+    assert [one.is_saturated for one in points] == [False] * 3 + [True] * 7
+    one = points[0].cycles
+    assert [point.cycles for point in points[:3]] == pytest.approx([one, one / 2, one / 3])
+    assert {point.cycles for point in points[3:]} == {points[3].cycles}
+
+
+def test_missing_bandwidths_are_named() -> None:
+    """Says which number is missing and what measures it."""
+    bare = replace(IVY_BRIDGE, streams=StreamRates())
+    with pytest.raises(InputError, match=r"memory bandwidth is not known; .* --only bandwidth"):
+        predict_ecm(volumes_of((3, 1), (3, 1), (3, 1)), bare)
+    caches = (IVY_BRIDGE.caches[0], replace(IVY_BRIDGE.caches[1], cycles_per_line=None))
+    small = replace(IVY_BRIDGE, caches=caches)
+    with pytest.raises(InputError, match=r"caches.L2.load_bytes_per_s .* --only caches"):
+        predict_ecm(volumes_of((3, 1), (3, 1)), small)
+
+
+def test_volumes_end_in_memory() -> None:
+    """Refuses a hierarchy without caches, and one that does not end in memory."""
+    cache = LevelVolume(name="L1", hits=1, misses=0, evicts=0)
+    for levels in ((), (cache,), (cache, cache)):
+        with pytest.raises(InputError, match="expected at least one cache, and MEM last"):
+            CacheVolumes(predictor="lc", levels=levels, line_bytes=64, iterations=8)
+    assert volumes_of((2, 1)).level("L1") is not None
+    assert volumes_of((2, 1)).level("L9") is None

@@ -1,0 +1,395 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.cpu.caches import CpuCache
+from kernelcast.analytic.cpu.ecm import predict_ecm
+from kernelcast.analytic.cpu.layer_conditions import (
+    LayerConditions,
+    advise_blocking,
+    list_transitions,
+)
+from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
+from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.cache_volumes import CacheVolumes
+from kernelcast.records.errors import InputError
+from kernelcast.records.loop_nest import LoopNest, NestAccess
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div
+from kernelcast.testing.cpu_machines import IVY_BRIDGE
+from kernelcast.testing.reference_nests import make_nest, read_reference_nest
+
+REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
+CASES = json.loads((REFERENCE / "cases.json").read_text())
+ASSERTED = json.loads((REFERENCE / "assertions.json").read_text())["layer_conditions_and_ecm"]
+MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "skylake-sp"}
+COMBINATIONS = sorted({
+    (case["machine"], case["kernel"]) for case in CASES["cases"] if "LC" in case
+})  # fmt: skip
+
+FIVE_POINTS = make_nest(
+    [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)],
+    {"a": ["M", "N"], "b": ["M", "N"]},
+    [("a", "j - 1, i"), ("a", "j, i - 1"), ("a", "j, i + 1"), ("a", "j + 1, i")],
+    [("b", "j, i")],
+)
+LONG_RANGE = read_reference_nest("long-range", CASES["kernels"]["3d-long-range-stencil"])
+
+
+def nest_of(kernel: str) -> LoopNest:
+    """Build a kernel of the reference data."""
+    return read_reference_nest(kernel, CASES["kernels"][kernel])
+
+
+def machine_of(name: str) -> CpuMachine:
+    """Find a machine of the reference data among those that are shipped."""
+    return read_machine(find_machine(MACHINES[name]))
+
+
+def sandy_bridge() -> CpuMachine:
+    """Give the machine of the reference tool's own tests."""
+    return CpuMachine(
+        id="sandy-bridge", name="Xeon E5-2680", cores=8, clock_hz=2.7e9,
+        caches=(
+            CpuCache(name="L1", size_bytes=32768, line_bytes=64, ways=8),
+            CpuCache(name="L2", size_bytes=262144, line_bytes=64, ways=8, cycles_per_line=2),
+            CpuCache(
+                name="L3", size_bytes=20971520, line_bytes=64, ways=16, shared_by=8,
+                cycles_per_line=2,
+            ),
+        ),
+        streams=StreamRates(all_cores={"MEM": {"copy": 40e9}}),
+    )  # fmt: skip
+
+
+def columns(volumes: CacheVolumes) -> tuple[list[float], ...]:
+    """Give hits, misses and evictions of all levels."""
+    return tuple(
+        [getattr(one, name) for one in volumes.levels] for name in ("hits", "misses", "evicts")
+    )
+
+
+@pytest.mark.parametrize(("machine", "kernel"), COMBINATIONS)
+def test_reproduces_every_case_of_the_reference(machine: str, kernel: str) -> None:
+    """Gives hits, misses, evicts, loads and stores of every level as the reference tool does."""
+    conditions = LayerConditions(nest_of(kernel), machine_of(machine))
+    for case in CASES["cases"]:
+        if (case["machine"], case["kernel"]) != (machine, kernel) or "LC" not in case:
+            continue
+        volumes = conditions.predict(case["defines"])
+        wanted = case["LC"]
+        got = columns(volumes)
+        assert got == (wanted["hits"], wanted["misses"], wanted["evicts"]), case["defines"]
+        assert [one.loads for one in volumes.levels] == wanted["loads"]
+        assert [one.stores for one in volumes.levels] == wanted["stores"]
+        assert volumes.iterations == wanted["iterations_per_CL"]
+
+
+@pytest.mark.parametrize("machine", sorted(MACHINES))
+@pytest.mark.parametrize("kernel", sorted(CASES["kernels"]))
+def test_reproduces_every_transition_of_the_reference(machine: str, kernel: str) -> None:
+    """Solves every layer condition to the text and the size of the reference tool."""
+    names = ("level", "condition", "largest_value", "variable", "hits", "misses", "evicts",
+             "tail_bytes")  # fmt: skip
+    wanted = {
+        tuple(tuple(row[name]) if isinstance(row[name], list) else row[name] for name in names)
+        for row in CASES["lc_transitions"]
+        if (row["machine"], row["kernel"]) == (machine, kernel)
+    }
+    got = {
+        (
+            one.level, one.condition, one.largest,
+            one.variables if len(one.variables) > 1 else one.variables[0],
+            one.hits, one.misses, one.evicts, one.tail_bytes,
+        )
+        for one in list_transitions(nest_of(kernel), machine_of(machine))
+    }  # fmt: skip
+    assert got == wanted
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_reproduces_the_conditions_that_the_reference_asserts(place: int) -> None:
+    """Finds the conditions of the reference tool's own tests on Sandy Bridge."""
+    case = ASSERTED["layer_conditions"][place]
+    loads = [
+        [("a", one) for one in ("k,j,i", "k,j,i-1", "k,j,i+1", "k,j-1,i", "k,j+1,i", "k-1,j,i",
+                                "k+1,j,i")],
+        [("W", "0,j,i"), ("W", "1,j,i"), ("a", "j,i"), ("a", "j,i-1"), ("a", "j,i+1"),
+         ("a", "j-1,i"), ("a", "j+1,i")],
+    ][place]  # fmt: skip
+    loops = [("k", "1", "M-1", 1), ("j", "1", "N-1", 1), ("i", "1", "N-1", 1)]
+    nest = (
+        make_nest(loops, {"a": ["M", "N", "N"], "b": ["M", "N", "N"]}, loads, [("b", "k,j,i")])
+        if place == 0
+        else make_nest(
+            [("j", "1", "M-1", 1), ("i", "1", "N-1", 1)],
+            {"a": ["M", "N"], "b": ["M", "N"], "W": ["2", "M", "N"]}, loads, [("b", "j,i")],
+        )
+    )  # fmt: skip
+    got = [
+        (one.level, one.condition, one.hits, one.misses, one.evicts, one.tail_bytes)
+        for one in list_transitions(nest, sandy_bridge())
+    ]
+    wanted = [
+        (level, *(row[key] for key in ("condition", "hits", "misses", "evicts", "tail_bytes")))
+        for level, rows in case["levels"].items()
+        for row in rows
+        if row["condition"] != "True"
+    ]
+    assert got == wanted
+    always = case["levels"]["L1"][-1]
+    huge = LayerConditions(nest, sandy_bridge()).predict({"M": 10**5, "N": 10**5})
+    assert (huge.levels[0].hits, huge.levels[0].misses) == (always["hits"], always["misses"])
+
+
+def test_takes_the_cycles_that_the_reference_asserts() -> None:
+    """Gives the data terms of the reference tool's own tests between caches."""
+    stencil, _, copy = (case["cy_per_CL"] for case in ASSERTED["ECMData"])
+    large = ASSERTED["ECM"][0]
+    snb = sandy_bridge()
+    conditions = LayerConditions(FIVE_POINTS, snb)
+    for sizes, cycles in (
+        ({"N": 1000, "M": 50}, stencil),
+        (large["constants"], large["cy_per_CL"]),
+    ):
+        l2, l3, memory = (
+            one.cycles for one in predict_ecm(conditions.predict(sizes), snb).transfers
+        )
+        assert (l2, l3) == (cycles["L2"], cycles["L3"])
+        assert memory == pytest.approx(cycles["MEM"], rel=0.05)
+    haswell = replace(
+        snb, caches=(snb.caches[0], replace(snb.caches[1], cycles_per_line=1), snb.caches[2])
+    )
+    nest = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
+    ecm = predict_ecm(LayerConditions(nest, haswell).predict({"N": 1_000_000}), haswell)
+    assert [one.cycles for one in ecm.transfers] == [copy["L2"], copy["L3"], copy["MEM"]]
+
+
+def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
+    """Ignores A[l][0], as the reference tool's test asks, and says so."""
+    case = ASSERTED["layer_conditions"][3]
+    nest = make_nest(
+        [("l", "0", "s", 1), ("j", "0", "n", 1)],
+        {"Y": ["s", "n"], "F": ["s", "n"], "A": ["s", "s"], "y": ["n"]},
+        [("A", "l,0"), ("F", "0,j"), ("y", "j")], [("Y", "l,j")],
+    )  # fmt: skip
+    volumes = LayerConditions(nest, sandy_bridge()).predict(case["constants"])
+    assert columns(volumes) == (case["hits"], case["misses"], case["evicts"])
+    assert any(note.startswith("A: the innermost loop") for note in volumes.notes)
+
+
+def test_derives_the_five_point_stencil_as_the_paper_does() -> None:
+    """Needs 4N - 2 elements for t = N - 1, and then hits three times and misses twice."""
+    profile = LayerConditions(FIVE_POINTS, IVY_BRIDGE).profile({"M": 10_000, "N": 1000})
+    assert profile.horizons() == [999, 2, 0]
+    assert profile.required_bytes(999) == 8 * (4 * 1000 - 2) == 32 * 1000 - 16
+    assert profile.accessed_lines() - profile.missed_lines(999) == 3
+    assert profile.missed_lines(999) == 2
+
+
+def test_finds_the_transition_of_the_long_range_stencil() -> None:
+    """Leaves the 3D condition of L3 at N = 546 (paper, section 3.3)."""
+    found = list_transitions(LONG_RANGE, IVY_BRIDGE, size="N", constants={"M": 130})
+    three = next(one for one in found if one.level == "L3" and one.misses == 3)
+    assert three.largest == 545
+    conditions = LayerConditions(LONG_RANGE, IVY_BRIDGE)
+    misses = [conditions.predict({"M": 130, "N": n}).levels[2].misses for n in (545, 546, 548)]
+    assert misses == [3, 9, 11]
+
+
+def test_a_solved_size_is_where_the_numbers_change() -> None:
+    """Agrees with evaluations on both sides of every transition."""
+    conditions = LayerConditions(FIVE_POINTS, IVY_BRIDGE)
+    for one in list_transitions(FIVE_POINTS, IVY_BRIDGE, size="N", constants={"M": 10**7}):
+        assert one.largest is not None
+        if one.largest < 3:
+            continue  # the loops would not run
+        inside, outside = (
+            conditions.predict({"M": 10**7, "N": one.largest + more}).level(one.level)
+            for more in (0, 1)
+        )
+        assert inside is not None
+        assert outside is not None
+        assert inside.misses == one.misses < outside.misses
+
+
+@st.composite
+def stencils(draw: st.DrawFn) -> LoopNest:
+    """Make stencils over one or two arrays, perhaps strided, perhaps repeated."""
+    offset = st.integers(-3, 3)
+    step = draw(st.sampled_from([1, 1, 2, 4]))
+    loads = draw(st.lists(st.tuples(st.sampled_from("ab"), offset, offset), min_size=1, max_size=6))
+    return make_nest(
+        [
+            *draw(st.sampled_from([[], [("t", "0", "4", 1)]])),
+            ("j", "3", "M - 3", 1),
+            ("i", "3", "N - 3", step),
+        ],
+        {"a": ["M", "N"], "b": ["M", "N"]},
+        [(array, f"j + {y}, i + {x}") for array, y, x in loads],
+        draw(st.sampled_from([[], [("b", "j, i")], [("b", "j, i"), ("b", "j + 1, i")]])),
+        element_type=draw(st.sampled_from(["double", "float"])),
+    )
+
+
+@given(stencils(), st.integers(7, 5000), st.integers(7, 5000), st.integers(1, 10))
+def test_a_known_regime_answers_like_a_full_evaluation(
+    nest: LoopNest, rows: int, width: int, cores: int
+) -> None:
+    """Gives the same numbers by the fast path, whatever was asked before."""
+    sizes = {"M": rows, "N": width}
+    fast = LayerConditions(nest, IVY_BRIDGE)
+    fast.predict({"M": 4000, "N": 900})
+    fast.predict({"M": width, "N": rows})
+    slow = LayerConditions(nest, IVY_BRIDGE)
+    slow._finder = None
+    assert columns(fast.predict(sizes, cores)) == columns(slow.predict(sizes, cores))
+
+
+@given(stencils(), st.integers(7, 3000), st.integers(7, 3000))
+def test_more_cache_never_misses_more(nest: LoopNest, rows: int, width: int) -> None:
+    """Falls with the size of the cache, and rises with the cores that share it."""
+    conditions = LayerConditions(nest, IVY_BRIDGE)
+    sizes = {"M": rows, "N": width}
+    one, many = (conditions.predict(sizes, cores) for cores in (1, 10))
+    misses = [level.misses for level in one.levels[:-1]]
+    assert misses == sorted(misses, reverse=True)
+    assert one.levels[2].misses <= many.levels[2].misses
+    for level in one.levels[:-1]:
+        assert level.evicts <= level.misses
+
+
+def test_strided_loops_move_whole_lines() -> None:
+    """Counts lines, not elements, where the step skips some (the reference tool refuses)."""
+    for step, lines in ((1, 2), (2, 2), (4, 2), (8, 2), (16, 2)):
+        nest = make_nest(
+            [("i", "0", "N", step)], {"a": ["N"], "b": ["N"]}, [("a", "i")], [("b", "i")]
+        )
+        volumes = LayerConditions(nest, IVY_BRIDGE).predict({"N": 10**8})
+        assert volumes.levels[0].misses == lines
+        assert volumes.iterations == max(1, 8 / step)
+
+
+def test_sees_reuse_over_outer_loops() -> None:
+    """Keeps a vector that every row reads, as long as the rows between fit (reference: silent)."""
+    nest = make_nest(
+        [("i", "0", "M", 1), ("j", "0", "N", 1)], {"A": ["M", "N"], "x": ["N"], "y": ["M"]},
+        [("A", "i, j"), ("x", "j"), ("y", "i")], [("y", "i")],
+    )  # fmt: skip
+    conditions = LayerConditions(nest, IVY_BRIDGE)
+    assert conditions.predict({"M": 10**6, "N": 2048}).levels[0].misses == 1
+    assert conditions.predict({"M": 10**6, "N": 2049}).levels[0].misses == 2
+
+
+def test_matrix_product_agrees_with_the_simulated_reference() -> None:
+    """Follows lines down a column: within 5 % of the reference simulator on Ivy Bridge."""
+    nest = make_nest(
+        [("i", "0", "N", 1), ("j", "0", "N", 1), ("k", "0", "N", 1)],
+        {"A": ["N", "N"], "S": ["N", "N"]},
+        [("S", "i, j"), ("A", "i, k"), ("A", "k, j")], [("S", "i, j")],
+    )  # fmt: skip
+    conditions = LayerConditions(nest, IVY_BRIDGE)
+    for case in CASES["cases"]:
+        if case["kernel"] == "matsq" and case["machine"].startswith("Ivy"):
+            got = [one.misses for one in conditions.predict(case["defines"]).levels]
+            assert got == pytest.approx(case["SIM"]["misses"], rel=0.05, abs=0.01)
+
+
+def test_a_victim_cache_may_count_with_what_is_in_front_of_it() -> None:
+    """Adds the nearer cache's lines on demand, and warns where it does not."""
+    machine = machine_of("SkylakeSP_Gold-6148")
+    copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
+    alone = LayerConditions(copy, machine)
+    joined = LayerConditions(copy, machine, counts_victims=True)
+    sizes = {"N": 1_850_000}
+    assert alone.predict(sizes).levels[2].misses == 2
+    assert joined.predict(sizes).levels[2].misses == 0
+    assert any("victim" in note for note in alone.predict(sizes).notes)
+    assert not joined.predict(sizes).notes
+
+
+def test_rows_that_meet_in_one_set_are_named() -> None:
+    """Warns of the paper's pathological N = 1792, and not of N = 1015."""
+    conditions = LayerConditions(LONG_RANGE, IVY_BRIDGE)
+    assert conditions.conflicts({"M": 130, "N": 1015}) == ()
+    assert conditions.conflicts({"M": 130, "N": 1792})[0].startswith("V: 13 of its lines")
+
+
+def test_blocks_keep_what_a_cache_loses() -> None:
+    """Advises a block for which the layer condition holds, and no larger one."""
+    advice = advise_blocking(LONG_RANGE, IVY_BRIDGE, {"M": 130, "N": 1015})
+    three = next(one for one in advice if (one.level, one.loop) == ("L3", "j"))
+    # 11 planes of 1015 times the block, as 11*N**2 <= 3276800 says for squares.
+    assert (three.block, three.misses_before, three.misses_after) == (3276800 // 11 // 1015, 11, 3)
+    one = next(one for one in advice if (one.level, one.loop) == ("L1", "i"))
+    assert (one.block, one.misses_after) == (4096 // 19, 11)
+    assert "block j at 293" in str(three)
+    assert advise_blocking(FIVE_POINTS, IVY_BRIDGE, {"M": 20, "N": 20}) == ()
+
+
+def broken(index: Expr) -> LoopNest:
+    """Make a nest with one access at an index of its own."""
+    access = NestAccess(
+        array="a", offset_bytes=index, is_store=False, bytes=8, text="a[f(i)]", line=7
+    )
+    whole = make_nest([("i", "0", "N", 1)], {"a": ["N"]}, [("a", "i")], [])
+    return replace(whole, accesses=(access,))
+
+
+INDEX = Expr.symbol(Symbol(SymbolKind.LOOP, "i"))
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        (INDEX * INDEX, "line 7: the index of a\\[f\\(i\\)\\] is not affine"),
+        (floor_div(INDEX, Expr.constant(2)), "is not affine"),
+        (Expr.symbol(Symbol(SymbolKind.LOOP, "k")) * 8, "which is no loop"),
+    ],
+)
+def test_refuses_what_is_not_affine(index: Expr, reason: str) -> None:
+    """Names line and expression."""
+    with pytest.raises(InputError, match=reason):
+        LayerConditions(broken(index), IVY_BRIDGE)
+
+
+@pytest.mark.parametrize(
+    ("constants", "reason"),
+    [
+        ({"N": 100}, "no value for M; give each one \\(-D M 1000\\)"),
+        ({"M": 100, "N": 0}, "N is 0; expected at least 1"),
+        ({"M": 100, "N": -4}, "N is -4"),
+        ({"M": 100, "N": 2}, "the loop over i goes from 1 to 1 .* never runs"),
+    ],
+)
+def test_refuses_sizes_that_make_no_loop(constants: dict[str, int], reason: str) -> None:
+    """Says what is missing or too small."""
+    with pytest.raises(InputError, match=reason):
+        LayerConditions(FIVE_POINTS, IVY_BRIDGE).predict(constants)
+
+
+def test_refuses_cores_that_are_not_there() -> None:
+    """Knows how many cores the machine has."""
+    with pytest.raises(InputError, match=r"11 cores; .* has 1 to 10"):
+        LayerConditions(FIVE_POINTS, IVY_BRIDGE).predict({"M": 9, "N": 9}, cores=11)
+
+
+def test_solves_for_sizes_of_the_nest_only() -> None:
+    """Names the sizes there are, and says so where there is no formula."""
+    with pytest.raises(InputError, match="has no size K; it has M, N"):
+        list_transitions(FIVE_POINTS, IVY_BRIDGE, size="K")
+    column = make_nest([("i", "0", "N", 1)], {"a": ["N", "N"]}, [("a", "i, 0")], [])
+    with pytest.raises(InputError, match="no formula"):
+        list_transitions(column, IVY_BRIDGE)
+
+
+def test_sizes_of_the_nest_itself_are_known() -> None:
+    """Takes constants that the source defines, and lets the caller override them."""
+    nest = replace(FIVE_POINTS, constants={"M": 10**6, "N": 1024})
+    conditions = LayerConditions(nest, IVY_BRIDGE)
+    assert conditions.predict({}).levels[0].misses == 2
+    assert conditions.predict({"N": 1025}).levels[0].misses == 4

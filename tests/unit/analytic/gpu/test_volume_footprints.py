@@ -1,0 +1,239 @@
+"""Footprints of work-groups against enumeration and against islpy."""
+
+import math
+
+import islpy as isl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
+from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
+from kernelcast.analytic.gpu.volumes.ranges import split_range
+from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
+from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
+from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.records.conditions import less
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+from kernelcast.testing.stencils import make_star
+
+X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
+K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
+
+
+def load(buffer: str, address: Expr, size: int = 4, **more: object) -> MemoryAccess:
+    """Make a load of `size` bytes."""
+    return MemoryAccess(
+        site=0, block=0, line=1, text=buffer, kind=AccessKind.LOAD, space=MemorySpace.GLOBAL,
+        buffer=buffer, bytes=size, offset_bytes=address, pattern=AddressPattern.QUASI_AFFINE,
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def loop(trips: int) -> LoopFacts:
+    """Make a loop of a fixed length."""
+    return LoopFacts(
+        name="k", line=1, condition=less(K, trips), trip_count=Expr.constant(trips), is_exact=True
+    )
+
+
+def boxes_of(launch: ModelledLaunch) -> tuple[BoxAccess, ...]:
+    """Turn all accesses of a launch into boxes."""
+    bound = bind_sizes(launch)
+    found = [to_box(one, launch, bound, {}) for one in launch.accesses]
+    assert all(one is not None for one in found)
+    return tuple(one for one in found if one is not None)
+
+
+def loads_of(launch: ModelledLaunch) -> BoxFootprint:
+    """Give the footprint of a launch's loads."""
+    kept = tuple(one for one in boxes_of(launch) if one.access.kind is AccessKind.LOAD)
+    return BoxFootprint(accesses=kept, grid=Grid.of(launch.ndrange))
+
+
+def enumerate_sectors(launch: ModelledLaunch, groups: range, granularity: int) -> int:
+    """Count sectors of the loads one address at a time."""
+    found = set()
+    for access in launch.accesses:
+        if access.kind is AccessKind.LOAD:
+            shift = launch.alignments.get(access.buffer or "", 0)
+            for group in groups:
+                bound = bind_group(launch.ndrange, group, launch.scalars)
+                for offset in enumerate_offsets(access, bound):
+                    first, last = offset + shift, offset + shift + access.bytes - 1
+                    found |= {
+                        (access.buffer, sector)
+                        for sector in range(first // granularity, last // granularity + 1)
+                    }
+    return len(found)
+
+
+@given(
+    local=st.tuples(st.integers(1, 12), st.integers(1, 5), st.integers(1, 3)),
+    fold=st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 2)),
+    granularity=st.sampled_from([32, 64, 128]),
+    start=st.integers(0, 20),
+    alignment=st.sampled_from([0, 8, 40]),
+)
+@settings(max_examples=15, deadline=None)
+def test_stencil_footprint_equals_enumeration(
+    local: tuple[int, int, int],
+    fold: tuple[int, int, int],
+    granularity: int,
+    start: int,
+    alignment: int,
+) -> None:
+    """Any run of work-groups of any shape, folding and alignment is counted exactly."""
+    # Rows are 256 bytes of which the stencil uses 208: gaps keep seams apart.
+    launch = make_star(
+        array=(32, 16, 12), radius=2, local_size=local, fold=fold, interior=(22, 5, 4),
+        alignment_bytes=alignment,
+    )  # fmt: skip
+    groups = range(min(start, launch.ndrange.work_group_count - 1),
+                   min(start + 4, launch.ndrange.work_group_count))  # fmt: skip
+    counted = loads_of(launch).count_range(groups.start, groups.stop, granularity)
+    assert counted == granularity * enumerate_sectors(launch, groups, granularity)
+
+
+@given(
+    pitch=st.sampled_from([400, 416, 420]),
+    local=st.tuples(st.sampled_from([1, 2, 3, 9, 27]), st.sampled_from([1, 3, 7])),
+)
+@settings(max_examples=8, deadline=None)
+def test_rows_that_are_no_multiple_of_a_sector(pitch: int, local: tuple[int, int]) -> None:
+    """Rows whose alignments differ are counted by alignment."""
+    launch = ModelledLaunch(
+        kernel="k",
+        ndrange=NDRange(global_size=(54, 21), local_size=local),
+        accesses=tuple(load("a", pitch * (Y + by) + 4 * (X + bx)) for bx, by in
+                       ((0, 0), (1, 0), (7, 0), (3, 2))),
+    )  # fmt: skip
+    groups = range(launch.ndrange.work_group_count)
+    counted = loads_of(launch).count_range(0, groups.stop, 32)
+    assert counted == 32 * enumerate_sectors(launch, groups, 32)
+
+
+def test_matrix_product_in_loops() -> None:
+    """Operands inside a loop are counted, rows once for a row of work-groups."""
+    launch = ModelledLaunch(
+        kernel="product",
+        ndrange=NDRange(global_size=(64, 32), local_size=(16, 8)),
+        accesses=(
+            load("a", 4 * (Y * 128 + K), loops=(loop(128),)),
+            load("b", 4 * (K * 64 + X), loops=(loop(128),)),
+        ),
+    )
+    footprint = loads_of(launch)
+    assert footprint.count_range(0, 4, 32) == (8 * 128 + 128 * 64) * 4
+    assert footprint.count_range(2, 7, 64) == 64 * enumerate_sectors(launch, range(2, 7), 64)
+    names = [one.name for one in footprint.list_levels(wave=2, granularity=32)]
+    assert names == ["x", "y"]
+
+
+def test_tiles_join_local_ids_and_loops() -> None:
+    """A tile's columns and the loop over tiles make one run, however they are written."""
+    lid = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
+    launch = ModelledLaunch(
+        kernel="tiles",
+        ndrange=NDRange(global_size=(32, 16), local_size=(16, 16)),
+        accesses=(load("a", 4 * (Y * 80 + K * 16 + lid), loops=(loop(5),)),),
+    )
+    assert loads_of(launch).count_range(0, 2, 32) == 16 * 80 * 4
+
+
+def test_guards_cut_the_domain() -> None:
+    """Work-items beyond a guard touch nothing."""
+    launch = ModelledLaunch(
+        kernel="k",
+        ndrange=NDRange(global_size=(128,), local_size=(32,)),
+        accesses=(load("a", 4 * X, guard=less(X, 72)),),
+    )
+    footprint = loads_of(launch)
+    assert footprint.count_range(0, 4, 32) == 72 * 4
+    assert footprint.count_range(3, 4, 32) == 0
+
+
+def test_mean_work_group_counts_every_alignment_and_edge() -> None:
+    """The mean over work-groups equals the mean of all of them, one by one."""
+    launch = make_star(array=(70, 20), radius=1, local_size=(6, 5), alignment_bytes=8)
+    footprint = loads_of(launch)
+    classes = list_classes(footprint.accesses, footprint.grid)
+    mean = count_per_group(footprint.accesses, classes, footprint.grid, 32)
+    count = launch.ndrange.work_group_count
+    singles = [enumerate_sectors(launch, range(one, one + 1), 32) for one in range(count)]
+    assert mean == pytest.approx(np.mean(singles))
+
+
+def test_levels_add_up_rows_layers_and_the_launch() -> None:
+    """Each level is the sum of its stretches' footprints."""
+    launch = make_star(array=(40, 16, 12), radius=2, local_size=(12, 4, 4))
+    footprint, counts = loads_of(launch), launch.ndrange.group_counts
+    levels = footprint.list_levels(wave=4, granularity=32)
+    for level, length in zip(levels, np.cumprod(counts), strict=True):
+        starts = range(0, math.prod(counts), int(length))
+        parts = [footprint.count_range(one, one + int(length), 32) for one in starts]
+        assert level.bytes == sum(parts)
+
+
+@pytest.mark.parametrize("local", [(32, 4, 8), (16, 2, 32), (1, 16, 64), (30, 3, 7)])
+def test_wave_equals_islpy(local: tuple[int, int, int]) -> None:
+    """The unique fetches of a wave of an A100 are those that islpy counts."""
+    launch = make_star(
+        array=(640, 512, 512), radius=4, local_size=local, first=(4, 4, 4),
+        interior=(632, 504, 504),
+    )  # fmt: skip
+    wave, start = 216, launch.ndrange.work_group_count // 2 - 33
+    counted = loads_of(launch).count_range(start, start + wave, 64)
+    assert counted == 64 * count_with_islpy(launch, start, start + wave, 64)
+
+
+def count_with_islpy(launch: ModelledLaunch, start: int, end: int, granularity: int) -> int:
+    """Count the sectors of all loads with integer sets over (sector, row, plane)."""
+    local, counts = launch.ndrange.known_local_size, launch.ndrange.group_counts
+    pieces = " or ".join(
+        f"({x0 * local[0]} <= x < {x1 * local[0]} and {y0 * local[1]} <= y < {y1 * local[1]} and "
+        f"{z0 * local[2]} <= z < {z1 * local[2]})"
+        for (x0, x1), (y0, y1), (z0, z1) in split_range(start, end, counts)
+    )
+    items = isl.Set(f"{{ [x, y, z] : x < 632 and y < 504 and z < 504 and ({pieces}) }}")
+    touched = None
+    for dx, dy, dz in {(0, 0, 0)} | {
+        tuple(sign * by if one == axis else 0 for one in range(3))
+        for axis in range(3) for by in range(1, 5) for sign in (-1, 1)
+    }:  # fmt: skip
+        mapping = isl.Map(
+            f"{{ [x, y, z] -> [s, y + {dy}, z + {dz}] : "
+            f"s = floor((8 * (x + 4 + {dx})) / {granularity}) }}"
+        )
+        own = items.apply(mapping)
+        touched = own if touched is None else touched.union(own)
+    assert touched is not None
+    return int(touched.coalesce().count_val().to_python())
+
+
+def test_no_boxes_touch_nothing() -> None:
+    """An empty union has no sectors."""
+    nothing = np.zeros(0, dtype=np.int64)
+    table = np.zeros((0, 0), dtype=np.int64)
+    empty = Boxes(low=nothing, high=nothing, starts=table, ends=table, strides=())
+    assert count_sectors(empty, 32).tolist() == [0]
+
+
+def test_what_is_no_box_is_left_to_enumeration() -> None:
+    """Products of variables, guards across axes and loops of varying length make no box."""
+    cases = [
+        load("a", 4 * X * Y),
+        load("a", 4 * X, guard=less(X, Y)),
+        load("a", 4 * K, loops=(LoopFacts(
+            name="k", line=1, condition=less(K, X), trip_count=X, is_exact=True),)),
+    ]  # fmt: skip
+    launch = ModelledLaunch(
+        kernel="k", ndrange=NDRange(global_size=(8, 8), local_size=(4, 4)), accesses=tuple(cases)
+    )
+    bound = bind_sizes(launch)
+    assert [to_box(one, launch, bound, {}) for one in cases] == [None, None, None]

@@ -1,0 +1,169 @@
+"""Volumes of whole launches: what must hold for any kernel."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.records.conditions import less
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.testing.stencils import make_star
+
+X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
+K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
+V100 = read_machine(find_machine("v100"))
+
+
+def access(kind: AccessKind, buffer: str, address: Expr, trips: int = 0) -> MemoryAccess:
+    """Make an access of four bytes, in a loop where it has trips."""
+    loops = ()
+    if trips:
+        loops = (LoopFacts(name="k", line=1, condition=less(K, trips),
+                           trip_count=Expr.constant(trips), is_exact=True),)  # fmt: skip
+    return MemoryAccess(
+        site=0, block=0, line=1, text=buffer, kind=kind, space=MemorySpace.GLOBAL, buffer=buffer,
+        bytes=4, offset_bytes=address, pattern=AddressPattern.QUASI_AFFINE, loops=loops,
+    )  # fmt: skip
+
+
+def model(
+    *accesses: MemoryAccess, items: tuple[int, ...], local: tuple[int, ...],
+    machine: GpuMachine = V100,
+) -> GpuVolumes:  # fmt: skip
+    """Compute the volumes of a launch."""
+    launch = ModelledLaunch(
+        kernel="k", ndrange=NDRange(global_size=items, local_size=local), accesses=accesses,
+        registers=32,
+    )  # fmt: skip
+    return compute_volumes(launch, machine)
+
+
+@pytest.mark.parametrize("name", ["v100", "a100", "mi210", "mi300x", "rx-6900-xt"])
+def test_streaming_moves_every_byte_once(name: str) -> None:
+    """A triad loads two arrays and stores one, on every architecture."""
+    count = 1 << 22
+    volumes = model(
+        access(AccessKind.LOAD, "a", 4 * X), access(AccessKind.LOAD, "b", 4 * X),
+        access(AccessKind.STORE, "c", 4 * X), items=(count,), local=(256,),
+        machine=read_machine(find_machine(name)),
+    )  # fmt: skip
+    assert volumes.per_update() == pytest.approx(
+        {"L2_to_L1": 8, "L1_to_L2": 4, "DRAM_to_L2": 8, "L2_to_DRAM": 4}
+    )
+
+
+def test_matrix_product_reuses_operands_across_iterations() -> None:
+    """Loops reuse lines from one iteration to the next, however long they are."""
+    size, local = 2048, 16
+    volumes = model(
+        access(AccessKind.LOAD, "a", 4 * (Y * size + K), trips=size),
+        access(AccessKind.LOAD, "b", 4 * (K * size + X), trips=size),
+        access(AccessKind.STORE, "c", 4 * (Y * size + X)),
+        items=(size, size), local=(local, local),
+    )  # fmt: skip
+    moved = volumes.per_update()
+    assert moved["L2_to_L1"] == pytest.approx(2 * 4 * size / local, rel=0.05)
+    assert 8 < moved["DRAM_to_L2"] < 4 * size / local * 1.05
+    assert moved["L2_to_DRAM"] == pytest.approx(4)
+
+
+def test_rows_per_work_item_thrash_the_first_cache() -> None:
+    """Work-items that walk rows of their own load lines again, as resident work-groups add up."""
+    size = 4096
+    walk = model(
+        access(AccessKind.LOAD, "a", 4 * (X * size + K), trips=size), items=(size,), local=(256,)
+    )
+    assert walk.l2_load_bytes > 2 * 4 * size**2
+    assert walk.l1.oversubscription > 1
+
+
+def test_transposed_stores_write_whole_sectors_for_words() -> None:
+    """Each word of a column is a sector of its own on the way to L2, merged before DRAM."""
+    size = 1024
+    moved = model(
+        access(AccessKind.LOAD, "a", 4 * (Y * size + X)),
+        access(AccessKind.STORE, "b", 4 * (X * size + Y)), items=(size, size), local=(32, 8),
+    ).per_update()  # fmt: skip
+    assert moved["L1_to_L2"] == pytest.approx(32)
+    assert moved["L2_to_DRAM"] == pytest.approx(4, rel=0.01)
+
+
+@given(
+    local=st.tuples(st.integers(1, 40), st.integers(1, 12)),
+    first=st.integers(0, 3), more=st.integers(1, 9),
+)  # fmt: skip
+@settings(max_examples=20, deadline=None)
+def test_one_more_access_never_moves_fewer_bytes(
+    local: tuple[int, int], first: int, more: int
+) -> None:
+    """Compulsory volumes grow with every access."""
+    known = [access(AccessKind.LOAD, "a", 4 * (Y * 1024 + X + first))]
+    fewer = model(*known, items=(960, 480), local=local)
+    further = access(AccessKind.LOAD, "a", 4 * ((Y + more) * 1024 + X))
+    many = model(*known, further, items=(960, 480), local=local)
+    assert many.l1.compulsory_bytes >= fewer.l1.compulsory_bytes
+    assert many.l1.allocated_bytes >= fewer.l1.allocated_bytes
+    assert many.wave.compulsory_load_bytes >= fewer.wave.compulsory_load_bytes
+    assert many.dram_load_bytes >= fewer.dram_load_bytes * (1 - 1e-9)
+
+
+def test_doubled_elements_double_the_volumes() -> None:
+    """Twice the bytes per element move twice the bytes where rows are whole sectors."""
+    one, two = (
+        compute_volumes(
+            make_star(array=(520, 520), radius=4, local_size=(32, 4), element_bytes=size), V100
+        )
+        for size in (8, 16)
+    )
+    assert two.wave.compulsory_store_bytes == 2 * one.wave.compulsory_store_bytes
+    assert two.l1.compulsory_bytes == pytest.approx(2 * one.l1.compulsory_bytes, rel=0.02)
+
+
+def test_folding_saves_loads_per_update() -> None:
+    """Work-items that compute neighbours along z share their halo: fewer bytes per update."""
+    plain, folded = (
+        compute_volumes(
+            make_star(array=(264, 264, 264), radius=4, local_size=(32, 4, 4), fold=fold), V100
+        )
+        for fold in ((1, 1, 1), (1, 1, 2))
+    )
+    assert plain.updates == folded.updates == 256**3
+    assert folded.per_update()["L2_to_L1"] < plain.per_update()["L2_to_L1"]
+    assert folded.per_update()["DRAM_to_L2"] < plain.per_update()["DRAM_to_L2"]
+
+
+def test_bytes_per_update_hardly_depend_on_the_number_of_layers() -> None:
+    """More of the same layers cost the same per update."""
+    deep, deeper = (
+        compute_volumes(make_star(array=(520, 520, n), radius=4, local_size=(32, 4, 8)), V100)
+        for n in (264, 2056)
+    )
+    assert deep.per_update()["DRAM_to_L2"] == pytest.approx(
+        deeper.per_update()["DRAM_to_L2"], rel=0.01
+    )
+
+
+def test_partial_sectors_are_read_and_written_twice() -> None:
+    """Work-groups of half a sector write sectors in two parts; some return to DRAM in between."""
+    narrow, wide = (
+        compute_volumes(
+            make_star(array=(640, 512, 512), radius=4, local_size=local), V100
+        )
+        for local in ((2, 16, 32), (4, 16, 16))
+    )  # fmt: skip
+    assert wide.wave.partial_store_bytes == pytest.approx(0, abs=wide.wave.unique_store_bytes / 100)
+    assert narrow.per_update()["L2_to_DRAM"] > 10
+    assert narrow.l2_written_bytes > narrow.l2_store_bytes
+
+
+def test_local_size_over_the_limit_is_refused() -> None:
+    """A work-group that no compute unit can hold is an error."""
+    with pytest.raises(InputError, match="at most 1024"):
+        model(access(AccessKind.LOAD, "a", 4 * X), items=(4096,), local=(2048,))

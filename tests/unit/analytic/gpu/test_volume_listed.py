@@ -1,0 +1,146 @@
+"""Accesses that are no boxes: evaluated or recorded addresses of some work-groups."""
+
+import numpy as np
+import pytest
+
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.records.conditions import less
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div, floor_mod
+from kernelcast.records.recorded_addresses import RecordedAddresses
+
+X = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=0))
+COUNT, LOCAL = 1 << 16, 128
+
+
+@pytest.fixture(scope="module")
+def machine() -> GpuMachine:
+    """Give the V100."""
+    return read_machine(find_machine("v100"))
+
+
+def access(kind: AccessKind, buffer: str, address: Expr | None, **more: object) -> MemoryAccess:
+    """Make an access of four bytes."""
+    known = address is not None
+    return MemoryAccess(
+        site=7, block=0, line=3, text=f"{buffer}[i]", kind=kind, space=MemorySpace.GLOBAL,
+        buffer=buffer, bytes=4, offset_bytes=address,
+        pattern=AddressPattern.QUASI_AFFINE if known else AddressPattern.INDIRECT,
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def launch_of(*accesses: MemoryAccess, **more: object) -> ModelledLaunch:
+    """Make a launch over one dimension."""
+    return ModelledLaunch(
+        kernel="k",
+        ndrange=NDRange(global_size=(COUNT,), local_size=(LOCAL,)),
+        accesses=accesses,
+        registers=32,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def record(offsets: np.ndarray, groups: tuple[int, ...]) -> RecordedAddresses:
+    """Record one load of every work-item of some work-groups."""
+    size = LOCAL * len(groups)
+    return RecordedAddresses(
+        work_groups=groups,
+        work_items=(LOCAL,) * len(groups),
+        sites=np.full(size, 7),
+        groups=np.repeat(groups, LOCAL),
+        local_ids=np.tile(np.arange(LOCAL), len(groups)),
+        sequences=np.zeros(size, dtype=np.int64),
+        buffers=np.zeros(size, dtype=np.int64),
+        offsets_bytes=offsets,
+    )
+
+
+def test_divided_index_moves_what_the_plain_one_moves(machine: GpuMachine) -> None:
+    """Rows and columns out of a linear id touch the same bytes as the linear id."""
+    split = 4 * (floor_div(X, 256) * 256 + floor_mod(X, 256))
+    plain = compute_volumes(launch_of(access(AccessKind.LOAD, "a", 4 * X)), machine)
+    # The expression simplifies unless a select hides the sum.
+    hidden = 4 * (floor_div(X, 256) * 256 + floor_mod(X + 0, 256)) if split == 4 * X else split
+    volumes = compute_volumes(launch_of(access(AccessKind.LOAD, "a", hidden)), machine)
+    assert volumes.l2_load_bytes == plain.l2_load_bytes == 4 * COUNT
+    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT)
+
+
+def test_guard_across_items_is_evaluated(machine: GpuMachine) -> None:
+    """A guard that is no range leaves out what it leaves out."""
+    every_other = less(floor_mod(X, 256), 128)
+    half = compute_volumes(
+        launch_of(access(AccessKind.LOAD, "a", 4 * X, guard=every_other)), machine
+    )
+    assert half.l2_load_bytes == pytest.approx(4 * COUNT / 2)
+
+
+def test_recorded_gather(machine: GpuMachine) -> None:
+    """Random addresses fetch a sector per work-item."""
+    rng = np.random.default_rng(1)
+    offsets = rng.integers(0, 1 << 26, 2 * LOCAL) * 4
+    volumes = compute_volumes(
+        launch_of(
+            access(AccessKind.LOAD, "a", None),
+            recorded=record(offsets, (10, 11)),
+            buffers={"a": 1 << 28},
+        ),
+        machine,
+    )
+    assert volumes.l2_load_bytes == pytest.approx(32 * COUNT, rel=0.01)
+    assert volumes.dram_load_bytes == pytest.approx(64 * COUNT, rel=0.02)
+    assert any("some work-groups" in one for one in volumes.notes)
+
+
+def test_recorded_gather_in_a_small_buffer_is_reused(machine: GpuMachine) -> None:
+    """A buffer that fits into the cache is loaded from DRAM about once."""
+    rng = np.random.default_rng(1)
+    size = 1 << 18
+    offsets = rng.integers(0, size // 4, 2 * LOCAL) * 4
+    volumes = compute_volumes(
+        launch_of(
+            access(AccessKind.LOAD, "a", None),
+            recorded=record(offsets, (10, 11)),
+            buffers={"a": size},
+        ),
+        machine,
+    )
+    assert size * 0.9 < volumes.dram_load_bytes < size * 1.6
+
+
+def test_indirect_without_samples_names_the_access(machine: GpuMachine) -> None:
+    """What is neither known nor recorded is an error that says which access and what to do."""
+    launch = launch_of(access(AccessKind.LOAD, "idx", None, reason="depends on a"))
+    with pytest.raises(InputError, match=r"line 3: the address of idx\[i\] is indirect"):
+        compute_volumes(launch, machine)
+
+
+def test_missing_scalar_names_the_access(machine: GpuMachine) -> None:
+    """An expression with an unknown scalar argument is an error that names both."""
+    width = Expr.symbol(Symbol(SymbolKind.SCALAR, "width"))
+    launch = launch_of(access(AccessKind.LOAD, "a", 4 * width * X))
+    with pytest.raises(InputError, match=r"a\[i\].*width has no value"):
+        compute_volumes(launch, machine)
+
+
+def test_atomics_count_as_load_and_store(machine: GpuMachine) -> None:
+    """An atomic moves data both ways."""
+    volumes = compute_volumes(launch_of(access(AccessKind.ATOMIC, "a", 4 * X)), machine)
+    assert volumes.l2_load_bytes == volumes.l2_store_bytes == 4 * COUNT
+
+
+def test_local_memory_moves_nothing(machine: GpuMachine) -> None:
+    """A launch without access to global memory has no volumes to compute."""
+    own = MemoryAccess(
+        site=1, block=0, line=1, text="tile[i]", kind=AccessKind.LOAD, space=MemorySpace.LOCAL,
+        buffer="tile", bytes=4, offset_bytes=4 * X, pattern=AddressPattern.QUASI_AFFINE,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="no access to global memory"):
+        compute_volumes(launch_of(own), machine)

@@ -1,0 +1,150 @@
+"""Machine numbers, occupancy and hit rates of the GPU model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.gpu.hit_rates import (
+    HIT,
+    HitRate,
+    find_hit_rates,
+    fit_hit_rate,
+    read_hit_rates,
+)
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.predictor.machines import find_machine
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+
+GPUS = ("v100", "a100", "a40", "l40", "h200", "mi100", "mi210", "mi300x", "rx-6900-xt")
+
+
+def launch_of(size: int, *, registers: int | None = 32, local_bytes: int = 0) -> ModelledLaunch:
+    """Make a launch with work-groups of one size."""
+    return ModelledLaunch(
+        kernel="k", ndrange=NDRange(global_size=(1 << 20,), local_size=(size,)), accesses=(),
+        registers=registers, local_bytes=local_bytes,
+    )  # fmt: skip
+
+
+def machine_of(name: str) -> GpuMachine:
+    """Read a shipped description."""
+    return read_machine(find_machine(name))
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_every_shipped_gpu_can_be_read(name: str) -> None:
+    """Every shipped GPU has what the volume model needs, and holds a work-group."""
+    machine = machine_of(name)
+    assert machine.l1_sector_bytes <= machine.l1_line_bytes <= machine.l1_bytes < machine.l2_bytes
+    assert compute_occupancy(launch_of(256), machine).work_groups >= 1
+    family = "cdna" if name.startswith("mi") else "rdna" if name.startswith("rx") else "nvidia"
+    assert machine.architecture.name == family
+
+
+def test_missing_number_is_named_with_its_command() -> None:
+    """A missing size of L2 is an error that says what measures it."""
+    description = find_machine("v100")
+    caches = tuple(
+        replace(one, size_bytes=None) if one.name == "L2" else one for one in description.caches
+    )
+    with pytest.raises(InputError, match=r"v100: L2 size is missing.*calibrate --only caches"):
+        read_machine(replace(description, caches=caches))
+
+
+def test_assumed_numbers_are_noted() -> None:
+    """What a description lacks and a sane default replaces is told."""
+    description = find_machine("v100")
+    caches = tuple(replace(one, sector_bytes=None) for one in description.caches)
+    machine = read_machine(replace(description, caches=caches))
+    assert (machine.l1_sector_bytes, machine.dram_fetch_bytes) == (32, 64)
+    assert any("L1 sector bytes" in note for note in machine.notes)
+
+
+@pytest.mark.parametrize(
+    ("size", "registers", "local_bytes", "expected", "limiter"),
+    [
+        (1024, 32, 0, 2, "work-items"),
+        (1024, 33, 0, 1, "registers"),
+        (256, 64, 0, 4, "registers"),
+        (33, 32, 0, 32, "work-items"),  # a second warp for one work-item
+        (32, 32, 0, 32, "work-groups"),
+        (256, 32, 40_000, 2, "local memory"),
+    ],
+)
+def test_v100_occupancy(
+    size: int, registers: int, local_bytes: int, expected: int, limiter: str
+) -> None:
+    """Each limit of a compute unit binds where NVIDIA's rules say so."""
+    launch = launch_of(size, registers=registers, local_bytes=local_bytes)
+    found = compute_occupancy(launch, machine_of("v100"))
+    assert (found.work_groups, found.limiter) == (expected, limiter)
+
+
+def test_amd_counts_registers_by_simd() -> None:
+    """On CDNA a wavefront lives in one of four SIMDs of 256 registers a lane."""
+    found = compute_occupancy(launch_of(256, registers=100), machine_of("mi210"))
+    assert found.limits["registers"] == 4 * (256 // 104) // 4
+
+
+def test_unknown_registers_are_noted() -> None:
+    """Without a compiler's word registers limit nothing, and that is told."""
+    found = compute_occupancy(launch_of(1024, registers=None), machine_of("v100"))
+    assert found.work_groups == 2
+    assert "registers" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        (launch_of(2048), "at most 1024"),
+        (launch_of(1024, registers=128), "registers"),
+        (launch_of(64, local_bytes=1 << 20), "local memory"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(launch: ModelledLaunch, words: str) -> None:
+    """A work-group that exceeds a limit is refused, and the limit is named."""
+    with pytest.raises(InputError, match=words):
+        compute_occupancy(launch, machine_of("v100"))
+
+
+@given(over=st.floats(0, 1e6), more=st.floats(0, 1e3))
+def test_hit_rates_fall_with_oversubscription(over: float, more: float) -> None:
+    """Hit rates are rates, and never rise with the oversubscription."""
+    for rates in read_hit_rates().values():
+        for rate in (rates.l1_load, rates.l2_overlap, rates.l2_store):
+            assert 0 <= rate.at(over + more) <= rate.at(over) <= 1
+
+
+def test_shipped_hit_rates_tell_where_they_come_from() -> None:
+    """Every set has a provenance; an unknown one is an error that lists those there are."""
+    assert all(len(one.provenance) > 20 for one in read_hit_rates().values())
+    with pytest.raises(InputError, match="kernelcast, warpspeed-2025"):
+        find_hit_rates("nobody")
+
+
+@pytest.mark.parametrize("form", ["miss", HIT])
+def test_fit_finds_the_constants_of_noisy_points(form: str) -> None:
+    """Fitted constants lie within a few standard errors of the truth."""
+    offset = 30.0 if form == "miss" else 1e-3
+    truth = HitRate(a=1.0, b=offset, c=5.0, form=form)
+    over = np.linspace(0.1, 2.5, 30)
+    noise = np.random.default_rng(3).normal(0, 0.02, over.size)
+    fit = fit_hit_rate(over, [truth.at(x) + e for x, e in zip(over, noise, strict=True)],
+                       form=form, limit=1.0)  # fmt: skip
+    assert abs(fit.rate.b - offset) < 4 * fit.b_error
+    assert abs(fit.rate.c - 5.0) < 4 * fit.c_error
+    assert fit.rate.deviation == pytest.approx(0.02, rel=0.5)
+
+
+def test_fit_refuses_what_it_cannot_fit() -> None:
+    """Too few points and unknown forms are errors."""
+    with pytest.raises(InputError, match="at least 4"):
+        fit_hit_rate([1, 2], [0.5, 0.4])
+    with pytest.raises(InputError, match="'miss' or 'hit'"):
+        fit_hit_rate([1, 2, 3, 4], [0.5, 0.4, 0.3, 0.2], form="guess")

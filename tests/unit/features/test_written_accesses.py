@@ -1,0 +1,200 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.features.written_accesses.accesses import read_access
+from kernelcast.features.written_accesses.arrays import WrittenArray, read_array
+from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.features.written_accesses.parser import Parser
+from kernelcast.features.written_accesses.scope import Scope
+from kernelcast.records.accesses import AccessKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, minimum, trunc_div
+
+X, Y, Z = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(3))
+N = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
+ARRAYS = {
+    one.name: one
+    for one in (
+        read_array("src:float64:640x512x512"),
+        read_array("image:float32:n,n + 2", ["n"]),
+        read_array("index:int32"),
+        read_array("tile:local float32x4:16x17"),
+    )
+}
+
+
+def read(text: str, **options: AccessKind) -> object:
+    """Read an access of the arrays above."""
+    return read_access(text, ARRAYS, scalars=("n",), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("src[x-1][y][z]", 8 * (X - 1 + 640 * (Y + 512 * Z))),
+        ("src[x-1, y, z]", 8 * (X - 1 + 640 * (Y + 512 * Z))),
+        ("image[min(x, n - 1)][2*y]", 4 * (minimum(X, N - 1) + 2 * Y * N)),
+        ("index[-(x + 3) / 2 % n]", None),
+        ("index[get_global_id(1) * n + get_global_id(0)]", 4 * (Y * N + X)),
+    ],
+)
+def test_reads_addresses(text: str, offset: Expr | None) -> None:
+    """Takes the first index for the contiguous one, and divides as C does."""
+    found = read_access(text, ARRAYS, scalars=("n",)).offset_bytes
+    if offset is None:
+        assert "rem n" in str(found)
+        offset = found
+    assert found == offset
+
+
+def test_divides_towards_zero() -> None:
+    """Rounds quotients towards zero, as OpenCL C does."""
+    found = read_access("index[x / 4]", ARRAYS).offset_bytes
+    assert found == 4 * trunc_div(X, 4)
+
+
+def test_reads_loops_outermost_first() -> None:
+    """Gives loops their values: start plus step times the iteration."""
+    text = "index[i + j] for i in range(0, n, 16) for j in range(i, 0, -1) if j > 2"
+    access = read_access(text, ARRAYS, scalars=("n",), site=7)
+    outer, inner = (Symbol(SymbolKind.LOOP, loop.name) for loop in access.loops)
+    assert access.offset_bytes == 4 * (16 * Expr.symbol(outer) * 2 - inner)
+    values = {Symbol(SymbolKind.SCALAR, "n"): 33, outer: 2}
+    assert [loop.trip_count.evaluate(values) for loop in access.loops if loop.trip_count] == [3, 32]
+    assert access.guard.evaluate({outer: 2, inner: 29})
+    assert not access.guard.evaluate({outer: 2, inner: 30})
+
+
+def test_reads_chained_and_joined_conditions() -> None:
+    """Understands chains of comparisons, and, or, not, and C's signs for them."""
+    guard = read_access(
+        "index[x] if 0 < x < n and (y == 0 || !(z >= 4))", ARRAYS, scalars=("n",)
+    ).guard
+    values = {Symbol(SymbolKind.SCALAR, "n"): 10}
+    ids = [Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in range(3)]
+    for place, holds in (((1, 0, 9), True), ((1, 1, 3), True), ((1, 1, 4), False),
+                         ((0, 0, 0), False), ((10, 0, 0), False)):  # fmt: skip
+        assert guard.evaluate({**values, **dict(zip(ids, place, strict=True))}) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint", "column"),
+    [
+        ("src[x*y][y][z]", "not affine", 5),
+        ("index[x / y]", "not affine", 8),
+        ("index[index[x]]", "content of 'index' is not affine", 6),
+        ("nowhere[x]", "not declared; declared are: src, image", 0),
+        ("src[x][y]", "has 3 dimensions, found 2 indices", 3),
+        ("index[m]", "'m' is not known", 6),
+        ("index[groupx]", "did you mean 'group_x'", 6),
+        ("index[x", "expected ']', found the end", 7),
+        ("index[x] when x", "found 'when'", 9),
+        ("index[x] if x", "expected a condition", 12),
+        ("index[x < 3]", "expected a number", 6),
+        ("index[x] for x in range(3)", "has a meaning already", 13),
+        ("index[k] for k in range(0, 9, 0)", "a step", 30),
+        ("index[k] for k in range(0, 9, x)", "a step", 30),
+        ("index[x % 0]", "division by zero", 8),
+        ("index[x $ 3]", "'$' has no meaning", 8),
+        ("index[get_global_id(3)]", "expected a dimension", 20),
+        ("", "expected a name", 0),
+        ("index[" + "(" * 90 + "x", "nested too deeply", None),
+    ],
+)
+def test_points_at_what_is_wrong(text: str, complaint: str, column: int | None) -> None:
+    """Says what is wrong and marks the place."""
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        read(text)
+    *_, shown, mark = str(caught.value).split("\n")
+    assert shown.strip() == text
+    if column is not None:
+        assert mark == " " * (column + 2) + "^"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["src", "src:float64:", "src:float65:4", "1src:float32:4", "range:float32:4", "a:float32:0",
+     "a:float32:n", "a:float32:x", "a:float32:4x", "a:private float32:4"],
+)  # fmt: skip
+def test_refuses_bad_declarations(text: str) -> None:
+    """Refuses declarations without a type, with unknown types, names or extents."""
+    if text == "src:float64:":
+        assert read_array(text).extents == ()
+        return
+    with pytest.raises(InputError):
+        read_array(text)
+
+
+def test_describes_what_a_source_would_have_told() -> None:
+    """Gives facts with parameters, guards and loops as analysis does."""
+    accesses = tuple(
+        read_access(text, ARRAYS, kind=kind, scalars=("n",), site=site)
+        for site, (text, kind) in enumerate(
+            [("src[x, y, z]", AccessKind.LOAD), ("index[x] if x < n", AccessKind.STORE),
+             ("tile[x, k] for k in range(4)", AccessKind.LOAD), ("index[x]", AccessKind.ATOMIC)]
+        )
+    )  # fmt: skip
+    kernel = WrittenKernel(
+        name="k", arrays=tuple(ARRAYS.values()), accesses=accesses, scalars={"n": 8},
+        operations={"fp64": 25, "int32": 0},
+    )  # fmt: skip
+    facts = kernel.facts()
+    assert {one.name: (one.is_read, one.is_written) for one in facts.parameters} == {
+        "src": (True, False), "image": (False, False), "index": (True, True), "tile": (True, False),
+    }  # fmt: skip
+    assert facts.local_bytes == 16 * 17 * 16
+    assert facts.counter_count == 2
+    assert len(facts.blocks[0].operations.operations) == 1
+    assert accesses[2].space is MemorySpace.LOCAL
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"accesses": ()}, {"operations": {"fp63": 1.0}}, {"operations": {"fp64": -1.0}},
+     {"arrays": (ARRAYS["src"], ARRAYS["src"])}],
+)  # fmt: skip
+def test_refuses_kernels_that_make_no_sense(changes: dict[str, object]) -> None:
+    """Refuses kernels without accesses, with unknown operations or an array twice."""
+    usual = {
+        "name": "k", "arrays": (ARRAYS["src"],), "accesses": (read("src[x, y, z]"),),
+    }  # fmt: skip
+    with pytest.raises(InputError):
+        WrittenKernel(**(usual | changes))
+
+
+def test_size_of_an_array_needs_positive_extents() -> None:
+    """Names the extent that a scalar makes zero."""
+    array: WrittenArray = ARRAYS["image"]
+    assert array.count_bytes({"n": 3}) == 4 * 3 * 5
+    with pytest.raises(InputError, match="extent 0 is 0"):
+        array.count_bytes({"n": 0})
+
+
+NUMBERS = st.integers(0, 30).map(str)
+ATOMS = NUMBERS | st.sampled_from(["x", "y", "n"])
+
+
+def _join(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    sums = st.tuples(parts, st.sampled_from("+-"), parts).map(lambda each: f"({''.join(each)})")
+    products = st.tuples(NUMBERS, parts).map("*".join)
+    extrema = st.tuples(st.sampled_from(["min", "max"]), parts, parts).map(
+        lambda each: f"{each[0]}({each[1]}, {each[2]})"
+    )
+    return sums | products | extrema | parts.map("-{}".format)
+
+
+@given(text=st.recursive(ATOMS, _join, max_leaves=8), values=st.tuples(*[st.integers(-9, 9)] * 3))
+def test_means_what_the_text_says(text: str, values: tuple[int, int, int]) -> None:
+    """Evaluates to what the same text means in Python, where both agree on the operators."""
+    parser = Parser(text, Scope(scalars=("n",)))
+    found = parser.expression()
+    parser.end()
+    names = dict(zip("xyn", values, strict=True))
+    symbols = [*(Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in range(2)),
+               Symbol(SymbolKind.SCALAR, "n")]  # fmt: skip
+    wanted = eval(text, {"min": min, "max": max}, names)
+    assert found.evaluate(dict(zip(symbols, values, strict=True))) == wanted
