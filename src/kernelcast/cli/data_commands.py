@@ -23,17 +23,17 @@ from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.predictor.data_exchange import ImportRequest, import_file, merge_stores
 from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.data_summary import (
+from kernelcast.training_data.check import check_store
+from kernelcast.training_data.importers.tuning import UNITS
+from kernelcast.training_data.parquet import export_parquet
+from kernelcast.training_data.store import Selection, Store
+from kernelcast.training_data.summary import (
     GROUPS,
     failure_to_json,
     observation_to_json,
     summarise_store,
     summary_to_json,
 )
-from kernelcast.training_data.check import check_store
-from kernelcast.training_data.importers.tuning import UNITS
-from kernelcast.training_data.parquet import export_parquet
-from kernelcast.training_data.store import Selection, Store
 
 _FILE = click.Path(path_type=Path)
 
