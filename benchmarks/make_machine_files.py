@@ -1,8 +1,8 @@
-"""Writes src/kernelcast/data/machines from published figures: ``python`` this, then a folder.
+"""Writes the machine descriptions of GPUs from published figures: ``python`` this, then a folder.
 
 The folder holds `warpspeed/measured_gpu_benches.json` (result files of RRZE-HPC/gpu-benches and
-te42kyfo/gpu-benches) and `kerncraft/cases.json` (machine data of Kerncraft's distribution).
-`published_gpus.py` holds the device table of the Warpspeed reference implementation.
+te42kyfo/gpu-benches). `published_gpus.py` holds the device table of the Warpspeed reference
+implementation; `published_cpus.py` does the same for CPUs.
 """
 
 import json
@@ -245,80 +245,11 @@ def _walk_curve(walk: list[tuple[float, float]]) -> Curve:
     )
 
 
-CPUS = (
-    ("ivy-bridge-ep", "Xeon E5-2690 v2", "IvyBridgeEP_E5-2690v2", 10),
-    ("skylake-sp", "Xeon Gold 6148", "SkylakeSP_Gold-6148", 20),
-)
-
-
-def describe_cpu(
-    file: str, name: str, key: str, cores: int, cases: dict[str, Any]
-) -> MachineDescription:
-    """Take a CPU's cache hierarchy from Kerncraft's machine data: one socket."""
-    machine = cases["machines"][key]
-    clock_hz = machine["clock"]["value"]
-    origin = f"Kerncraft's machine file {key}"
-    rates = {
-        case["LC"]["mem_bw_kernel"]: case["LC"]["mem_bw_B_per_s"]
-        for case in cases["cases"]
-        if case["machine"] == key and case.get("LC", {}).get("mem_bw_kernel")
-    }
-    levels = machine["memory hierarchy"][:-1]
-    sizes = machine["cachesim sizes 1 core"]
-    return MachineDescription(
-        id=file,
-        name=name,
-        kind=DeviceKind.CPU,
-        compute_units=published(cores, origin),
-        clock_hz=published(clock_hz, origin),
-        caches=tuple(
-            _cpu_cache(level, sizes[level["level"]], clock_hz, cores, origin) for level in levels
-        ),
-        memories=(
-            MemoryFacts(
-                space="global",
-                load_bytes_per_s={8: published(rates["load"], f"{origin}, load benchmark")},
-                copy_bytes_per_s=published(rates["copy"], f"{origin}, copy benchmark"),
-            ),
-        ),
-        costs={
-            f"{kernel}_bytes_per_s": published(rate, f"{origin}, {kernel} benchmark")
-            for kernel, rate in sorted(rates.items())
-            if kernel not in {"load", "copy"}
-        },
-    )
-
-
-def _cpu_cache(
-    level: dict[str, Any], size: int, clock_hz: float, cores: int, origin: str
-) -> CacheFacts:
-    group = level["cache per group"]
-    speed, duplex = level["upstream throughput"][:2]
-    rate = None
-    if isinstance(speed, dict):
-        told = f"{speed['value']:g} B/cycle and core x {cores} cores x clock, {origin}"
-        rate = computed(speed["value"] * clock_hz * cores, told)
-    return CacheFacts(
-        name=level["level"],
-        size_bytes=published(size, origin),
-        line_bytes=published(group["cl_size"], origin),
-        ways=published(group["ways"], origin),
-        shared_by=published(level["cores per group"], origin),
-        load_bytes_per_s=rate,
-        write_policy="write-back",
-        is_victim=level["level"] == "L3" and not group["write_allocate"],
-        is_full_duplex=duplex == "full-duplex" if rate else None,
-    )
-
-
 def main(folder: Path) -> None:
     """Write all files."""
-    names = ("warpspeed/measured_gpu_benches.json", "kerncraft/cases.json")
-    benches, cases = (json.loads((folder / name).read_text()) for name in names)
-    machines = [describe_gpu(gpu, benches) for gpu in GPUS]
-    machines.extend(describe_cpu(*cpu, cases) for cpu in CPUS)
-    for machine in machines:
-        write_machine(TARGET / f"{machine.id}.yaml", machine)
+    benches = json.loads((folder / "warpspeed/measured_gpu_benches.json").read_text())
+    for gpu in GPUS:
+        write_machine(TARGET / f"{gpu.file}.yaml", describe_gpu(gpu, benches))
 
 
 if __name__ == "__main__":
