@@ -37,13 +37,16 @@ class Disturbance:
         Share of launches that are hit by a spike.
     spike_factor : float
         How many times as long a launch takes that is hit.
+    hidden_overhead_s : float
+        What every launch costs on top of what it is said to cost, in seconds.
     seed : int
-        Seed of both.
+        Seed of noise and spikes.
     """
 
     noise: float = 0.0
     spike_share: float = 0.0
     spike_factor: float = 3.0
+    hidden_overhead_s: float = 0.0
     seed: int = 0
 
 
@@ -59,7 +62,7 @@ class SyntheticLaunch:
     launch_overhead_s : float
         What every launch costs beside its work-groups, in seconds.
     disturbance : Disturbance
-        Noise and spikes; none when left out.
+        Noise, spikes, and what launches cost in secret; none when left out.
     order : DispatchOrder
         Order in which the device is said to start work-groups.
 
@@ -146,7 +149,8 @@ class SyntheticLaunch:
         inside = np.indices(box.shape, dtype=np.int64)
         at = tuple(axis + first for axis, first in zip(inside, box.start, strict=True))
         costs = np.broadcast_to(np.asarray(self._cost(at), dtype=float), box.shape)
-        return self.launch_overhead_s + float(costs.sum())
+        hidden_s = self._disturbance.hidden_overhead_s
+        return self.launch_overhead_s + hidden_s + float(costs.sum())
 
     def _disturb(self, duration_s: float) -> float:
         spiked = self._rng.random() < self._disturbance.spike_share

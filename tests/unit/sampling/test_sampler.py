@@ -200,3 +200,21 @@ def test_even_work_is_not_taken_for_warming_up() -> None:
         found = find_continuations(run.launches)
         assert len(found) >= 3
         assert not is_warming_up(found, run.launch_overhead_s)
+
+
+@pytest.mark.parametrize("hidden_s", [0.0, 5e-4, 2.3e-3])
+@pytest.mark.parametrize("groups", [512, 23_040])
+def test_what_this_kernel_pays_per_launch_is_not_charged_to_work_groups(
+    groups: int, hidden_s: float
+) -> None:
+    """Sees a cost per launch that an empty launch does not have, on a device of slow launches."""
+    ndrange = NDRange(global_size=(64 * groups,), local_size=(64,))
+    launch = SyntheticLaunch(
+        ndrange,
+        scaled(ndrange, lambda at: 1.0),
+        launch_overhead_s=3.7e-4,
+        disturbance=Disturbance(noise=0.01, hidden_overhead_s=hidden_s, seed=5),
+    )
+    run = sample(launch, SamplingPlan())
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.12)
+    assert run.sampling_s < 0.09 * launch.true_s

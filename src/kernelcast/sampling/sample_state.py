@@ -1,0 +1,191 @@
+"""The launches of one estimate as they accumulate: what is taken, timed, spent and left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kernelcast.records.device import DispatchOrder
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.samples import TimedLaunch
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.windows import find_free_box, split_box, spread_positions
+
+STRETCHED_BUDGET = 1.5
+"""Uneven work, and work of few work-groups, may cost so many times the budget.
+
+A handful of places would tell nothing.
+"""
+# A launch of unknown work is at most this share of the work-groups that the budget allows.
+_SHARE_OF_A_SCOUT = 1 / 16
+# Samples pay for cold caches what the whole launch does not: plan for less than the budget.
+_PLANNED = 0.8
+# Windows of so many units are launched in two parts, the first with this share of them.
+_FEWEST_TO_SPLIT = 6
+_LEAD = 1 / 3
+_BALANCED = 4
+_HANDFUL = 5
+# A launch of less than so many times what an empty one takes may hold next to no work.
+_HIDDEN = 20
+
+
+@dataclass(slots=True)
+class Sampling:
+    """The launches of one estimate as they accumulate."""
+
+    launch: PreparedLaunch
+    plan: SamplingPlan
+    rng: np.random.Generator
+    taken: list[GroupBox] = field(default_factory=list)
+    timed: list[TimedLaunch] = field(default_factory=list)
+    next_window: int = 0
+    is_even: bool = True
+    intercept_s: float = 0.0
+    """What each launch of this kernel seems to pay once, by the pilot."""
+
+    @property
+    def total(self) -> int:
+        return self.launch.ndrange.work_group_count
+
+    @property
+    def unit(self) -> int:
+        """Work-groups of the smallest launch: a full device at full rate, and some to balance.
+
+        With two work-groups per thread, the slower of two threads decides how long a launch
+        lasts; in the whole launch the faster one takes over its work. Four per thread are better,
+        where the budget has room for a handful of such launches.
+        """
+        saturation = self.launch.saturation
+        wanted = max(_BALANCED * saturation.concurrency, saturation.unit)
+        room = int(self.plan.budget * self.total / _HANDFUL)
+        affordable = max(2 * saturation.concurrency, room)
+        unit = min(wanted, affordable, max(1, self.total // 8))
+        return max(unit // saturation.concurrency * saturation.concurrency, 1)
+
+    @property
+    def floor_s(self) -> float:
+        """Duration from which on a launch is worth timing."""
+        return self.plan.min_launch_s + 4 * self.paid_once_s
+
+    @property
+    def paid_once_s(self) -> float:
+        """What a launch costs beside its work-groups, as far as is known by now."""
+        return max(self.launch.launch_overhead_s, self.intercept_s)
+
+    @property
+    def spent_s(self) -> float:
+        return sum(one.duration_s for one in self.timed)
+
+    @property
+    def most(self) -> int:
+        """Work-groups of the largest launch while the work is still unknown."""
+        affordable = int(self.plan.budget * self.total * _SHARE_OF_A_SCOUT)
+        return max(self.unit, affordable // self.unit * self.unit)
+
+    @property
+    def work_groups(self) -> int:
+        return sum(one.box.work_group_count for one in self.timed)
+
+    def most_of_pilot(self, last: TimedLaunch) -> int:
+        """Give the work-groups of the pilot's largest launch.
+
+        A slow launch hides what a few work-groups take: then the budget has to wait.
+        """
+        overhead_s = self.launch.launch_overhead_s
+        if overhead_s <= self.plan.min_launch_s:
+            return self.most
+        if last.duration_s - overhead_s < _HIDDEN * overhead_s:
+            return max(1, self.total // 8)
+        return max(self.most, 2 * self.unit)
+
+    def note_intercept(self, smaller: TimedLaunch | None) -> None:
+        """Note what the pilot's last two launches say of what each launch pays once."""
+        last = self.timed[-1]
+        if smaller is None or smaller is last:
+            return
+        n1, n2 = smaller.box.work_group_count, last.box.work_group_count
+        slope_s = max((last.duration_s - smaller.duration_s) / (n2 - n1), 0.0)
+        self.intercept_s = max(smaller.duration_s - n1 * slope_s, 0.0)
+
+    def pilot_rate_s(self) -> float:
+        """Give the seconds per work-group of the pilot's last launch, about."""
+        last = self.timed[-1]
+        net_s = max(last.duration_s - self.paid_once_s, 0.1 * last.duration_s)
+        return net_s / last.box.work_group_count
+
+    def available_s(self, rate_s: float) -> float:
+        """Device time left to spend if a work-group takes `rate_s`."""
+        budget = _PLANNED * self.plan.budget * (1 if self.is_even else STRETCHED_BUDGET)
+        return max(budget * rate_s * self.total - self.spent_s, 0.0)
+
+    def reserve(self, position: int, work_groups: int) -> GroupBox | None:
+        """Take a free box around a place, or None if there is none."""
+        if self.launch.order is DispatchOrder.ROWS:
+            position -= work_groups // 2
+        # Never at the origin: PoCL compiles launches with and without offset separately.
+        box = find_free_box(
+            min(max(position, 1), self.total - 1),
+            work_groups,
+            self.launch.ndrange.group_counts,
+            self.taken,
+            self.launch.order,
+        )
+        if box is not None:
+            self.taken.append(box)
+        return box
+
+    def run(self, boxes: Sequence[tuple[int, GroupBox]]) -> None:
+        """Time boxes, given with their window, one after the other."""
+        durations = self.launch.time_boxes([box for _, box in boxes])
+        self.timed += [
+            TimedLaunch(box=box, window=window, duration_s=duration)
+            for (window, box), duration in zip(boxes, durations, strict=True)
+        ]
+
+    def run_windows(self, sizes: Sequence[int], windows: int) -> list[TimedLaunch]:
+        """Time one launch of each size in each of so many strata; give these launches."""
+        positions = spread_positions(
+            windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
+        )
+        boxes = []
+        for position in positions:
+            for size in sorted(sizes, reverse=True):
+                box = self.reserve(position, size)
+                if box is not None:
+                    boxes.append([(self.next_window, box)])
+            self.next_window += 1
+        return self._run_in_random_order(boxes)
+
+    def run_long_windows(self, size: int, windows: int) -> list[TimedLaunch]:
+        """Time one window in each of so many strata, in two parts where it is large enough."""
+        positions = spread_positions(
+            windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
+        )
+        groups = []
+        for position in positions:
+            box = self.reserve(position, size)
+            if box is not None:
+                is_large = box.work_group_count >= _FEWEST_TO_SPLIT * self.unit
+                parts = split_box(box, _LEAD) if is_large else (box,)
+                groups.append([(self.next_window, part) for part in parts])
+            self.next_window += 1
+        return self._run_in_random_order(groups)
+
+    def _run_in_random_order(
+        self, groups: Sequence[Sequence[tuple[int, GroupBox]]]
+    ) -> list[TimedLaunch]:
+        """Time groups of boxes, each group's one right behind the other.
+
+        In random order: a disturbance of some milliseconds hits one launch each of several
+        windows, where the other one tells, rather than one part of the index space.
+        """
+        order = self.rng.permutation(len(groups))
+        before = len(self.timed)
+        self.run([box for index in order for box in groups[index]])
+        follows = [place > 0 for index in order for place in range(len(groups[index]))]
+        self.timed[before:] = [
+            replace(one, is_continuation=goes_on)
+            for one, goes_on in zip(self.timed[before:], follows, strict=True)
+        ]
+        return self.timed[before:]
