@@ -43,6 +43,8 @@ class TrainingTable:
         The linear model's time of the whole launch, in seconds.
     linear_error : ndarray of float64, shape (n,)
         Its standard error from the spread of the samples, as a share of `linear_s`.
+    two_point_s : ndarray of float64, shape (n,)
+        Time of the whole launch by the paper's formula on two sampling points, in seconds.
     sampling_s : ndarray of float64, shape (n,)
         Device time of the samples, in seconds.
     work_groups : ndarray of float64, shape (n,)
@@ -68,6 +70,7 @@ class TrainingTable:
     noise: Numbers
     linear_s: Numbers
     linear_error: Numbers
+    two_point_s: Numbers
     sampling_s: Numbers
     work_groups: Numbers
     compute_units: Numbers
@@ -85,7 +88,7 @@ class TrainingTable:
             if shape != expected[:1]:
                 msg = f"table: column {name} of shape {shape}; expected {expected[:1]}"
                 raise InputError(msg)
-        for name in ("seconds", "linear_s"):
+        for name in ("seconds", "linear_s", "two_point_s"):
             _check_times(name, getattr(self, name))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The first launches of an estimate: how fast is this kernel, about, and what is worth timing?"""
+"""The first launches of an estimate: how fast a kernel is, about, and what is worth timing."""
 
 import math
 

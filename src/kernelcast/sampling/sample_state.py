@@ -46,6 +46,7 @@ class Sampling:
 
     @property
     def total(self) -> int:
+        """Work-groups of the whole launch."""
         return self.launch.ndrange.work_group_count
 
     @property
@@ -75,6 +76,7 @@ class Sampling:
 
     @property
     def spent_s(self) -> float:
+        """Device time of the launches so far."""
         return sum(one.duration_s for one in self.timed)
 
     @property
@@ -85,6 +87,7 @@ class Sampling:
 
     @property
     def work_groups(self) -> int:
+        """Work-groups of the launches so far."""
         return sum(one.box.work_group_count for one in self.timed)
 
     def most_of_pilot(self, last: TimedLaunch) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, prod
 
 from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy
 from kernelcast.analytic.cpu.cache_simulator.nest_addresses import NestAddresses
@@ -12,11 +11,8 @@ from kernelcast.records.cache_volumes import CacheVolumes, LevelVolume
 from kernelcast.records.loop_nest import LoopNest
 
 _CHUNK_ACCESSES = 1 << 16
-_WARM_SHARE = 1.5
-"""Bytes brought in before counting, per byte of cache: by then all that was there has gone."""
-_WINDOW_LINES = 12_500
-"""Cache lines of work that are counted at least: one line more or less is 0.01 %."""
-_MOST_WARM_ACCESSES = 1 << 26
+_CHECKS = 50
+"""Looks at the caches while as many elements go by as they have room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +21,15 @@ class Effort:
 
     Parameters
     ----------
-    window_lines : int
-        Cache lines of work to count at least, unless the whole nest is less.
-    warm_share : float
-        Bytes to load from memory before counting, per byte of cache.
-    most_warm_accesses : int
-        Accesses at most before counting.
+    window_iterations : int
+        Iterations of the innermost loop to count, or as many as the nest has: one line of work
+        more or less is 0.01 % of 100 000 iterations.
+    most_warm_capacities : float
+        Iterations at most before counting, per element that the caches have room for.
     """
 
-    window_lines: int = _WINDOW_LINES
-    warm_share: float = _WARM_SHARE
-    most_warm_accesses: int = _MOST_WARM_ACCESSES
+    window_iterations: int = 100_000
+    most_warm_capacities: float = 2.0
 
 
 _USUAL = Effort()
@@ -46,17 +40,15 @@ def simulate_nest(
     hierarchy: CacheHierarchy,
     constants: Mapping[str, int] | None = None,
     *,
-    alignment_bytes: int = 1,
+    alignment_bytes: int | None = None,
     effort: Effort = _USUAL,
 ) -> CacheVolumes:
     """Count what a nest moves through caches once they are warm.
 
-    The nest runs from its beginning until memory has given 1.5 times what all caches hold, again
-    and again if need be; or for one pass, if the caches can hold all that it loads. It then goes
-    on to an edge, from which whole iterations of a loop are counted; behind its end the nest
-    begins again. That loop is the whole nest if it is no longer than two windows; else the
-    outermost loop whose iterations are no longer than one. Where even one run of the innermost
-    loop is longer, a stretch of it is counted that begins with a cache line.
+    The nest runs from its beginning until all caches are full, and on; what it has yet to touch
+    then is not in them. If it ends before, or is about to, all of it has passed the caches once:
+    it begins again, at the edge of its arrays. The count starts where the lowest store, else the
+    lowest load, begins a cache line.
 
     Parameters
     ----------
@@ -66,8 +58,8 @@ def simulate_nest(
         The caches.
     constants : mapping of str to int
         Values of constants; they win over the nest's own.
-    alignment_bytes : int
-        Of the arrays, which lie one behind the other as declared. 1 leaves no gaps.
+    alignment_bytes : int or None
+        Of the arrays, see `NestAddresses`; a cache line if None.
     effort : Effort
         How long to simulate.
 
@@ -80,12 +72,14 @@ def simulate_nest(
     InputError
         See `NestAddresses`.
     """
-    addresses = NestAddresses(nest, constants or {}, alignment_bytes=alignment_bytes)
     line_bytes = hierarchy.levels[0].line_bytes
-    run = _Run(addresses, Simulator(hierarchy))
+    if alignment_bytes is None:
+        alignment_bytes = line_bytes
+    addresses = NestAddresses(nest, constants or {}, alignment_bytes=alignment_bytes)
     per_line = line_bytes / addresses.find_work_bytes(line_bytes)
-    notes = run.warm_up(effort)
-    counted = run.count(effort.window_lines * per_line)
+    run = _Run(addresses, Simulator(hierarchy), effort)
+    notes = run.warm_up()
+    counted = run.count()
     return CacheVolumes(
         predictor="sim",
         levels=_divide(run.simulator.traffic(), counted / per_line),
@@ -98,88 +92,52 @@ def simulate_nest(
 class _Run:
     """A nest that runs through a simulator."""
 
-    def __init__(self, addresses: NestAddresses, simulator: Simulator) -> None:
+    def __init__(self, addresses: NestAddresses, simulator: Simulator, effort: Effort) -> None:
         self.simulator = simulator
         self._addresses = addresses
         self._chunk = max(1, _CHUNK_ACCESSES // len(addresses.kinds))
+        self._window = min(effort.window_iterations, addresses.total)
+        self._capacity = simulator.hierarchy.size_bytes // int(addresses.kinds[:, 1].min())
+        self._most_warm = effort.most_warm_capacities * self._capacity
 
-    def warm_up(self, effort: Effort) -> tuple[str, ...]:
-        """Fill the caches; give what is to be said about it."""
-        size_bytes = self.simulator.hierarchy.size_bytes
-        left = effort.most_warm_accesses
-        while left > 0:
-            left -= self._step(self._chunk) * len(self._addresses.kinds)
-            loaded_bytes = self.simulator.traffic().memory.loaded_bytes
-            is_pass_over = not self._addresses.row_left
-            if loaded_bytes >= effort.warm_share * size_bytes:
-                return ()
-            if is_pass_over and loaded_bytes <= size_bytes:
-                return ()  # all of it stays
-        return (f"counted after {effort.most_warm_accesses} accesses, before the caches were warm",)
-
-    def count(self, iterations: float) -> int:
-        """Count over at least so many iterations, from edge to edge; give how many."""
-        at_start = not self._addresses.row_left
-        self._go_to_edge(0, is_needed=self._addresses.total <= 2 * iterations)
-        trips = self._addresses.trips
-        inside = [prod(trips[place:]) for place in range(1, len(trips) + 1)]
-        if self._addresses.total <= 2 * iterations:
-            place, times = 0, 1
-        else:
-            place = next(at for at, one in enumerate(inside, 1) if one <= iterations)
-            times = ceil(iterations / inside[place - 1])
-        if place == len(trips):
-            return self._count_in_row(times)
-        self._go_to_edge(place, is_needed=place > 0 and not at_start)
-        self.simulator.reset_counts()
-        return sum(self._finish_loop(place) for _ in range(times))
-
-    def _count_in_row(self, iterations: int) -> int:
-        if self._addresses.row_left < iterations:
-            self._go_to_edge(len(self._addresses.variables) - 1)
-        self._align()
-        self.simulator.reset_counts()
+    def warm_up(self) -> tuple[str, ...]:
+        """Fill the caches, and go to where counting may begin; give what is to be said of it."""
+        between = -(-self._capacity // _CHECKS)
         done = 0
-        while done < iterations:
-            done += self._step(min(self._chunk, iterations - done))
-        return done
+        while done < self._most_warm and self._addresses.row_left and not self.simulator.is_full:
+            done += self._advance(between)
+        if done + self._window > self._addresses.total:
+            self._advance(self._window)  # to the end: there is too little left to count
+        notes = ()
+        if self._addresses.row_left and not self.simulator.is_full:
+            notes = (f"counted after {done} iterations, before the caches were full",)
+        self._align()
+        return notes
+
+    def count(self) -> int:
+        """Count over a window; give its iterations."""
+        self.simulator.reset_counts()
+        return self._advance(self._window)
 
     def _align(self) -> None:
-        """Go on to where the first store, else the first load, begins a line."""
-        kinds = self._addresses.kinds
-        first = int(kinds[:, 0].argmax())
+        """Go on to where the lowest store, else the lowest load, begins a line."""
+        if not self._addresses.row_left:
+            self._addresses.rewind()
         line_bytes = self.simulator.hierarchy.levels[0].line_bytes
         for _ in range(line_bytes):
-            if self._addresses.peek(first) % line_bytes < kinds[first, 1]:
+            address, size = self._addresses.peek()
+            if address % line_bytes < size:
                 return
-            self._step(1)
+            self._advance(1)
 
-    def _go_to_edge(self, place: int, *, is_needed: bool = True) -> None:
-        """Go on until the loops from a place on begin; to the nest's beginning from its end."""
-        if not self._addresses.row_left:
-            self._addresses.rewind()
-        elif is_needed:
-            self._finish_loop(place)
-            self._go_to_edge(place, is_needed=False)
-
-    def _finish_loop(self, place: int) -> int:
-        """Run until the loops from a place on have ended; 0 is the whole nest."""
-        if not self._addresses.row_left:
-            self._addresses.rewind()
-        before = self._addresses.variables[:place]
+    def _advance(self, iterations: int) -> int:
+        """Run so many iterations, fewer at the end of the nest; give how many."""
         done = 0
-        while self._addresses.row_left and self._addresses.variables[:place] == before:
-            left = self._addresses.row_left if place else self._chunk
-            done += self._step(min(left, self._chunk))
+        while done < iterations and self._addresses.row_left:
+            chunk = self._addresses.take(min(self._chunk, iterations - done))
+            self.simulator.feed_checked(chunk, self._addresses.kinds)
+            done += len(chunk) // len(self._addresses.kinds)
         return done
-
-    def _step(self, iterations: int) -> int:
-        """Run some iterations, fewer at the end of the nest, from which it begins again."""
-        if not self._addresses.row_left:
-            self._addresses.rewind()
-        chunk = self._addresses.take(iterations)
-        self.simulator.feed_checked(chunk, self._addresses.kinds)
-        return len(chunk) // len(self._addresses.kinds)
 
 
 def _divide(traffic: SimulatedTraffic, lines_of_work: float) -> tuple[LevelVolume, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import attrgetter
 
 import numpy as np
 
@@ -28,8 +29,9 @@ _MOST = 1 << 40
 class NestAddresses:
     """The addresses that a nest's iterations touch, in order.
 
-    Arrays lie one behind the other in the order of their declaration, each at the next multiple of
-    the alignment; the first begins at address 0. Scalars are in registers.
+    Arrays lie one behind the other in the order of their names, whatever the order of their
+    declarations, each at the next multiple of the alignment; the first begins at address 0.
+    Scalars are in registers.
 
     Parameters
     ----------
@@ -82,18 +84,6 @@ class NestAddresses:
         """Iterations left of the innermost loop's present run; 0 at the end of the nest."""
         return count_row(self.bounds, self._variables)
 
-    @property
-    def trips(self) -> tuple[int, ...]:
-        """How often each loop runs for the present values of those around it."""
-        found = []
-        for start, stop, step in self.bounds.tolist():
-            ends = [
-                row[0] + sum(c * v for c, v in zip(row[1:], self.variables, strict=True))
-                for row in (start, stop)
-            ]
-            found.append(len(range(ends[0], ends[1], step[0])))
-        return tuple(found)
-
     def find_work_bytes(self, line_bytes: int) -> int:
         """Give the bytes of results per iteration: of what is stored, else of what is loaded.
 
@@ -111,10 +101,14 @@ class NestAddresses:
                 return line_bytes
         return int(self.kinds[:, 1].max())
 
-    def peek(self, access: int) -> int:
-        """Give the address of an access in the next iteration."""
+    def peek(self) -> tuple[int, int]:
+        """Give address and bytes of the lowest store, else load, of the next iteration."""
         values = dict(zip(self._symbols, self.variables, strict=True))
-        return int(self._offsets[access].evaluate(values))
+        stores = self.kinds[:, 0] == self.kinds[:, 0].max()
+        return min(
+            (int(self._offsets[at].evaluate(values)), int(self.kinds[at, 1]))
+            for at in np.flatnonzero(stores).tolist()
+        )
 
     def rewind(self) -> None:
         """Go back to the first iteration."""
@@ -141,7 +135,7 @@ class NestAddresses:
         """Give each array's first address, and under an empty name the end of the last."""
         starts: dict[str, int] = {}
         end = 0
-        for array in nest.arrays:
+        for array in sorted(nest.arrays, key=attrgetter("name")):
             accesses = [one for one in nest.accesses if one.array == array.name]
             if array.dimensions:
                 low, high = (

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.cpu.cache_simulator.engine import consume, write_back_all
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy
+from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy, CacheRole
 from kernelcast.analytic.cpu.cache_simulator.layout import (
     CLOCK,
     EMPTY,
@@ -105,6 +105,17 @@ class Simulator:
     def write_back(self) -> None:
         """Write all modified lines back to memory, as a flush does; the lines stay."""
         write_back_all(self._state.table, self._state.lines, self._state.tasks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every way holds a line; those that only collect stores do not matter."""
+        first = 0
+        for level in self.hierarchy.levels:
+            tags = self._state.lines[TAG, first : first + level.lines]
+            if level.role is not CacheRole.WRITE_COMBINING and (tags == EMPTY).any():
+                return False
+            first += level.lines
+        return True
 
     def traffic(self) -> SimulatedTraffic:
         """Give what was counted since the start or the last reset."""

@@ -1,6 +1,6 @@
 """Accesses as boxes: what is affine in ids and iterations, with guards that cut axes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -78,9 +78,9 @@ class BoxAccess:
 
     @property
     def family(self) -> tuple[object, ...]:
-        """What accesses have in common that differ by a constant offset only."""
+        """What accesses have in common that differ by a constant offset and a guard only."""
         buffer, size = self.access.buffer, self.access.bytes
-        return (buffer, size, self.local_strides, self.group_strides, self.loops, self.clip)
+        return (buffer, size, self.local_strides, self.group_strides, self.loops)
 
     @property
     def executions(self) -> int:
@@ -139,10 +139,22 @@ def to_box(
     linear = access.offset_bytes.substitute(bound).as_linear()
     loops = [_trips_of(loop, bound) for loop in access.loops]
     if access.guard not in clips:
-        clips[access.guard] = _clip_of(access.guard, launch.ndrange, bound)
+        clips[access.guard] = clip_guard(access.guard, launch.ndrange, bound)
     clip = clips[access.guard]
-    if linear is None or clip is None or any(trips is None for trips in loops):
+    if linear is None or clip is None:
         return None
+    trips = [one for one in loops if one is not None]
+    return make_box(access, launch, linear, trips, clip) if len(trips) == len(loops) else None
+
+
+def make_box(
+    access: MemoryAccess,
+    launch: ModelledLaunch,
+    linear: tuple[Mapping[Symbol, int], int],
+    trips: Sequence[int],
+    clip: Clip,
+) -> BoxAccess | None:
+    """Make the box of a sum of strides times indices; None if a scalar argument has no value."""
     strides, constant = linear
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
@@ -154,9 +166,8 @@ def to_box(
         local_strides=local,
         group_strides=group,
         loops=tuple(
-            (named.get(loop.name, 0), trips)
-            for loop, trips in zip(access.loops, loops, strict=True)
-            if trips is not None
+            (named.get(loop.name, 0), times)
+            for loop, times in zip(access.loops, trips, strict=True)
         ),
         clip=clip,
     )
@@ -186,10 +197,17 @@ def _trips_of(loop: LoopFacts, bound: Mapping[Symbol, Expr | Symbol | int]) -> i
     return loop.trip_count.substitute(bound).constant_value
 
 
-def _clip_of(
-    guard: Condition, ndrange: NDRange, bound: Mapping[Symbol, Expr | Symbol | int]
+def clip_guard(
+    guard: Condition,
+    ndrange: NDRange,
+    bound: Mapping[Symbol, Expr | Symbol | int],
+    *,
+    is_exact: bool = True,
 ) -> Clip | None:
-    """Give the box of global ids in which a guard holds, None if it is no box."""
+    """Give the box of global ids in which a guard holds, None if it is no box.
+
+    Unless it must be exact, whatever is no range is left out: the box is then too large.
+    """
     clip = [_EVERYTHING] * MAX_DIMENSIONS
     if guard == TRUE:
         return clip[0], clip[1], clip[2]
@@ -199,9 +217,9 @@ def _clip_of(
         if part == TRUE or isinstance(part, Unknown):
             continue
         cut = _cut_of(part)
-        if cut is None:
+        if cut is None and is_exact:
             return None
-        axis, low, high = cut
+        axis, low, high = cut or (0, *_EVERYTHING)
         low, high = low - offsets[axis], high - offsets[axis]
         clip[axis] = max(clip[axis][0], low), min(clip[axis][1], high)
     return clip[0], clip[1], clip[2]

@@ -18,7 +18,8 @@ from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, sum_l1
-from kernelcast.analytic.gpu.volumes.listed import ListedAccess, ListedFootprint, list_access
+from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
+from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes
 from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.conditions import Condition
@@ -47,12 +48,14 @@ class _Accesses:
 
     def footprint(self, grid: Grid) -> Footprint:
         """Give what they touch together."""
-        return SumFootprint(
-            parts=(
-                BoxFootprint(accesses=self.boxes, grid=grid),
-                ListedFootprint(accesses=self.listed, grid=grid),
-            )
-        )
+        if not self.listed:
+            return BoxFootprint(accesses=self.boxes, grid=grid)
+        return SumFootprint(parts=divide_by_buffer(self.boxes, self.listed, grid))
+
+    def scatter(self, grid: Grid) -> Scatter | None:
+        """Give the accesses whose addresses mix, if there are any."""
+        mixed = tuple(one for one in self.listed if one.is_random)
+        return Scatter(accesses=mixed, work_groups=grid.work_groups) if mixed else None
 
     @property
     def depth(self) -> int:
@@ -122,6 +125,8 @@ def compute_volumes(
         * machine.l1_sector_bytes
         * grid.work_groups,
         work_groups=grid.work_groups,
+        scattered_loads=loads.scatter(grid),
+        scattered_stores=stores.scatter(grid),
     )
     by_buffer: dict[str, float] = {}
     for one in load_costs:
@@ -178,7 +183,11 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[_Access
         if box is not None:
             boxes.append(box)
         else:
-            listed.append(list_access(access, launch, machine))
+            found = list_access(access, launch, machine, bound)
+            if found is None:
+                notes.append(f"{_name(access)}: no sampled work-group executes it, left out")
+                continue
+            listed.append(found)
             notes.append(f"{_name(access)}: estimated from the addresses of some work-groups")
         if not access.guard.is_exact:
             notes.append(f"{_name(access)}: its guard depends on data and counts as met")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
+from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
 
 RELOAD_DISTANCE = 1.5
@@ -37,6 +38,8 @@ class Traffic:
         Unique written sectors of every single work-group, added up.
     work_groups : int
         Of the launch.
+    scattered_loads, scattered_stores : Scatter or None
+        Those whose data any work-group may have touched before.
     """
 
     loads: Footprint
@@ -44,6 +47,8 @@ class Traffic:
     touched: Sequence[Footprint]
     group_store_bytes: float
     work_groups: int
+    scattered_loads: Scatter | None = None
+    scattered_stores: Scatter | None = None
 
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
@@ -114,7 +119,10 @@ def compute_wave(
         )  # fmt: skip
     skew = traffic.oversubscribe(machine.compute_units, machine)
     stores = traffic.stores.list_levels(wave, sector)
-    partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0)
+    mixed = traffic.scattered_stores
+    repeated = mixed.count_repeated(sector) if mixed else 0.0
+    partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
+    scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
     start = (count - wave) // 2
     return WaveVolumes(
         work_groups=wave,
@@ -126,8 +134,9 @@ def compute_wave(
         overlaps=tuple(overlaps),
         oversubscription=traffic.oversubscribe(wave, machine),
         skew_oversubscription=skew,
-        capacity_load_bytes=_reload(l1, traffic, machine, rates) * wave,
-        partial_store_bytes=partial / waves * (1 - rates.l2_store.at(skew)),
+        capacity_load_bytes=_reload(l1, traffic, machine, rates) * wave
+        + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
+        partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
         repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
         tlb_pages=traffic.touched[-1].count_pages(start, start + wave),
     )
@@ -146,6 +155,35 @@ def _reload(l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRate
             over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
             total += one.bytes * (1 - rates.l2_overlap.at(over))
     return total
+
+
+def _lose(
+    traffic: Traffic, scatter: Scatter | None, machine: GpuMachine, granularity: int
+) -> float:
+    """Give the bytes of scattered accesses that L2 has lost since another work-group had them.
+
+    Data that is met again anywhere hits as often as it is among what the cache holds: what the
+    work-groups touch that together touch its capacity (Che's approximation of an LRU cache).
+    """
+    if scatter is None:
+        return 0.0
+    few, many = 0.0, float(traffic.work_groups)
+    one = traffic.oversubscribe(1, machine)
+    if traffic.oversubscribe(traffic.work_groups, machine) <= 1:
+        return 0.0
+    if one >= 1:
+        held = 1 / one
+    else:
+        few = 1.0
+        while many - few > max(1.0, 0.01 * few):
+            middle = (few + many) / 2
+            if traffic.oversubscribe(int(middle), machine) > 1:
+                many = middle
+            else:
+                few = middle
+        held = few
+    hit = scatter.share_touched(held, granularity)
+    return max(0.0, scatter.count_repeated(granularity)) * (1 - hit)
 
 
 def _repeat(

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, Range
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray
 
@@ -45,7 +45,7 @@ class Axis:
 
 
 def group_families(accesses: Sequence[BoxAccess]) -> list[tuple[BoxAccess, ...]]:
-    """Put accesses together that differ by a constant offset only."""
+    """Put accesses together that differ by a constant offset and a guard only."""
     families: dict[tuple[object, ...], list[BoxAccess]] = {}
     for access in accesses:
         families.setdefault(access.family, []).append(access)
@@ -73,9 +73,12 @@ def make_boxes(
     Boxes
     """
     first = family[0]
-    axes = _list_axes(first, groups, grid)
-    if axes is None:
+    parts = _split_by_clip(family)
+    tables = [_list_ranges(part[0], groups, grid) for part in parts]
+    kept = [(part, rows) for part, rows in zip(parts, tables, strict=True) if rows]
+    if not kept or any(trips < 1 for _, trips in first.loops):
         return _no_boxes()
+    axes = _list_axes(first, [row for _, rows in kept for row in rows])
     pieces = axes[0].start.size
     low = np.zeros(pieces, dtype=np.int64)
     high = np.full(pieces, first.access.bytes, dtype=np.int64)
@@ -93,14 +96,23 @@ def make_boxes(
         low += nearest.start * nearest.stride
         high += (nearest.end - 1) * nearest.stride
     strides = tuple(one.stride for one in outer)
-    steps, lows, highs = _translate(family, strides, int((high - low).min()))
-    return Boxes(
-        low=(lows[:, None] + low).ravel(),
-        high=(highs[:, None] + high).ravel(),
-        starts=_shift([one.start for one in outer], steps, pieces),
-        ends=_shift([one.end for one in outer], steps, pieces),
-        strides=strides,
+    starts = np.array([one.start for one in outer], dtype=np.int64).reshape(len(outer), pieces)
+    ends = np.array([one.end for one in outer], dtype=np.int64).reshape(len(outer), pieces)
+    done, found = 0, []
+    for part, rows in kept:
+        own = slice(done, done + len(rows))
+        done = own.stop
+        run = int((high[own] - low[own]).min())
+        steps, lows, highs = _translate(part, first.base_bytes, strides, run)
+        found.append((
+            (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(),
+            _shift(starts[:, own], steps), _shift(ends[:, own], steps),
+        ))  # fmt: skip
+    lows, highs, starts, ends = (
+        parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        for parts in zip(*found, strict=True)
     )
+    return Boxes(low=lows, high=highs, starts=starts, ends=ends, strides=strides)
 
 
 def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
@@ -125,17 +137,29 @@ def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
     return merged
 
 
-def _list_axes(access: BoxAccess, groups: Sequence[GroupRange], grid: Grid) -> list[Axis] | None:
-    """List the axes of an access, with their ranges in every box of work-groups."""
+def _split_by_clip(family: Sequence[BoxAccess]) -> list[tuple[BoxAccess, ...]]:
+    """Put translates together that are executed for the same work-items."""
+    if all(one.clip == family[0].clip for one in family):
+        return [tuple(family)]
+    parts: dict[Clip, list[BoxAccess]] = {}
+    for one in family:
+        parts.setdefault(one.clip, []).append(one)
+    return [tuple(part) for part in parts.values()]
+
+
+def _list_ranges(
+    access: BoxAccess, groups: Sequence[GroupRange], grid: Grid
+) -> list[tuple[Range, ...]]:
+    """List the ranges of local and group ids, by dimension, in every box of work-groups."""
     rows: list[tuple[Range, ...]] = []
     for box in groups:
         per_axis = [_ranges_of(access, axis, box[axis], grid) for axis in range(_AXES)]
         rows.extend(sum(parts, ()) for parts in product(*per_axis))
-    if not rows:
-        return None
-    loops = [(stride, (0, trips)) for stride, trips in access.loops]
-    if any(trips < 1 for _, (_, trips) in loops):
-        return None
+    return rows
+
+
+def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> list[Axis]:
+    """List the axes of an access; each row of ranges is a piece."""
     table = np.array(rows, dtype=np.int64)
     strides = [
         stride
@@ -147,7 +171,7 @@ def _list_axes(access: BoxAccess, groups: Sequence[GroupRange], grid: Grid) -> l
         for place, stride in enumerate(strides)
     ]
     every = np.ones(table.shape[0], dtype=np.int64)
-    axes.extend(_make_axis(stride, 0 * every, end * every) for stride, (_, end) in loops)
+    axes.extend(_make_axis(stride, 0 * every, end * every) for stride, end in access.loops)
     return axes
 
 
@@ -182,13 +206,12 @@ def _ranges_of(
 
 
 def _translate(
-    family: Sequence[BoxAccess], strides: tuple[int, ...], run: int
+    family: Sequence[BoxAccess], origin: int, strides: tuple[int, ...], run: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Write each access's offset in steps of the outer axes and bytes along the run.
 
     Runs that overlap or touch are joined: a row of neighbours becomes one box.
     """
-    origin = family[0].base_bytes
     steps, rest = _decompose(tuple(one.base_bytes - origin for one in family), strides)
     is_new = np.ones(rest.size, dtype=np.bool_)
     is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
@@ -221,10 +244,10 @@ def _reduce(offsets: IntArray, stride: int) -> IntArray:
     return (offsets - cut) % stride + cut
 
 
-def _shift(edges: Sequence[IntArray], steps: IntArray, pieces: int) -> IntArray:
+def _shift(edges: IntArray, steps: IntArray) -> IntArray:
     """Move each axis's range by each translate's steps."""
-    moved = [(steps[:, place][:, None] + edge).ravel() for place, edge in enumerate(edges)]
-    return np.array(moved, dtype=np.int64).reshape(len(edges), steps.shape[0] * pieces)
+    moved: IntArray = steps.T[:, :, None] + edges[:, None, :]
+    return moved.reshape(edges.shape[0], steps.shape[0] * edges.shape[1])
 
 
 def _no_boxes() -> Boxes:

@@ -89,17 +89,17 @@ def cost_family(
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
         costs=cost_warps(family, full.box, grid, machine),
-        instructions=sum(one.executions for one in family) * warps * _share_active(family, grid),
+        instructions=warps * sum(one.executions * _share_active(one, grid) for one in family),
         sectors=tuple(sectors),
         lines=tuple(lines),
         reused_share=share_reused_lines(family, full.box, grid, machine) if is_kept else 0.0,
     )
 
 
-def _share_active(family: Sequence[BoxAccess], grid: Grid) -> float:
+def _share_active(access: BoxAccess, grid: Grid) -> float:
     """Give the share of all work-items that exist and meet the guard."""
     share = 1.0
-    for axis, (low, high) in enumerate(family[0].clip):
+    for axis, (low, high) in enumerate(access.clip):
         active = min(high, grid.items[axis]) - max(low, 0)
         share *= max(active, 0) / (grid.counts[axis] * grid.local[axis])
     return share

@@ -7,13 +7,14 @@ were recorded. Pairs of neighbouring work-groups tell how much a further work-gr
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import Grid
-from kernelcast.analytic.gpu.volumes.footprints import PAGE_BYTES, Level, list_stretches
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess
+from kernelcast.analytic.gpu.volumes.hulls import find_hull
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.listing import evaluate_groups, read_recorded
 from kernelcast.analytic.gpu.volumes.unions import IntArray
@@ -21,6 +22,7 @@ from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
 from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.quasi_affine import Expr, Symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,9 +40,12 @@ class ListedAccess:
     buffer_bytes : int or None
         Size of the buffer, where known.
     is_random : bool
-        Whether addresses depend on data, so that a work-group may hit what any other has touched.
+        Whether addresses depend on data and work-groups far apart touch the same part of the
+        buffer, so that a work-group may hit what any other has touched.
     warps : int
         Warps of a work-group.
+    hull : BoxAccess or None
+        A box around all its addresses, where there is one.
     share : float
         Part of all iterations that counts.
     """
@@ -51,13 +56,15 @@ class ListedAccess:
     buffer_bytes: int | None
     is_random: bool
     warps: int
+    hull: BoxAccess | None = None
     share: float = 1.0
 
     def keep_inner(self, loops: int) -> "ListedAccess":
         """Take an iteration's share of the addresses, unless all loops run."""
         if loops >= len(self.access.loops):
             return self
-        return replace(self, share=1 / max(1.0, self._iterations()))
+        hull = None if self.hull is None else self.hull.keep_inner(loops)
+        return replace(self, share=1 / max(1.0, self._iterations()), hull=hull)
 
     def _iterations(self) -> float:
         """Give executions of a work-item, as if all lanes had taken part in each."""
@@ -87,17 +94,43 @@ class ListedAccess:
 
     def count_group(self, granularity: int) -> float:
         """Count the unique sectors of an average work-group."""
-        return sum(
+        found = sum(
             _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
             for group, rows in self.groups.items()
         ) / len(self.groups)
+        return min(found, self.count_buffer(granularity))
+
+    def count_buffer(self, granularity: int) -> float:
+        """Count the sectors of the whole buffer; infinitely many if its size is not known."""
+        shift = self.access.bytes - 1  # a buffer need not begin with a sector
+        if not self.buffer_bytes:
+            return math.inf
+        return float(-(-(self.buffer_bytes + shift) // granularity))
 
     def count_growth(self, granularity: int) -> float:
-        """Count the sectors that a work-group adds to those of the one before."""
-        own = self.count_group(granularity)
+        """Count the sectors that a work-group adds to those of the one before.
+
+        Neighbours often share the sector between them, at every place alike: then the bytes that
+        a work-group adds tell more than the sectors.
+        """
         pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
         if not pairs:
-            return own
+            return self.count_group(granularity)
+        size = self.access.bytes
+        return max(
+            self._compare(pairs, granularity), self._compare(pairs, size) * size / granularity
+        )
+
+    def count_stretch(self, work_groups: float, granularity: int) -> float:
+        """Estimate the unique sectors of consecutive work-groups."""
+        own, growth = self.count_group(granularity), self.count_growth(granularity)
+        room = max(0.0, self.count_buffer(granularity) - own)
+        linear = max(0.0, work_groups - 1) * growth
+        if not self.is_random or math.isinf(room):
+            return own + min(linear, room)
+        return own + (room * -math.expm1(-linear / room) if room else 0.0)
+
+    def _compare(self, pairs: Sequence[tuple[int, int]], granularity: int) -> float:
         new = 0.0
         for first, second in pairs:
             one, other = self.groups[first], self.groups[second]
@@ -105,16 +138,6 @@ class ListedAccess:
             alone = _list_units([one], self.access.bytes, granularity).size
             new += (both - alone) * self.repeats[second]
         return new / len(pairs)
-
-    def count_stretch(self, work_groups: float, granularity: int) -> float:
-        """Estimate the unique sectors of consecutive work-groups."""
-        own, growth = self.count_group(granularity), self.count_growth(granularity)
-        most = self.buffer_bytes / granularity if self.buffer_bytes else math.inf
-        room = max(0.0, most - own)
-        linear = max(0.0, work_groups - 1) * growth
-        if not self.is_random or math.isinf(room):
-            return own + min(linear, room)
-        return own + (room * -math.expm1(-linear / room) if room else 0.0)
 
     def _share_reused(self, line: int) -> float:
         reused = total = 0
@@ -128,46 +151,12 @@ class ListedAccess:
         return reused / total if total else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedFootprint:
-    """Footprints estimated from listed addresses.
-
-    Parameters
-    ----------
-    accesses : tuple of ListedAccess
-        They count as if they shared nothing.
-    grid : Grid
-        The index space.
-    """
-
-    accesses: tuple[ListedAccess, ...]
-    grid: Grid
-
-    def count_range(self, start: int, end: int, granularity: int) -> float:
-        """Estimate the unique bytes of consecutive work-groups."""
-        count = min(end, self.grid.work_groups) - max(start, 0)
-        return granularity * sum(
-            one.share * one.count_stretch(count, granularity) for one in self.accesses
-        )
-
-    def count_pages(self, start: int, end: int) -> float:
-        """Estimate the pages of consecutive work-groups."""
-        return sum(one.count_stretch(end - start, PAGE_BYTES) for one in self.accesses)
-
-    def list_levels(self, wave: int, granularity: int) -> list[Level]:
-        """Add up footprints of ever longer stretches of work-groups."""
-        count = self.grid.work_groups
-        return [
-            Level(
-                name=name,
-                work_groups=length,
-                bytes=self.count_range(0, length, granularity) * count / length,
-            )
-            for name, length in list_stretches(self.grid, wave)
-        ]
-
-
-def list_access(access: MemoryAccess, launch: ModelledLaunch, machine: GpuMachine) -> ListedAccess:
+def list_access(
+    access: MemoryAccess,
+    launch: ModelledLaunch,
+    machine: GpuMachine,
+    bound: Mapping[Symbol, Expr | Symbol | int],
+) -> ListedAccess | None:
     """List the addresses of an access for some work-groups.
 
     Parameters
@@ -178,29 +167,34 @@ def list_access(access: MemoryAccess, launch: ModelledLaunch, machine: GpuMachin
         Index space, scalar arguments and recorded addresses.
     machine : GpuMachine
         Warp width.
+    bound : mapping of Symbol to value
+        From `bind_sizes`.
 
     Returns
     -------
-    ListedAccess
+    ListedAccess or None
+        None if its address is known and no sampled work-group executes it.
 
     Raises
     ------
     InputError
         If the address is not known and was not recorded either.
     """
-    is_random = access.offset_bytes is None
-    if is_random:
+    is_known = access.offset_bytes is not None
+    if is_known:
+        groups, repeats = evaluate_groups(access, launch, machine.warp_width)
+    else:
         groups = read_recorded(access, launch, machine.warp_width)
         repeats = dict.fromkeys(groups, 1.0)
-    else:
-        groups, repeats = evaluate_groups(access, launch, machine.warp_width)
     if not groups:
+        if is_known:
+            return None
         name = access.text or access.buffer or "an access"
         msg = (
             f"{launch.kernel}, line {access.line}: the address of {name} is {access.pattern.value}"
             f"{f' ({access.reason})' if access.reason else ''} and no sampled work-group executes "
-            "it; record addresses of some work-groups (`kernelcast trace`), or give an affine "
-            "stand-in for it"
+            "it; record addresses of some work-groups (`kernelcast model gpu --device ID`), or "
+            "give an affine stand-in for it"
         )
         raise InputError(msg)
     return ListedAccess(
@@ -208,9 +202,23 @@ def list_access(access: MemoryAccess, launch: ModelledLaunch, machine: GpuMachin
         groups=groups,
         repeats=repeats,
         buffer_bytes=launch.buffers.get(access.buffer or ""),
-        is_random=is_random,
+        is_random=not is_known and _is_mixed(groups),
         warps=-(-launch.ndrange.work_group_size // machine.warp_width),
+        hull=find_hull(access, launch, bound),
     )
+
+
+def _is_mixed(groups: Mapping[int, IntArray]) -> bool:
+    """Tell whether work-groups far apart touch the same part of a buffer."""
+    used = {group: rows[rows != ABSENT] for group, rows in groups.items()}
+    spans = {group: (rows.min(), rows.max()) for group, rows in used.items() if rows.size}
+    for one, other in combinations(sorted(spans), 2):
+        (low, high), (start, end) = spans[one], spans[other]
+        shared = min(high, end) - max(low, start)
+        if other > one + 1 and 2 * shared > min(high - low, end - start):
+            return True
+    # A single place tells nothing; what depends on data is mostly spread.
+    return all(other <= one + 1 for one, other in combinations(sorted(spans), 2))
 
 
 def _list_units(tables: Sequence[IntArray], size: int, granularity: int) -> IntArray:
