@@ -162,9 +162,15 @@ class MachineState:
         Of the warmest sensor of the device or processor.
     clock_hz : float or None
         Clock of the device or processor.
+    others_busy : float or None
+        Processors that other processes kept busy meanwhile, on average.
+    stolen : float or None
+        Processors that the host of a virtual machine gave to others meanwhile, on average.
     """
 
     load: float | None = None
     governor: str | None = None
     temperature_celsius: float | None = None
     clock_hz: float | None = None
+    others_busy: float | None = None
+    stolen: float | None = None

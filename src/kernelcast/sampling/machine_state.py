@@ -1,6 +1,8 @@
 """How busy, fast and warm this machine is, as far as Linux tells without privileges."""
 
 import os
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.records.observed_times import MachineState
@@ -9,6 +11,65 @@ _CLOCKS = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 _THERMAL = Path("/sys/class/thermal")
 _HARDWARE_MONITORS = Path("/sys/class/hwmon")
 _THOUSANDTHS = 1e-3
+_STATISTICS = Path("/proc/stat")
+# Columns of /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal.
+_BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorTimes:
+    """Seconds that processors have spent so far, all together; None is what cannot be read.
+
+    Parameters
+    ----------
+    at_s : float
+        `time.monotonic` of the reading.
+    busy_s, stolen_s : float or None
+        With any process, and waiting for the host of a virtual machine.
+    own_s : float
+        With this process and its children that have ended.
+    """
+
+    at_s: float
+    busy_s: float | None
+    stolen_s: float | None
+    own_s: float
+
+
+def read_processor_times() -> ProcessorTimes:
+    """Read what processors have done so far."""
+    busy_s = stolen_s = None
+    words = _read(_STATISTICS).split("\n", 1)[0].split()
+    if words[:1] == ["cpu"] and len(words) > _STOLEN + 1:
+        ticks = [int(word) for word in words[1:]]
+        tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        busy_s = sum(ticks[column] for column in _BUSY) * tick_s
+        stolen_s = ticks[_STOLEN] * tick_s
+    own = os.times()
+    own_s = own.user + own.system + own.children_user + own.children_system
+    return ProcessorTimes(at_s=time.monotonic(), busy_s=busy_s, stolen_s=stolen_s, own_s=own_s)
+
+
+def read_state_since(before: ProcessorTimes) -> MachineState:
+    """Read the machine's state, and what others have done on it since a reading.
+
+    Parameters
+    ----------
+    before : ProcessorTimes
+        The reading.
+    """
+    now = read_processor_times()
+    state = read_machine_state()
+    elapsed_s = now.at_s - before.at_s
+    if before.busy_s is None or now.busy_s is None or elapsed_s <= 0:
+        return state
+    others_s = (now.busy_s - before.busy_s) - (now.own_s - before.own_s)
+    stolen_s = (now.stolen_s or 0.0) - (before.stolen_s or 0.0)
+    return replace(
+        state,
+        others_busy=max(others_s, 0.0) / elapsed_s,
+        stolen=max(stolen_s, 0.0) / elapsed_s,
+    )
 
 
 def read_machine_state() -> MachineState:

@@ -17,12 +17,17 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag
-from kernelcast.records.observed_times import RunTimes, SampleSet, summarise_runs
+from kernelcast.records.observed_times import (
+    MachineState,
+    RunTimes,
+    SampleSet,
+    summarise_runs,
+)
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
-from kernelcast.sampling.machine_state import read_machine_state
+from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.multiples import choose_unit, sample_pairs
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.problems import prepared_problem
@@ -122,7 +127,6 @@ def observe_launch(
     features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
     compiler = read_compiler_facts(session, kernel, problem.ndrange)
     inferred = infer_accesses(kernel, len(problem.arguments))
-    before = read_machine_state()
     with (
         session.lock,
         prepared_problem(
@@ -130,9 +134,11 @@ def observe_launch(
         ) as launch,
     ):
         row = _Row(launch=launch, settings=settings, samples=[], durations_s=[])
+        before = read_processor_times()
         report("sampling")
         run = row.sample_default(0)
         _measure(row, run, report)
+        state = read_state_since(before)
         found = DeviceFindings(
             ndrange=launch.ndrange,
             compute_units=session.description.compute_units,
@@ -149,8 +155,8 @@ def observe_launch(
         runs=times,
         features=compose_vector(features, found),
         samples=tuple(row.samples),
-        flags=_flag(times, settings),
-        machine_state=before,
+        flags=_flag(times, state, settings),
+        machine_state=state,
         versions=read_versions(session),
         measured_at=datetime.now(UTC),
     )
@@ -206,6 +212,10 @@ def _as_run(launch: CountingLaunch, launches: tuple[TimedLaunch, ...]) -> Sample
     )
 
 
-def _flag(times: RunTimes, settings: CollectionSettings) -> frozenset[ObservationFlag]:
-    is_noisy = times.noise is not None and times.noise > settings.most_noise
-    return frozenset({ObservationFlag.CONTAMINATED}) if is_noisy else frozenset()
+def _flag(
+    times: RunTimes, state: MachineState, settings: CollectionSettings
+) -> frozenset[ObservationFlag]:
+    """Flag a row whose whole runs disagree, or beside which others were at work all the time."""
+    is_noisy = (times.noise or 0.0) > settings.most_noise
+    is_shared = (state.others_busy or 0.0) > settings.most_others
+    return frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset()

@@ -28,6 +28,9 @@ class CollectionSettings:
         Choices of places that each of them is sampled at.
     most_noise : float
         Noise of whole runs from which on a row counts as contaminated and is measured again.
+    most_others : float
+        Processors that other processes may keep busy meanwhile, above which a row counts as
+        contaminated too.
     seed : int
         Of buffer contents and sampled places.
     row_timeout_s : float
@@ -47,6 +50,7 @@ class CollectionSettings:
     multiples: int = 5
     window_sets: int = 2
     most_noise: float = 0.05
+    most_others: float = 0.15
     seed: int = 0
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
 
@@ -65,9 +69,9 @@ class CollectionSettings:
         if not 0 < self.shortest_s < self.longest_s:
             msg = f"times {self.shortest_s} to {self.longest_s} s: give 0 < shortest < longest"
             raise InputError(msg)
-        if not (self.most_noise > 0 and self.row_timeout_s > 0):
+        if not min(self.most_noise, self.most_others, self.row_timeout_s) > 0:
             msg = (
-                f"most noise {self.most_noise}, time limit {self.row_timeout_s} s: give numbers "
-                "above 0"
+                f"most noise {self.most_noise}, most others {self.most_others}, time limit "
+                f"{self.row_timeout_s} s: give numbers above 0"
             )
             raise InputError(msg)

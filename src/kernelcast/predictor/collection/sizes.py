@@ -43,6 +43,7 @@ def find_anchor(
     """
     value = size.fit(start)
     best: tuple[int, float] | None = None
+    known: tuple[int, float] | None = None
     tried: set[int] = set()
     largest = size.most
     for _ in range(_MOST_TRIALS):
@@ -57,12 +58,14 @@ def find_anchor(
             largest = value
             value = size.scale(value, 1 / 8)
             continue
+        exponent = _refine(size.exponent, known, (value, seconds))
+        known = (value, seconds)
         if best is None or _distance(seconds, goal_s) < _distance(best[1], goal_s):
             best = (value, seconds)
         if _distance(seconds, goal_s) < math.log(_NEAR_ENOUGH):
             break
         step = min(max(goal_s / seconds, 1 / _LARGEST_STEP), _LARGEST_STEP)
-        value = min(size.scale(value, step), largest)
+        value = min(size.fit(value * step ** (1 / exponent)), largest)
     if best is None:
         return size.least, predict(size.least)
     return best
@@ -110,6 +113,14 @@ def choose_sizes(
         if len(chosen) >= count:
             break
     return tuple(sorted(chosen))
+
+
+def _refine(exponent: float, known: tuple[int, float] | None, found: tuple[int, float]) -> float:
+    """Give how time really grows between two sizes, within a factor of two of what was told."""
+    if known is None or known[0] == found[0]:
+        return exponent
+    seen = math.log(found[1] / known[1]) / math.log(found[0] / known[0])
+    return min(max(seen, 0.5 * exponent), 2 * exponent)
 
 
 def _nearest(values: set[int], anchor: int, count: int) -> list[int]:

@@ -1,0 +1,236 @@
+"""Asks the CPU models for loop nests: traffic, in-core terms, ECM, Roofline, for one size or many."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+from kernelcast.analytic.cpu.ecm import EcmPrediction, ScalingPoint, predict_ecm, scale_cores
+from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, InstructionTable
+from kernelcast.analytic.cpu.layer_conditions import (
+    BlockingAdvice,
+    LayerConditions,
+    Transition,
+    advise_blocking,
+    list_transitions,
+)
+from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.analytic.cpu.roofline import RooflinePrediction, predict_roofline
+from kernelcast.analytic.cpu.simulated import SimulatedVolumes
+from kernelcast.analytic.cpu.units import Unit, Work, convert
+from kernelcast.analytic.cpu.volumes import CachePredictor
+from kernelcast.features.loop_nest import read_loop_nest
+from kernelcast.records.cache_volumes import CacheVolumes
+from kernelcast.records.errors import InputError
+from kernelcast.records.loop_nest import LoopNest
+from kernelcast.records.operations import NumberClass, OperationKind
+
+PREDICTORS = ("lc", "sim")
+_FLOPS = {
+    OperationKind.ADD: 1, OperationKind.MULTIPLY: 1, OperationKind.FUSED: 2,
+    OperationKind.DIVIDE: 1, OperationKind.SPECIAL: 1, OperationKind.SPECIAL_NATIVE: 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenTerms:
+    """In-core terms that somebody knows already, for one cache line of work.
+
+    Parameters
+    ----------
+    terms : InCoreTerms
+        They are taken for any nest.
+    """
+
+    terms: InCoreTerms
+
+    def predict(self, _: LoopNest, __: float) -> InCoreTerms:
+        """Give the terms."""
+        return self.terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPrediction:
+    """What the models say of a loop nest of one size.
+
+    Parameters
+    ----------
+    constants : mapping of str to int
+        The size.
+    cores : int
+        Busy cores.
+    volumes : CacheVolumes
+        Traffic of one of them.
+    in_core : InCoreTerms or None
+        Time in the core, where it is known.
+    ecm : EcmPrediction
+        Time of one core.
+    roofline : RooflinePrediction or None
+        Of all busy cores together; None without in-core terms.
+    work : Work
+        For conversions between units.
+    """
+
+    constants: Mapping[str, int]
+    cores: int
+    volumes: CacheVolumes
+    in_core: InCoreTerms | None
+    ecm: EcmPrediction
+    roofline: RooflinePrediction | None
+    work: Work
+
+    @property
+    def cycles(self) -> float:
+        """Core cycles per cache line of work of all busy cores together, by the ECM model."""
+        return self.ecm.cycles_of(self.cores)
+
+    def value(self, unit: Unit) -> float:
+        """Give the ECM model's time or rate."""
+        return convert(self.cycles, unit, self.work)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed or missing."""
+        roofline = self.roofline.notes if self.roofline is not None else ()
+        return tuple(dict.fromkeys((*self.ecm.notes, *roofline)))
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopModel:
+    """A loop nest on a machine.
+
+    Parameters
+    ----------
+    nest : LoopNest
+        The loop.
+    machine : CpuMachine
+        The CPU.
+    predictor : str
+        ``lc`` for layer conditions, ``sim`` for the cache simulator.
+    in_core : InCoreProvider or None
+        Knows the time in the core; the machine's own table when left out.
+
+    Raises
+    ------
+    InputError
+        If there is no such predictor, or an index is not affine.
+    """
+
+    nest: LoopNest
+    machine: CpuMachine
+    predictor: str = PREDICTORS[0]
+    in_core: InCoreProvider | None = None
+    _conditions: LayerConditions = field(init=False)
+    _traffic: CachePredictor = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.predictor not in PREDICTORS:
+            msg = f"cache predictor {self.predictor!r}; there are {', '.join(PREDICTORS)}"
+            raise InputError(msg)
+        self._conditions = LayerConditions(self.nest, self.machine)
+        self._traffic = self._conditions
+        if self.predictor == "sim":
+            self._traffic = SimulatedVolumes(self.nest, self.machine)
+        if self.in_core is None and self._knows_loads():
+            self.in_core = InstructionTable(self.machine)
+
+    def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
+        """Predict one size.
+
+        Raises
+        ------
+        InputError
+            If a constant is missing or no size, the machine has not so many cores, or lacks a
+            number without which there is no prediction.
+        """
+        trips = self._conditions.bind(constants).trips
+        volumes = self._traffic.predict(constants, cores)
+        terms = None
+        if self.in_core is not None:
+            terms = self.in_core.predict(self.nest, volumes.iterations)
+        return LoopPrediction(
+            constants={**self.nest.constants, **constants},
+            cores=cores,
+            volumes=volumes,
+            in_core=terms,
+            ecm=predict_ecm(volumes, self.machine, terms),
+            roofline=(
+                predict_roofline(volumes, self.machine, terms, cores=cores)
+                if terms is not None
+                else None
+            ),
+            work=Work(
+                clock_hz=self.machine.clock_hz,
+                iterations_per_line=volumes.iterations,
+                flops_per_iteration=count_flops(self.nest),
+                iterations=float(prod(trips)),
+            ),
+        )
+
+    def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
+        """Predict one core to all."""
+        first = self.predict(constants)
+        return scale_cores(
+            lambda cores: self._traffic.predict(constants, cores), self.machine, first.in_core
+        )
+
+    def sweep(
+        self, size: str, values: Sequence[int], constants: Mapping[str, int], cores: int = 1
+    ) -> Iterator[LoopPrediction]:
+        """Predict many sizes, one after the other."""
+        for value in values:
+            yield self.predict({**constants, size: value}, cores)
+
+    def transitions(
+        self, size: str, constants: Mapping[str, int], cores: int = 1
+    ) -> tuple[Transition, ...]:
+        """List where traffic changes with a size (paper, Listing 5).
+
+        Raises
+        ------
+        InputError
+            If there is no formula for it.
+        """
+        others = {name: value for name, value in constants.items() if name != size}
+        return list_transitions(self.nest, self.machine, constants=others, size=size, cores=cores)
+
+    def advise(self, constants: Mapping[str, int], cores: int = 1) -> tuple[BlockingAdvice, ...]:
+        """Say which loops to block."""
+        return advise_blocking(self.nest, self.machine, constants, cores)
+
+    def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
+        """Say where rows compete for few sets of a cache, which only a simulation sees."""
+        return () if self.predictor == "sim" else self._conditions.conflicts(constants)
+
+    def _knows_loads(self) -> bool:
+        nearest = self.machine.caches[0].name
+        return self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
+
+
+def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
+    """Read a file with a C99 listing.
+
+    Returns
+    -------
+    (str, LoopNest)
+        Its text, and what was read of it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no such listing.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: the loop cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(msg) from error
+    return source, read_loop_nest(source, constants, name=path.name)
+
+
+def count_flops(nest: LoopNest) -> float:
+    """Count the floating-point operations of an iteration; a fused multiply-add is two."""
+    return sum(
+        nest.executed.count(kind, number=NumberClass.FLOAT, per_lane=True) * flops
+        for kind, flops in _FLOPS.items()
+    )

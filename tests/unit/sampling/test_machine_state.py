@@ -1,0 +1,60 @@
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelcast.sampling import machine_state
+from kernelcast.sampling.machine_state import (
+    read_machine_state,
+    read_processor_times,
+    read_state_since,
+)
+
+BUSY = "import time\nend = time.time() + 0.6\nwhile time.time() < end: pass"
+
+
+@pytest.mark.skipif(not Path("/proc/stat").is_file(), reason="there is no /proc/stat")
+def test_sees_what_others_do_and_not_what_this_process_does() -> None:
+    """Counts a busy neighbour, and leaves out work of our own."""
+    before = read_processor_times()
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as neighbour:
+        time.sleep(0.5)
+        beside = read_state_since(before)
+        neighbour.wait()
+    assert beside.others_busy is not None
+    assert beside.others_busy > 0.1
+    before = read_processor_times()
+    end_s = time.process_time() + 0.3
+    while time.process_time() < end_s:
+        pass
+    now = read_processor_times()
+    assert now.own_s - before.own_s > 0.25
+
+
+def test_what_cannot_be_read_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A system without Linux's files gives no numbers rather than wrong ones."""
+    for name in ("_CLOCKS", "_THERMAL", "_HARDWARE_MONITORS", "_STATISTICS"):
+        monkeypatch.setattr(machine_state, name, tmp_path / "none")
+    before = read_processor_times()
+    state = read_state_since(before)
+    assert (before.busy_s, state.others_busy, state.stolen) == (None, None, None)
+    assert (state.governor, state.temperature_celsius, state.clock_hz) == (None, None, None)
+
+
+def test_reads_sensors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The warmest sensor counts; clocks are in hertz."""
+    for name, text in {
+        "thermal_zone0/temp": "41000", "thermal_zone1/temp": "55500", "thermal_zone2/temp": "?",
+        "scaling_cur_freq": "2400000", "scaling_governor": "performance\n",
+    }.items():  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="ascii")
+    monkeypatch.setattr(machine_state, "_THERMAL", tmp_path)
+    monkeypatch.setattr(machine_state, "_CLOCKS", tmp_path)
+    monkeypatch.setattr(machine_state, "_HARDWARE_MONITORS", tmp_path / "none")
+    state = read_machine_state()
+    assert (state.temperature_celsius, state.clock_hz) == (55.5, 2.4e9)
+    assert state.governor == "performance"
