@@ -65,7 +65,7 @@ def test_kill_loses_no_row_and_the_rest_follows(tmp_path: Path) -> None:
     (answer,) = json.loads(output)
     after = read_launches(tmp_path)
     assert set(before) < set(after)
-    assert len(after) == len(set(after)) == answer["measured"] + len(before)
+    assert len(after) == len(set(after)) == answer["measured"] + answer["present"]
     assert answer["failures"] == []
     output, _ = start(tmp_path).communicate()
     (answer,) = json.loads(output)

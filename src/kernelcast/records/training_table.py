@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -166,12 +166,9 @@ def make_table(
     numbers: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBER_COLUMNS}
     for name, column in columns.items():
         (texts if name in texts else numbers)[name] = column
-    return TrainingTable(
-        schema=schema,
-        features=matrix,
-        **{name: _make_texts(column) for name, column in texts.items()},
-        **{name: np.asarray(column, dtype=np.float64) for name, column in numbers.items()},
-    )
+    arrays: dict[str, Any] = {name: _make_texts(column) for name, column in texts.items()}
+    arrays |= {name: np.asarray(column, dtype=np.float64) for name, column in numbers.items()}
+    return TrainingTable(schema=schema, features=matrix, **arrays)
 
 
 def _make_texts(column: Column) -> Texts:

@@ -8,6 +8,7 @@ from the law by an amount of its own that no feature tells.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +83,7 @@ def make_rows(
     law = planted or Planted()
     rng = np.random.default_rng(seed)
     found = [_make_device(number) for number in range(devices)]
-    columns: dict[str, list[str] | list[float]] = {}
+    columns: dict[str, list[Any]] = {}
     features = []
     for kernel in range(kernels):
         traits = rng.normal(size=6)
@@ -115,7 +116,7 @@ def _make_device(number: int) -> _Device:
 def _make_row(
     traits: npt.NDArray[np.float64], groups: float, device: _Device, law: Planted,
     rng: np.random.Generator,
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     flops = 10 ** (2.2 + 0.7 * traits[0])
     load_bytes = 10 ** (1.2 + 0.4 * traits[1])
     lanes = 1 / (1 + math.exp(-1.5 - traits[2]))
@@ -147,7 +148,7 @@ def _make_row(
     }  # fmt: skip
 
 
-def _hide(row: object, share: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _hide(row: list[float], share: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Make some of the counters absent."""
     values = np.array(row, dtype=np.float64)
     is_counter = np.array([name.startswith("counters.") for name in SCHEMA.names])

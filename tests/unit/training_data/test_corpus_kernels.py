@@ -24,9 +24,17 @@ KERNELS = [kernel for one in APPLICATIONS for kernel in one.kernels]
 LARGEST_GPU_BYTES = 128 * 2**30
 LEAST_WORK_GROUPS = 256
 TABLE_2 = [
-    "binomial", "blackscholes", "BoxRowsLmem", "convolutionRows", "convolutionColumns",
-    "VectorHypot", "compress", "DotProduct", "FiniteDifferences", "ViterbiOneStep", "histogram64",
-    "matmul", "uncoal0", "uncoal1", "coal0", "coal1", "coal2", "coal3", "ckMedian", "nbody",
+    "binomial",
+    "blackscholes", "BoxRowsLmem", "convolutionRows", "convolutionColumns", "VectorHypot",
+    "compress", "DotProduct", "FiniteDifferences", "ViterbiOneStep", "histogram64", "matmul",
+    "uncoal0", "uncoal1", "coal0", "coal1", "coal2", "coal3", "ckMedian", "nbody",
+    "Quasi", "InvCND", "reorderDatakey", "radixSortBlockKey", "ckSobel", "sortLocal",
+    "sortLocal1", "mergeGlobal", "mergeLocal", "trans_naive", "pcr", "cycle",
+    "cp", "lattice", "StreamCollideX", "ComputeQ", "binning", "reorder", "sort", "rearrange",
+    "gridding", "mb_calc", "calc_8", "calc_16", "computeX", "tpacf",
+    "fft1D_512", "ifft1D_512", "bfs", "sgemmNN", "sgemmNT", "spmv_csr_vector", "stencilKernel",
+    "initialize2", "conj_grad_2", "conj_grad_6", "ep", "cffts1", "cffts2", "cffts3", "indexmap",
+    "evolve", "setiv", "resid", "norm2u3", "rprj3", "psinv", "interp",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelcast.records.errors import InputError, MeasurementError
@@ -52,6 +52,8 @@ class LoopToRun:
         The listing.
     constants : mapping of str to int
         Values of its constants; the compiler knows them.
+    elements : mapping of str to int
+        Elements of each array.
     array_bytes : int
         Of all arrays together.
     compiler : str
@@ -62,6 +64,7 @@ class LoopToRun:
 
     source: str
     constants: Mapping[str, int]
+    elements: Mapping[str, int] = field(default_factory=dict)
     array_bytes: int = 0
     compiler: str = ""
     flags: Sequence[str] = FLAGS
@@ -139,8 +142,9 @@ def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasureme
         from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
 
         wall_s, name = measure_as_kernel(
-            loop.source, loop.constants, least_s=effort.least_s, samples=effort.samples
-        )
+            loop.source, loop.constants, loop.elements, least_s=effort.least_s,
+            samples=effort.samples,
+        )  # fmt: skip
         return LoopMeasurement(wall_s=wall_s, cpu_s=(), compiler=name)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
