@@ -9,6 +9,8 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.counting import CountSettings, count_in_session
 from kernelcast.predictor.feature_counts import summarise_run
+from kernelcast.predictor.own_machine import model_own_launch
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
@@ -16,6 +18,7 @@ from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
@@ -71,6 +74,8 @@ class DeviceFindings:
         Timed launches.
     linear_s : float or None
         The linear model's time of the whole launch, in seconds.
+    analytic : AnalyticEstimate or None
+        What the analytic model of the device says.
     costs_s : dict of str to float
         Time of each step, in seconds.
     notes : list of str
@@ -84,6 +89,7 @@ class DeviceFindings:
     counters: SoftwareCounters | None = None
     run: SampleRun | None = None
     linear_s: float | None = None
+    analytic: AnalyticEstimate | None = None
     costs_s: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -115,19 +121,49 @@ def read_in_session(
     if FeatureGroup.COMPILER in task.groups:
         with _step(found, "compiler facts", report):
             found.compiler = read_compiler_facts(session, task.problem.kernel, task.problem.ndrange)
-    if FeatureGroup.COUNTERS in task.groups:
+    recorded = None
+    if task.groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
         with _step(found, "counting", report):
-            _count(session, task, found)
+            recorded = _count(session, task, found)
     found.saturation = _find_known_saturation(session, task.problem.kernel, found.ndrange)
     wants_saturation = FeatureGroup.COMPILER in task.groups and found.saturation is None
     if FeatureGroup.SAMPLED in task.groups or wants_saturation:
         name = "sampling" if FeatureGroup.SAMPLED in task.groups else "finding P_sat"
         with _step(found, name, report):
             _sample(session, task, found)
+    if FeatureGroup.ANALYTIC in task.groups:
+        with _step(found, "analytic model", report):
+            add_analytic_findings(found, task.problem, task.device_id, recorded)
     return found
 
 
-def _count(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:
+def add_analytic_findings(
+    found: DeviceFindings,
+    problem: Problem,
+    device_id: str,
+    recorded: RecordedAddresses | None,
+) -> None:
+    """Ask the analytic model of the device; that it has no answer is only noted."""
+    if found.ndrange.local_size is None:
+        found.notes.append("no analytic features: the local size is not known")
+        return
+    try:
+        found.analytic = model_own_launch(
+            problem, found.ndrange, device_id, counters=found.counters, recorded=recorded
+        )
+    except KernelcastError as error:
+        found.notes.append(f"no analytic features: {error}")
+        return
+    if found.analytic is None:
+        found.notes.append(
+            f"no analytic features: `kernelcast calibrate --device {device_id}` makes the "
+            "description that they need"
+        )
+
+
+def _count(
+    session: DeviceSession, task: FeatureTask, found: DeviceFindings
+) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:
         counted = count_in_session(session, task.problem, CountSettings(seed=task.seed))
@@ -135,6 +171,8 @@ def _count(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> 
         found.ndrange = counted.ndrange
     except KernelcastError as error:
         found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
 
 
 def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:

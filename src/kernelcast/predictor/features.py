@@ -30,7 +30,7 @@ from kernelcast.records.source_lines import LineFacts
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
 """Groups without those that time the kernel."""
 
-_NEEDS_DEVICE = frozenset({FeatureGroup.COMPILER, FeatureGroup.SAMPLED, FeatureGroup.COUNTERS})
+_NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
 # As in `predictor.estimates`: longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
 _ASSUMED_WORK_GROUP_SIZE = 64
@@ -249,6 +249,8 @@ def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVe
             run=found.run, linear_s=found.linear_s, compute_units=found.compute_units,
             issued_per_work_item=counters.warp.issued if counters.warp else None,
         ))  # fmt: skip
+    if found.analytic is not None:
+        sources.append(found.analytic)
     return combine(*sources).select(features.settings.groups)
 
 

@@ -11,6 +11,7 @@ from kernelcast.predictor.collection.kernel_task import collect_kernel
 from kernelcast.predictor.corpus_check_task import check_corpus
 from kernelcast.predictor.estimation import ReportProgress, estimate_launch
 from kernelcast.predictor.feature_task import read_device_features
+from kernelcast.predictor.own_machine import add_analytic
 from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.trace_task import trace_problem
@@ -84,7 +85,7 @@ def estimate_in_session(
             recorder, kernel.name, settings, report=report, started_s=started_s
         )
     recording = replace(recorder.recording(), plan=settings.plan)
-    return EstimateOutcome(estimate=estimate, recording=recording)
+    return EstimateOutcome(estimate=add_analytic(estimate, problem), recording=recording)
 
 
 _TASKS: dict[str, Callable[[Any, Reporter], Any]] = {

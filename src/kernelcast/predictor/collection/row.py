@@ -11,7 +11,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.feature_counts import summarise_run
-from kernelcast.predictor.feature_task import DeviceFindings
+from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
@@ -24,6 +24,7 @@ from kernelcast.records.observed_times import (
     summarise_runs,
 )
 from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
@@ -148,7 +149,8 @@ def observe_launch(
             linear_s=row.samples[0].linear_s,
         )
         report("counting")
-        _count(launch, problem, found)
+        recorded = _count(launch, problem, found)
+    add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s)
     return Observation(
         launch=identity,
@@ -192,13 +194,17 @@ def _other_samples(row: _Row, run: SampleRun) -> Iterator[None]:
         yield
 
 
-def _count(launch: CountingLaunch, problem: Problem, found: DeviceFindings) -> None:
+def _count(
+    launch: CountingLaunch, problem: Problem, found: DeviceFindings
+) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:
         counted = count_launch(launch, problem.kernel, analyse(problem.kernel), CountSettings())
         found.counters = summarise_run(problem, counted)
     except KernelcastError as error:
         found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
 
 
 def _as_run(launch: CountingLaunch, launches: tuple[TimedLaunch, ...]) -> SampleRun:

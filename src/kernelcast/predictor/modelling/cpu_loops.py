@@ -1,4 +1,4 @@
-"""Asks the CPU models for loop nests: traffic, in-core terms, ECM, Roofline, for one size or many."""
+"""Asks the CPU models for loop nests: traffic, in-core terms, ECM, Roofline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.estimate import estimate_from_volumes
 from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.limiters import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.predictor.modelling.folding import AXES
@@ -100,7 +101,8 @@ def model_volumes(
     if unknown:
         msg = (
             f"{launch.kernel}, {explain_unknown(unknown[0])}; `--device ID` records addresses on "
-            "any OpenCL device, for the problem's own local size without folding"
+            "any OpenCL device (`kernelcast devices` lists them), for the problem's own local size "
+            "without folding"
         )
         raise InputError(msg)
     return compute_volumes(launch, read_machine(machine), rates)
@@ -118,7 +120,9 @@ def configure(
     return Configuration(
         local_size=launch.ndrange.known_local_size,
         folds=source.folds if folds is None else folds,
-        estimate=estimate_from_volumes(launch, machine, volumes),
+        estimate=estimate_from_volumes(
+            launch, machine, volumes, constants=match_constants(volumes.rates)
+        ),
         volumes=volumes,
         updates=source.ndrange.work_item_count,
     )

@@ -1,0 +1,82 @@
+"""What the analytic models say of a launch on a device of this machine."""
+
+from dataclasses import replace
+
+from kernelcast.predictor.machine_file import read_machine
+from kernelcast.predictor.machines import list_machines
+from kernelcast.predictor.modelling.estimating import estimate_analytically
+from kernelcast.predictor.modelling.launches import model_launch
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import SoftwareCounters
+
+
+def find_own_machine(device_id: str) -> MachineDescription | None:
+    """Give the description of a device that was calibrated here; None if it was not.
+
+    Raises
+    ------
+    MachineFileError
+        If the file is damaged.
+    """
+    known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
+    found = next(known, None)
+    return None if found is None else read_machine(found.path)
+
+
+def model_own_launch(
+    problem: Problem,
+    ndrange: NDRange,
+    device_id: str,
+    *,
+    counters: SoftwareCounters | None = None,
+    recorded: RecordedAddresses | None = None,
+) -> AnalyticEstimate | None:
+    """Estimate a launch by the analytic model of its device.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    ndrange : NDRange
+        Its index space, local size chosen.
+    device_id : str
+        The device.
+    counters : SoftwareCounters, optional
+        Counted on the device; derived from the source when left out.
+    recorded : RecordedAddresses, optional
+        Addresses of sampled work-groups, where they depend on data.
+
+    Returns
+    -------
+    AnalyticEstimate or None
+        None if the device was not calibrated.
+
+    Raises
+    ------
+    KernelcastError
+        If the model has no answer.
+    """
+    machine = find_own_machine(device_id)
+    if machine is None:
+        return None
+    launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
+    return estimate_analytically(launch, machine)
+
+
+def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
+    """Put the analytic model's answer beside the sampled one, where the device was calibrated."""
+    try:
+        found = model_own_launch(problem, estimate.ndrange, estimate.device_id)
+    except KernelcastError as error:
+        warning = f"no analytic estimate: {error}"
+        return replace(estimate, warnings=(*estimate.warnings, warning))
+    if found is None:
+        return estimate
+    estimates_s = {**estimate.estimates_s, "analytic": found.seconds}
+    return replace(estimate, estimates_s=estimates_s, limiter=found.limiter)

@@ -1,0 +1,1 @@
+"""Steps of finding clusters and neighbours among many points."""

@@ -1,0 +1,1 @@
+"""Layers of a convolutional network: convolutions, pooling, normalisation."""

@@ -1,0 +1,1 @@
+"""Solves and factorises many small systems, transposes and updates large matrices."""

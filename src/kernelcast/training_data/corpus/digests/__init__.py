@@ -1,0 +1,1 @@
+"""Hashes and encrypts many pieces of data."""

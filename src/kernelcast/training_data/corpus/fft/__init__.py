@@ -1,0 +1,1 @@
+"""Transforms many sequences of 512 complex numbers, forwards and back."""

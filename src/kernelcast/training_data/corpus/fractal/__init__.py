@@ -1,0 +1,1 @@
+"""Counts how long points of the plane stay bounded."""

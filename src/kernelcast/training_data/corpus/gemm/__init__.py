@@ -1,0 +1,1 @@
+"""Multiplies dense matrices: large, small and many, symmetric."""

@@ -1,0 +1,1 @@
+"""Multiplies a column-major matrix, or its transpose, and a vector."""

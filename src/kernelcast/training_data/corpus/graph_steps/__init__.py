@@ -1,0 +1,1 @@
+"""Steps of algorithms on graphs whose degrees follow a power law."""

@@ -1,0 +1,1 @@
+"""Inserts keys into an open hash table and looks values up in one."""

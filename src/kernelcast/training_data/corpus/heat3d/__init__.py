@@ -1,0 +1,1 @@
+"""Takes a step of the heat equation in three dimensions, in two ways."""

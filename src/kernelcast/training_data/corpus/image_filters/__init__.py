@@ -1,0 +1,1 @@
+"""Filters of images: blur, edges, contrast, size, sums."""

@@ -1,0 +1,1 @@
+"""Prices an Asian option by random paths."""

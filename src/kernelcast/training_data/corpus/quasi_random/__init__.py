@@ -1,0 +1,1 @@
+"""Generates quasi-random points and turns uniform numbers into normal ones."""

@@ -1,0 +1,1 @@
+"""Sorts keys by a digit: within blocks, then between them."""

@@ -1,0 +1,1 @@
+"""Reduces many numbers to one for each work-group, in three ways."""

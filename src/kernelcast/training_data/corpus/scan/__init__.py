@@ -1,0 +1,1 @@
+"""Makes prefix sums of blocks, in two ways."""

@@ -1,0 +1,1 @@
+"""Multiplies matrices in single precision, with results in registers."""

@@ -1,0 +1,1 @@
+"""Finds the edges of a colour image with the Sobel operator."""

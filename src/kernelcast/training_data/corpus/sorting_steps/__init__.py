@@ -1,0 +1,1 @@
+"""Steps of sorting and selecting: counts of digits, merges, compaction."""

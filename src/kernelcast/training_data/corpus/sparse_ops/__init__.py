@@ -1,0 +1,1 @@
+"""Products with sparse matrices whose rows are very uneven."""

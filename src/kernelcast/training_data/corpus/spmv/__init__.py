@@ -1,0 +1,1 @@
+"""Multiplies a sparse matrix of uneven rows and a vector."""

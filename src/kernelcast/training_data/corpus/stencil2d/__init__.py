@@ -1,0 +1,1 @@
+"""Takes a step of a nine-point stencil, staged in local memory."""

@@ -1,0 +1,1 @@
+"""Encodes text, looks for strings in it, compares words."""

@@ -1,0 +1,1 @@
+"""Parts of a transformer: attention, normalisation, embedding, 4-bit weights."""

@@ -1,0 +1,1 @@
+"""Transposes a matrix, one side of the copy with large strides."""

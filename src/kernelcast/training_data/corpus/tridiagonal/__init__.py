@@ -1,0 +1,1 @@
+"""Solves many small tridiagonal systems in two parallel ways."""
