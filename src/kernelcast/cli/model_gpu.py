@@ -143,7 +143,8 @@ _PATH = click.Path(path_type=Path)
     "--hit-rates",
     "hit_rates",
     metavar="NAME",
-    help="Hit rates of the caches: a shipped set, or a file that `model fit` wrote.",
+    help="Hit rates of the caches: a shipped set, or a file that `model fit` wrote; paper-2022 "
+    "takes the paper's limiters as well.",
 )
 @click.option(
     "--top",

@@ -185,6 +185,13 @@ def test_fits_hit_rates(tmp_path: Path) -> None:
     assert found["machine"] == "a100"
 
 
+def test_the_papers_rates_bring_the_papers_limiters() -> None:
+    """Takes the largest of FP, L1, L2 and DRAM alone with `--hit-rates paper-2022`."""
+    [found] = read_json(STENCIL, "--machine", "a100", "--hit-rates", "paper-2022")
+    assert set(found["limiters"]) <= {"fp32", "fp64", "L1", "L2", "DRAM"}
+    assert found["seconds"] == max(found["limiters"].values())
+
+
 def test_compares_with_measured_launches(tmp_path: Path) -> None:
     """Shows errors and ranks, draws them, and lists every launch in JSON."""
     table = tmp_path / "measured.csv"

@@ -1,5 +1,6 @@
-"""Volumes of the examples against every address of a small launch, one by one."""
+"""The examples: volumes against every address of a small launch, times against plain bounds."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.predictor.machines import find_machine
+from kernelcast.predictor.modelling.gpu_estimates import configure
 from kernelcast.predictor.modelling.sources import read_launch_source
 from kernelcast.records.accesses import AccessKind
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 from kernelcast.testing.address_sets import bind_group, enumerate_offsets
@@ -84,3 +87,29 @@ def test_a_stencil_with_borders_counts_them_once() -> None:
     source = read_launch_source(EXAMPLES / "stencil3d/stencil3d.yaml")
     volumes = compute_volumes(source.launch(), read_machine(find_machine("a100")))
     assert 4.0 < volumes.per_update()["DRAM_to_L2"] < 4.3
+
+
+def find_peak(machine: MachineDescription) -> float:
+    """Give the highest bandwidth of global memory that the description knows."""
+    memory = machine.memory("global")
+    assert memory is not None
+    known = [one.value for one in memory.load_bytes_per_s.values()]
+    for name in ("load", "copy"):
+        curve = machine.curve(f"saturation/global/{name}")
+        known += curve.y if curve else ()
+    return max(*known, memory.copy_bytes_per_s.value if memory.copy_bytes_per_s else 0.0)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_times_are_plausible_on_every_kind_of_machine(name: str) -> None:
+    """Takes what the bytes need at full bandwidth at least, all limiters in turn at most."""
+    source = read_launch_source(EXAMPLES / name / f"{name}.yaml")
+    for machine in map(find_machine, ("v100", "a100", "h200", "mi210", "rx-6900-xt")):
+        found = configure(source, machine).estimate
+        assert all(math.isfinite(s) and s >= 0 for s in found.limiters.values())
+        assert all(math.isfinite(one) and one >= 0 for one in found.quantities.values())
+        fastest = find_peak(machine)
+        moved = found.volumes["DRAM_to_L2"] + found.volumes["L2_to_DRAM"]
+        assert found.seconds >= moved / fastest
+        together = sum(found.limiters.values()) + found.quantities["exposed_l1_s"]
+        assert max(found.limiters.values()) <= found.seconds <= together * (1 + 1e-9)

@@ -16,7 +16,6 @@ from kernelcast.analytic.gpu.limiters import (
     read_rates,
 )
 from kernelcast.analytic.gpu.limiters.bank_conflicts import count_local_ways
-from kernelcast.analytic.gpu.limiters.lines import count_lines
 from kernelcast.analytic.gpu.limiters.pages import count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -137,7 +136,7 @@ def collect_demands(launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates
     """
     enough = rates.translation.pages if rates.translation else math.inf
     patterns = Patterns(
-        lines=count_lines(launch, volumes, rates.warp_width),
+        lines=volumes.l1.load_lines,
         local_ways=count_local_ways(launch, rates.warp_width),
         pages=count_pages(launch, volumes, enough),
     )

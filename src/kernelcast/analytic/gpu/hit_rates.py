@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import curve_fit
 
 from kernelcast.records.errors import InputError
 
@@ -80,6 +79,11 @@ class HitRates:
         What was loaded before, in L2, by what is touched since.
     l2_store : HitRate
         Writes to the rest of a sector in L2, by what one work-group per compute unit touches.
+    l2_layer : HitRate or None
+        As `l2_overlap`, of layers of work-groups; None takes that.
+    l2_reload : HitRate or None
+        What L1 has lost, in L2, by what a wave touches, as in the paper; None takes `l2_overlap`,
+        by what is touched meanwhile.
     """
 
     name: str
@@ -87,6 +91,12 @@ class HitRates:
     l1_load: HitRate
     l2_overlap: HitRate
     l2_store: HitRate
+    l2_layer: HitRate | None = None
+    l2_reload: HitRate | None = None
+
+    def find_overlap(self, axis: str) -> HitRate:
+        """Give the hit rate of what work-groups share along an axis."""
+        return self.l2_layer if axis == "z" and self.l2_layer else self.l2_overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +127,7 @@ def read_hit_rates() -> Mapping[str, HitRates]:
     Examples
     --------
     >>> sorted(read_hit_rates())
-    ['kernelcast', 'warpspeed-2025']
+    ['kernelcast', 'paper-2022', 'warpspeed-2025']
     """
     text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
     return {name: _read_set(name, one) for name, one in json.loads(text).items()}
@@ -176,6 +186,9 @@ def fit_hit_rate(
     """
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
     _check_points(x, hits, form)
+    # Takes a quarter of a second to load; estimates need none of it.
+    from scipy.optimize import curve_fit
+
     sign = -1.0 if form == MISS else 1.0
     y = 1.0 - hits if form == MISS else hits
     # The offset spans orders of magnitude: its logarithm is fitted.
@@ -226,5 +239,5 @@ def _check_points(x: FloatArray, hits: FloatArray, form: str) -> None:
 
 
 def _read_set(name: str, parts: Mapping[str, Any]) -> HitRates:
-    rates = {function: HitRate(**parts[function]) for function in FUNCTIONS}
+    rates = {key: HitRate(**one) for key, one in parts.items() if key != "provenance"}
     return HitRates(name=name, provenance=parts["provenance"], **rates)

@@ -150,3 +150,31 @@ def test_atomics_are_told_apart_by_their_place() -> None:
     )
     assert count_atomics(sites, counts) == Atomics(same=2.0, distinct=2.0, local=100.0)
     assert count_atomics((), counts) == Atomics(distinct=104.0)
+
+
+def test_loop_counters_are_shared_by_unrolled_iterations() -> None:
+    """Leaves one step and one comparison of four, and integer work that is no loop's."""
+    kinds = {Kind.ADD: 100.0, Kind.COMPARE: 90.0, Kind.LOGIC: 7.0}
+    counts = {
+        Operation(kind=kind, number=NumberClass.INTEGER, bits=32): times
+        for kind, times in kinds.items()
+    }
+    branch = Operation(kind=Kind.BRANCH, number=NumberClass.NONE, bits=0)
+    plain = count_slots(OperationCounts(operations=counts, memory={}))
+    looped = count_slots(OperationCounts(operations={**counts, branch: 80.0}, memory={}))
+    assert plain.integer == 197
+    assert looped.integer == 197 - 2 * 60
+
+
+def test_a_chain_of_loads_waits_for_each() -> None:
+    """Counts every iteration where a load gives the next one's address, also by another load."""
+    one = make_load(None, buffer="next", loops=(LOOP,), sources=("next",))
+    assert count_rounds([one], 220.0) == 220
+    to, back = (
+        make_load(None, buffer=buffer, loops=(LOOP,), sources=(source,))
+        for buffer, source in (("a", "b"), ("b", "a"))
+    )
+    assert count_rounds([to, back], 200.0) == 200
+    gather = make_load(None, buffer="x", loops=(LOOP,), sources=("column",))
+    column = make_load(X, buffer="column", loops=(LOOP,))
+    assert count_rounds([gather, column], 200.0) == 50

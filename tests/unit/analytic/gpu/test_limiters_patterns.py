@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.gpu.limiters.lanes import bind_lanes, find_offsets
-from kernelcast.analytic.gpu.limiters.lines import count_lines
 from kernelcast.analytic.gpu.limiters.pages import count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -81,19 +80,8 @@ def test_rows_of_a_warp_touch_lines(local_size: tuple[int, ...], lines: float) -
     """Counts 8 n - 8 bytes over lines of 128 more than one for each row, mean of alignments."""
     launch = make_stencil(*local_size)
     volumes = make_volumes(launch)
-    per_request = count_lines(launch, volumes, 32) / volumes.l1.load_requests
+    per_request = volumes.l1.load_lines / volumes.l1.load_requests
     assert per_request == pytest.approx(lines, rel=0.03)
-
-
-def test_unknown_addresses_count_by_their_sectors() -> None:
-    """Bounds lines by sectors where no address is known."""
-    launch = make_stencil(32, 8, 4)
-    volumes = make_volumes(launch)
-    blind = replace(
-        launch, accesses=tuple(replace(one, offset_bytes=None) for one in launch.accesses)
-    )
-    warps = volumes.occupancy.warps_per_work_group
-    assert count_lines(blind, volumes, 32) == volumes.l1.requested_bytes / 32 / warps
 
 
 def test_lanes_know_their_ids() -> None:

@@ -237,3 +237,31 @@ def test_what_is_no_box_is_left_to_enumeration() -> None:
     )
     bound = bind_sizes(launch)
     assert [to_box(one, launch, bound, {}) for one in cases] == [None, None, None]
+
+
+def test_guards_do_not_hide_that_accesses_share_data() -> None:
+    """Counts what translates under different guards touch together once."""
+    launch = ModelledLaunch(
+        kernel="k",
+        ndrange=NDRange(global_size=(40, 24), local_size=(8, 4)),
+        accesses=(
+            load("a", 4 * (X + 48 * Y)),
+            load("a", 4 * (X + 1 + 48 * Y), guard=less(X, 30)),
+            load("a", 4 * (X + 48 * (Y + 1)), guard=less(3, Y)),
+        ),
+    )
+    footprint = loads_of(launch)
+    assert len(footprint.families) == 1
+    for start, end in ((0, 30), (7, 13), (29, 30)):
+        expected = 64 * enumerate_sectors(launch, range(start, end), 64)
+        assert footprint.count_range(start, end, 64) == expected
+
+
+def test_one_buffer_is_counted_up_to_its_ends() -> None:
+    """Bounds families that overlap by what lies between the first and the last address."""
+    launch = ModelledLaunch(
+        kernel="k",
+        ndrange=NDRange(global_size=(256,), local_size=(64,)),
+        accesses=(load("a", 4 * X), load("a", 4 * K, loops=(loop(256),))),
+    )
+    assert loads_of(launch).count_range(0, 4, 64) == 1024

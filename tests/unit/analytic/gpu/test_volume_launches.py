@@ -167,3 +167,15 @@ def test_local_size_over_the_limit_is_refused() -> None:
     """A work-group that no compute unit can hold is an error."""
     with pytest.raises(InputError, match="at most 1024"):
         model(access(AccessKind.LOAD, "a", 4 * X), items=(4096,), local=(2048,))
+
+
+def test_pages_do_not_depend_on_where_the_middle_lies() -> None:
+    """Counts a wave that runs into the next layer as often as there are such waves."""
+    a100 = read_machine(find_machine("a100"))
+    pages = [
+        compute_volumes(
+            make_star(array=(640, 512, z), radius=4, local_size=(32, 4, 8), registers=64), a100
+        ).wave.tlb_pages
+        for z in (504, 512, 520, 528)
+    ]
+    assert max(pages) < 1.1 * min(pages)

@@ -6,13 +6,21 @@ import pytest
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.predictor.machines import find_machine
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.conditions import less
+from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.records.conditions import less, less_equal
 from kernelcast.records.errors import InputError
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div, floor_mod
+from kernelcast.records.quasi_affine import (
+    Expr,
+    Symbol,
+    SymbolKind,
+    floor_div,
+    floor_mod,
+    maximum,
+    minimum,
+)
 from kernelcast.records.recorded_addresses import RecordedAddresses
 
 X = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=0))
@@ -144,3 +152,82 @@ def test_local_memory_moves_nothing(machine: GpuMachine) -> None:
     )  # fmt: skip
     with pytest.raises(InputError, match="no access to global memory"):
         compute_volumes(launch_of(own), machine)
+
+
+def test_clamped_address_loads_its_buffer_once(machine: GpuMachine) -> None:
+    """Counts every byte of a clamped row, and not those beyond its ends."""
+    clamped = minimum(maximum(X - 3, 0), COUNT - 1)
+    volumes = compute_volumes(launch_of(access(AccessKind.LOAD, "a", 4 * clamped)), machine)
+    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT, rel=0.001)
+
+
+def test_wrapped_address_loads_its_buffer_once(machine: GpuMachine) -> None:
+    """Counts what a remainder repeats once where the cache holds it."""
+    wrapped = launch_of(
+        access(AccessKind.LOAD, "a", 4 * floor_mod(X, COUNT // 8)), buffers={"a": COUNT // 2}
+    )
+    volumes = compute_volumes(wrapped, machine)
+    assert volumes.dram_load_bytes == pytest.approx(COUNT // 2, rel=0.01)
+
+
+def test_triangle_loads_its_buffer_once(machine: GpuMachine) -> None:
+    """Counts a loop whose length is the id by its longest run."""
+    k = Symbol(SymbolKind.LOOP, "k")
+    loop = LoopFacts(name="k", line=1, condition=less_equal(k, X), trip_count=X + 1, is_exact=True)
+    for address in (4 * Expr.symbol(k), 4 * (X - k)):
+        one = access(AccessKind.LOAD, "a", address, loops=(loop,))
+        volumes = compute_volumes(launch_of(one, buffers={"a": 4 * COUNT}), machine)
+        assert 4 * COUNT <= volumes.dram_load_bytes <= 4.2 * COUNT
+
+
+def test_known_address_that_nobody_executes_is_left_out(machine: GpuMachine) -> None:
+    """Leaves out what only a few unsampled work-groups do, and says so."""
+    rare = access(AccessKind.LOAD, "rare", 4 * X, guard=less(floor_mod(X, COUNT), 1))
+    common = access(AccessKind.LOAD, "a", 4 * X)
+    volumes = compute_volumes(launch_of(rare, common), machine)
+    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT)
+    found = launch_of(access(AccessKind.LOAD, "rare", 4 * floor_div(X, 2), guard=less(X * X, 9)))
+    notes = compute_volumes(launch_of(*found.accesses, common), machine).notes
+    assert any("no sampled work-group" in one for one in notes)
+
+
+@pytest.mark.parametrize("size", [1 << 22, 1 << 26, 1 << 28])
+def test_random_walk_misses_as_much_as_the_cache_cannot_hold(
+    machine: GpuMachine, size: int
+) -> None:
+    """Misses, beside the first touch, by the share of the buffer that L2 does not hold."""
+    rng = np.random.default_rng(2)
+    steps, groups = 32, (3, 200)
+    count = LOCAL * len(groups) * steps
+    recorded = RecordedAddresses(
+        work_groups=groups,
+        work_items=(LOCAL, LOCAL),
+        sites=np.full(count, 7),
+        groups=np.repeat(groups, LOCAL * steps),
+        local_ids=np.tile(np.repeat(np.arange(LOCAL), steps), 2),
+        sequences=np.tile(np.arange(steps), 2 * LOCAL),
+        buffers=np.zeros(count, dtype=np.int64),
+        offsets_bytes=rng.integers(0, size // 4, count) * 4,
+    )
+    walk = access(AccessKind.LOAD, "a", None, sources=("a",))
+    volumes = compute_volumes(launch_of(walk, recorded=recorded, buffers={"a": size}), machine)
+    fetches = COUNT * steps * 64
+    first = size * -np.expm1(-fetches / size)
+    held = min(1.0, machine.l2_bytes / size)
+    expected = first + (fetches - first) * (1 - held)
+    assert volumes.dram_load_bytes == pytest.approx(expected, rel=0.1)
+
+
+def test_data_dependent_stream_is_no_random_walk(machine: GpuMachine) -> None:
+    """Loads a buffer once whose parts the work-groups read one by one, as rows of a matrix."""
+    groups = (2, 300)
+    offsets = 4 * np.concatenate([one * LOCAL + np.arange(LOCAL) for one in groups])
+    volumes = compute_volumes(
+        launch_of(
+            access(AccessKind.LOAD, "a", None),
+            recorded=record(offsets, groups),
+            buffers={"a": 4 * COUNT},
+        ),
+        machine,
+    )
+    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT, rel=0.01)

@@ -1,5 +1,6 @@
 """Machine numbers, occupancy and hit rates of the GPU model."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -124,7 +125,7 @@ def test_hit_rates_fall_with_oversubscription(over: float, more: float) -> None:
 def test_shipped_hit_rates_tell_where_they_come_from() -> None:
     """Every set has a provenance; an unknown one is an error that lists those there are."""
     assert all(len(one.provenance) > 20 for one in read_hit_rates().values())
-    with pytest.raises(InputError, match="kernelcast, warpspeed-2025"):
+    with pytest.raises(InputError, match="kernelcast, paper-2022, warpspeed-2025"):
         find_hit_rates("nobody")
 
 
@@ -148,3 +149,16 @@ def test_fit_refuses_what_it_cannot_fit() -> None:
         fit_hit_rate([1, 2], [0.5, 0.4])
     with pytest.raises(InputError, match="'miss' or 'hit'"):
         fit_hit_rate([1, 2, 3, 4], [0.5, 0.4, 0.3, 0.2], form="guess")
+
+
+def test_the_paper_of_2022_has_curves_of_its_own() -> None:
+    """Gives the hit rates of the paper's implementation, layers and reloads apart."""
+    rates = find_hit_rates("paper-2022")
+    for over in (0.1, 0.7, 1.3, 2.0):
+        y, z = (rates.find_overlap(axis).at(over) for axis in "yz")
+        assert y == pytest.approx(math.exp(-0.078 * math.exp(1.03 * (over - 0.2))), rel=1e-4)
+        assert z == pytest.approx(math.exp(-0.0036 * math.exp(3.97 * over)))
+        assert rates.l2_store.at(over) == pytest.approx(math.exp(-0.044 * math.exp(0.61 * over)))
+        assert rates.l2_reload is not None
+        misses = 0.5 * math.exp(-13 * math.exp(-1.8 * over))
+        assert rates.l2_reload.at(over) == pytest.approx(1 - misses)

@@ -6,6 +6,7 @@ from kernelcast.analytic.gpu.limiters.constants import (
     PAPER_2022,
     LimiterConstants,
     find_constants,
+    match_constants,
 )
 from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns, make_demands
 from kernelcast.analytic.gpu.limiters.rates import GpuRates, read_rates
@@ -21,5 +22,6 @@ __all__ = [
     "assess",
     "find_constants",
     "make_demands",
+    "match_constants",
     "read_rates",
 ]

@@ -101,3 +101,14 @@ def find_constants(name: str) -> LimiterConstants:
         msg = f"limiter constants {name!r} are not known; those that are: {', '.join(_SETS)}"
         raise InputError(msg)
     return _SETS[name]
+
+
+def match_constants(hit_rates: str) -> LimiterConstants:
+    """Give the set of constants that belongs to a set of hit rates: of the same name, if any.
+
+    Examples
+    --------
+    >>> match_constants("paper-2022").name, match_constants("mine.yaml").name
+    ('paper-2022', 'kernelcast')
+    """
+    return _SETS.get(hit_rates, FITTED)

@@ -124,7 +124,8 @@ def count_rounds(accesses: Sequence[MemoryAccess], load_requests: float) -> floa
     """Count how often a work-item waits for loads, one wait after the other.
 
     Loads of straight-line code are in flight together, as are those of a few iterations of a
-    loop; a load whose address was loaded waits for that one first.
+    loop; a load whose address was loaded waits for that one first. In a loop where a load gives the
+    address of the next one, as along a linked list, every iteration waits for the one before.
 
     Parameters
     ----------
@@ -142,8 +143,26 @@ def count_rounds(accesses: Sequence[MemoryAccess], load_requests: float) -> floa
     looped = [one for one in loads if one.loops]
     straight = [one for one in loads if not one.loops]
     iterations = max(load_requests - len(straight), 0.0) / len(looped) if looped else 0.0
-    batches = max(iterations / _UNROLLED, 1.0) if looped else 0.0
+    together = 1 if _have_chain(looped) else _UNROLLED
+    batches = max(iterations / together, 1.0) if looped else 0.0
     return max(_measure_depth(straight) + batches * _measure_depth(looped), 1.0)
+
+
+def _have_chain(loads: Sequence[MemoryAccess]) -> bool:
+    """Tell whether a load's address depends on what it loads, directly or by other loads."""
+    needed: dict[str | None, set[str]] = {}
+    for one in loads:
+        if one.pattern is AddressPattern.INDIRECT:
+            needed.setdefault(one.buffer, set()).update(one.sources)
+    for start in needed:
+        reached: set[str] = set()
+        new = set(needed[start])
+        while new:
+            reached |= new
+            new = set().union(*(needed.get(one, set()) for one in new)) - reached
+        if start in reached:
+            return True
+    return False
 
 
 def _measure_depth(loads: Sequence[MemoryAccess]) -> int:

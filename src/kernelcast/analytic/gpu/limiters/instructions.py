@@ -24,6 +24,8 @@ _SPECIAL_SHARE = 4
 """Lanes of fp32 over those of special functions, CUDA programming guide, throughput table."""
 _SIMPLE = (Kind.COMPARE, Kind.SELECT)
 _INTEGER = (Kind.ADD, Kind.MULTIPLY, Kind.LOGIC, Kind.COMPARE, Kind.SELECT, Kind.FUSED)
+_UNROLLED = 4
+"""Iterations of a loop that share one step of its counter and one comparison."""
 _OPERATIONS_OF_INT32 = 2
 """The microbenchmark of int32 is a multiply-add, which counts as two operations."""
 
@@ -48,7 +50,8 @@ def count_slots(counts: OperationCounts) -> Slots:
     """Count the instructions that operations become.
 
     Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
-    allows by default. Address arithmetic and branches are left out: compilers remove most.
+    allows by default. Address arithmetic and branches are left out: compilers remove most; so are
+    most steps and comparisons of loop counters, since loops are unrolled.
 
     Parameters
     ----------
@@ -71,7 +74,8 @@ def count_slots(counts: OperationCounts) -> Slots:
     return Slots(
         fp32=_count_float(counts, is_wide=False),
         fp64=_count_float(counts, is_wide=True),
-        integer=sum(_weigh_integer(one) * times for one, times in _list_integer(counts)),
+        integer=sum(_weigh_integer(one) * times for one, times in _list_integer(counts))
+        - _count_unrolled(counts),
         special=float(counts.count(Kind.SPECIAL_NATIVE, per_lane=True)),
     )
 
@@ -182,6 +186,19 @@ def _list_integer(counts: OperationCounts) -> Iterator[tuple[Operation, float]]:
         # Widening an index is part of the address.
         if of_integers or (one.kind is Kind.CONVERT and one.number is NumberClass.FLOAT):
             yield one, times * one.lanes
+
+
+def _count_unrolled(counts: OperationCounts) -> float:
+    """Count the steps and comparisons that unrolled loops do not execute.
+
+    No loop has more iterations than there are branches, comparisons or additions.
+    """
+    found = {Kind.ADD: 0.0, Kind.COMPARE: 0.0}
+    for one, times in counts.operations.items():
+        if one.number is NumberClass.INTEGER and one.kind in found:
+            found[one.kind] += times * one.lanes
+    iterations = min(counts.count(Kind.BRANCH), *found.values())
+    return 2 * iterations * (1 - 1 / _UNROLLED)
 
 
 def _weigh_integer(operation: Operation) -> float:

@@ -77,16 +77,3 @@ def find_offsets(access: MemoryAccess, ids: Bindings) -> IntArray | None:
         return np.atleast_2d(access.offset_bytes.evaluate({**ids, **first} if first else ids))
     except EvaluationError:
         return None
-
-
-def count_different(values: IntArray) -> float:
-    """Count different numbers in each row, mean over the rows.
-
-    Examples
-    --------
-    >>> count_different(np.array([[1, 1, 2], [5, 5, 5]]))
-    1.5
-    """
-    ordered = np.sort(values, axis=1)
-    changes = int(np.count_nonzero(ordered[:, 1:] != ordered[:, :-1]))
-    return 1.0 + changes / len(ordered)

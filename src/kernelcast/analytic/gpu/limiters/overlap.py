@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 ADDED = ("translation", "tail", "launch")
 """Limiters during which nothing else goes on."""
+_NEGLIGIBLE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,13 @@ class Limits:
         return max(alone, path_s) + sum(self.times.get(name, 0.0) for name in ADDED)
 
     def find_largest(self) -> str:
-        """Name the limiter that takes most of the time."""
-        times = dict(self.times)
-        dram_s = times.get("DRAM", 0.0)
-        beside = max((s for name, s in times.items() if name not in (*ADDED, "DRAM")), default=0.0)
-        if dram_s and dram_s + self.exposed_s > beside:
-            times["DRAM" if dram_s >= self.exposed_s else "L1"] = dram_s + self.exposed_s
-        return max(times, key=times.__getitem__)
+        """Name the limiter whose removal saves most time; of equal savings, the longest.
+
+        Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
+        time: then the longest of all is named.
+        """
+        whole = self.combine()
+        saved = {name: whole - self.without(name).combine() for name in self.times}
+        if max(saved.values()) < _NEGLIGIBLE * whole:
+            return max(self.times, key=self.times.__getitem__)
+        return max(self.times, key=lambda name: (saved[name], self.times[name]))

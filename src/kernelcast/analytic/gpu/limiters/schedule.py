@@ -26,6 +26,8 @@ class Schedule:
 def balance(work_groups: int, units: int, resident: int) -> Schedule:
     """Make the schedule of a launch without beginning and end: all units are always full.
 
+    A launch that is too small to fill them is spread evenly.
+
     Examples
     --------
     >>> balance(100, 80, 1)
@@ -34,7 +36,7 @@ def balance(work_groups: int, units: int, resident: int) -> Schedule:
     return Schedule(
         private_factor=1.0,
         waves=max(work_groups / (units * resident), 1.0),
-        phases=((1.0, float(resident)),),
+        phases=((1.0, min(float(resident), work_groups / units)),),
     )
 
 

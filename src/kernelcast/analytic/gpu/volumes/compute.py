@@ -125,6 +125,7 @@ def compute_volumes(
         * machine.l1_sector_bytes
         * grid.work_groups,
         work_groups=grid.work_groups,
+        layer=grid.counts[0] * grid.counts[1],
         scattered_loads=loads.scatter(grid),
         scattered_stores=stores.scatter(grid),
     )

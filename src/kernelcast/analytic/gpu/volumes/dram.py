@@ -36,8 +36,8 @@ class Traffic:
         all.
     group_store_bytes : float
         Unique written sectors of every single work-group, added up.
-    work_groups : int
-        Of the launch.
+    work_groups, layer : int
+        Of the launch, and of one layer of it.
     scattered_loads, scattered_stores : Scatter or None
         Those whose data any work-group may have touched before.
     """
@@ -47,6 +47,7 @@ class Traffic:
     touched: Sequence[Footprint]
     group_store_bytes: float
     work_groups: int
+    layer: int
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
 
@@ -109,7 +110,7 @@ def compute_wave(
         # Work-groups that run at once go through their loops side by side.
         near = traffic.oversubscribe(nearer.work_groups, machine, loops=0)
         together = max(0.0, 1 - nearer.work_groups / wave)
-        rate = rates.l2_overlap
+        rate = rates.find_overlap(level.name)
         overlaps.append(
             Overlap(
                 name=level.name, work_groups=nearer.work_groups, oversubscription=over,
@@ -124,21 +125,28 @@ def compute_wave(
     partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
     start = (count - wave) // 2
+    over = traffic.oversubscribe(wave, machine)
+    row_bytes = levels[0].bytes / waves if levels else 0.0
+    if rates.l2_reload is None:
+        lost = _reload(l1, traffic, machine, rates) * wave
+    else:
+        reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
+        redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
+        lost = redundant * (1 - rates.l2_reload.at(over))
     return WaveVolumes(
         work_groups=wave,
         waves=waves,
         compulsory_load_bytes=traffic.loads.count_range(start, start + wave, fetch),
         compulsory_store_bytes=traffic.stores.count_range(start, start + wave, sector),
-        row_load_bytes=levels[0].bytes / waves if levels else 0.0,
+        row_load_bytes=row_bytes,
         unique_store_bytes=stores[-1].bytes / waves if stores else 0.0,
         overlaps=tuple(overlaps),
-        oversubscription=traffic.oversubscribe(wave, machine),
+        oversubscription=over,
         skew_oversubscription=skew,
-        capacity_load_bytes=_reload(l1, traffic, machine, rates) * wave
-        + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
+        capacity_load_bytes=lost + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
         partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
         repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
-        tlb_pages=traffic.touched[-1].count_pages(start, start + wave),
+        tlb_pages=_count_pages(traffic, wave),
     )
 
 
@@ -155,6 +163,22 @@ def _reload(l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRate
             over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
             total += one.bytes * (1 - rates.l2_overlap.at(over))
     return total
+
+
+def _count_pages(traffic: Traffic, wave: int) -> float:
+    """Count the pages of a wave, mean of those inside a layer and those that run into the next."""
+    layer, count = traffic.layer, traffic.work_groups
+    touched = traffic.touched[-1]
+    if wave >= layer or layer == count:
+        start = (count - wave) // 2
+        return touched.count_pages(start, start + wave)
+    first = count // layer // 2 * layer
+    inside = first + (layer - wave) // 2
+    across = first - wave // 2
+    share = (wave - 1) / layer
+    return (1 - share) * touched.count_pages(inside, inside + wave) + (
+        share * touched.count_pages(across, across + wave) if share else 0.0
+    )
 
 
 def _lose(
@@ -195,5 +219,5 @@ def _repeat(
         shared = nearer.bytes - level.bytes
         if shared > 0:
             over = traffic.oversubscribe(nearer.work_groups, machine)
-            total += shared * (1 - rates.l2_overlap.at(over))
+            total += shared * (1 - rates.find_overlap(level.name).at(over))
     return total

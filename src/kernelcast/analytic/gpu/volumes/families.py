@@ -31,14 +31,6 @@ class Axis:
     end: IntArray
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether it has the same single value in all pieces."""
-        first = int(self.start[0])
-        if self.end[0] != first + 1:
-            return False
-        return bool((self.start == first).all() and (self.end == first + 1).all())
-
-    @property
     def shortest(self) -> int:
         """The fewest steps in any piece."""
         return int((self.end - self.start).min())
@@ -78,17 +70,11 @@ def make_boxes(
     kept = [(part, rows) for part, rows in zip(parts, tables, strict=True) if rows]
     if not kept or any(trips < 1 for _, trips in first.loops):
         return _no_boxes()
-    axes = _list_axes(first, [row for _, rows in kept for row in rows])
-    pieces = axes[0].start.size
-    low = np.zeros(pieces, dtype=np.int64)
-    high = np.full(pieces, first.access.bytes, dtype=np.int64)
-    moving = []
-    for axis in axes:
-        if axis.is_fixed:
-            low += axis.stride * axis.start
-            high += axis.stride * axis.start
-        elif axis.stride:
-            moving.append(axis)
+    table = [row for _, rows in kept for row in rows]
+    fixed, moving = _list_axes(first, table)
+    pieces = len(table)
+    low = np.full(pieces, fixed, dtype=np.int64)
+    high = low + first.access.bytes
     outer = merge_axes(moving)
     # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
     while outer and outer[0].stride - int((high - low).min()) < granularity:
@@ -158,24 +144,32 @@ def _list_ranges(
     return rows
 
 
-def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> list[Axis]:
-    """List the axes of an access; each row of ranges is a piece."""
-    table = np.array(rows, dtype=np.int64)
+def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> tuple[int, list[Axis]]:
+    """List the axes along which addresses move; each row of ranges is a piece.
+
+    The first answer is what the other axes add, which have the same single value in all pieces.
+    """
     strides = [
         stride
         for axis in range(_AXES)
         for stride in (access.local_strides[axis], access.group_strides[axis])
     ]
-    axes = [
-        _make_axis(stride, table[:, place, 0], table[:, place, 1])
-        for place, stride in enumerate(strides)
-    ]
-    every = np.ones(table.shape[0], dtype=np.int64)
-    axes.extend(_make_axis(stride, 0 * every, end * every) for stride, end in access.loops)
-    return axes
+    ranges = [(stride, [row[place] for row in rows]) for place, stride in enumerate(strides)]
+    ranges += [(stride, [(0, trips)] * len(rows)) for stride, trips in access.loops]
+    fixed, axes = 0, []
+    for stride, column in ranges:
+        start, end = column[0]
+        if not stride:
+            continue
+        if end == start + 1 and all(one == column[0] for one in column):
+            fixed += stride * start
+        else:
+            axes.append(_make_axis(stride, np.array(column, dtype=np.int64)))
+    return fixed, axes
 
 
-def _make_axis(stride: int, start: IntArray, end: IntArray) -> Axis:
+def _make_axis(stride: int, ranges: IntArray) -> Axis:
+    start, end = ranges[:, 0], ranges[:, 1]
     if stride >= 0:
         return Axis(stride=stride, start=start, end=end)
     return Axis(stride=-stride, start=1 - end, end=1 - start)

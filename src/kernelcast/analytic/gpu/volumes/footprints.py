@@ -124,6 +124,8 @@ class BoxFootprint:
         The index space.
     families : tuple of tuple of BoxAccess
         The accesses, translates together.
+    by_buffer : tuple of tuple of families
+        Those of the same buffer together.
     known : dict
         Ranges that were counted already.
     """
@@ -131,10 +133,15 @@ class BoxFootprint:
     accesses: tuple[BoxAccess, ...]
     grid: Grid
     families: tuple[tuple[BoxAccess, ...], ...] = field(init=False, repr=False)
+    by_buffer: tuple[tuple[tuple[BoxAccess, ...], ...], ...] = field(init=False, repr=False)
     known: dict[tuple[int, int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "families", tuple(group_families(self.accesses)))
+        buffers: dict[str | None, list[tuple[BoxAccess, ...]]] = {}
+        for one in self.families:
+            buffers.setdefault(one[0].access.buffer, []).append(one)
+        object.__setattr__(self, "by_buffer", tuple(tuple(one) for one in buffers.values()))
 
     def count_range(self, start: int, end: int, granularity: int) -> int:
         """Count the unique bytes of consecutive work-groups.
@@ -221,7 +228,15 @@ class BoxFootprint:
         return total
 
     def _count(self, groups: Sequence[GroupRange], granularity: int) -> int:
-        return granularity * sum(
-            int(count_sectors(make_boxes(family, groups, self.grid, granularity), granularity)[0])
-            for family in self.families
-        )
+        """Count the bytes of all families; in one buffer no more than lies between its ends."""
+        total = 0
+        for families in self.by_buffer:
+            boxes = [make_boxes(one, groups, self.grid, granularity) for one in families]
+            found = sum(int(count_sectors(one, granularity)[0]) for one in boxes)
+            if len(families) > 1:
+                spans = [one.span for one in boxes if one.low.size]
+                low = min((first for first, _ in spans), default=0)
+                end = max((last for _, last in spans), default=0)
+                found = min(found, -(-end // granularity) - low // granularity)
+            total += granularity * found
+        return total

@@ -85,7 +85,8 @@ def cost_family(
         unique = count_per_group(own, classes, grid, machine.l1_sector_bytes)
         sectors.append(times * unique)
         if is_kept:
-            lines.append(count_per_group(own, classes, grid, machine.l1_line_bytes))
+            # Work-groups that are cut fill less; full ones decide what the cache loses.
+            lines.append(count_per_group(own, [full], grid, machine.l1_line_bytes))
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
         costs=cost_warps(family, full.box, grid, machine),
@@ -144,6 +145,7 @@ def sum_l1(
         data_cycles=per_warp("data_cycles"),
         tag_cycles=per_warp("tag_cycles"),
         half_warp_cycles=per_warp("half_warp_cycles"),
+        load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
         load_requests=sum(one.instructions for one in loads) / warps,
         store_requests=sum(one.instructions for one in stores) / warps,
         requested_bytes=sum(one.costs.sectors * one.instructions for one in loads) * sector,

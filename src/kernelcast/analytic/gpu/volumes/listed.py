@@ -6,7 +6,7 @@ were recorded. Pairs of neighbouring work-groups tell how much a further work-gr
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -48,6 +48,8 @@ class ListedAccess:
         A box around all its addresses, where there is one.
     share : float
         Part of all iterations that counts.
+    known : dict
+        Counts that were asked for already.
     """
 
     access: MemoryAccess
@@ -58,6 +60,7 @@ class ListedAccess:
     warps: int
     hull: BoxAccess | None = None
     share: float = 1.0
+    known: dict[tuple[str, int], float] = field(default_factory=dict, repr=False)
 
     def keep_inner(self, loops: int) -> "ListedAccess":
         """Take an iteration's share of the addresses, unless all loops run."""
@@ -94,11 +97,24 @@ class ListedAccess:
 
     def count_group(self, granularity: int) -> float:
         """Count the unique sectors of an average work-group."""
-        found = sum(
-            _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
-            for group, rows in self.groups.items()
-        ) / len(self.groups)
-        return min(found, self.count_buffer(granularity))
+        key = "group", granularity
+        if key not in self.known:
+            found = sum(
+                _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
+                for group, rows in self.groups.items()
+            ) / len(self.groups)
+            self.known[key] = min(found, self.count_buffer(granularity))
+        return self.known[key]
+
+    def count_largest(self, granularity: int) -> float:
+        """Count the unique sectors of the listed work-group that has the most."""
+        key = "largest", granularity
+        if key not in self.known:
+            self.known[key] = max(
+                _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
+                for group, rows in self.groups.items()
+            )
+        return self.known[key]
 
     def count_buffer(self, granularity: int) -> float:
         """Count the sectors of the whole buffer; infinitely many if its size is not known."""
@@ -116,10 +132,11 @@ class ListedAccess:
         pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
         if not pairs:
             return self.count_group(granularity)
-        size = self.access.bytes
-        return max(
-            self._compare(pairs, granularity), self._compare(pairs, size) * size / granularity
-        )
+        key, size = ("growth", granularity), self.access.bytes
+        if key not in self.known:
+            whole, exact = (self._compare(pairs, one) for one in (granularity, size))
+            self.known[key] = max(whole, exact * size / granularity)
+        return self.known[key]
 
     def count_stretch(self, work_groups: float, granularity: int) -> float:
         """Estimate the unique sectors of consecutive work-groups."""

@@ -37,6 +37,8 @@ class L1Volumes:
         Cycles of the banks, and of the tag stage, for all accesses of one warp.
     half_warp_cycles : float
         The paper's count of bank conflicts by half-warps, per warp (section 4.2).
+    load_lines : float
+        Lines that the loads of a warp look up, each instruction for itself.
     load_requests, store_requests : float
         Warp instructions that load and store, per warp.
     requested_bytes : float
@@ -56,6 +58,7 @@ class L1Volumes:
     data_cycles: float
     tag_cycles: float
     half_warp_cycles: float
+    load_lines: float
     load_requests: float
     store_requests: float
     requested_bytes: float

@@ -24,6 +24,8 @@ pair in a wavefront (section 4.2)."""
 ABSENT = int(np.iinfo(np.int64).min)
 """Stands for the address of a lane that takes no part."""
 _HALF_WARP = 16
+_MOST_ROWS = 256
+"""Enough for every alignment of power-of-two local sizes; others have up to seven times as many."""
 _BANK_BYTES = 8
 
 
@@ -121,7 +123,10 @@ def _list_patterns(
 def _spread(
     family: Sequence[BoxAccess], box: GroupRange, warps_of: IntArray, firsts: IntArray, count: int
 ) -> tuple[IntArray, FloatArray]:
-    """Give the different (pattern, first address modulo PERIOD), and how often each occurs."""
+    """Give the different (pattern, first address modulo PERIOD), and how often each occurs.
+
+    Of more than `_MOST_ROWS`, every second or third stands for its neighbours.
+    """
     bases = np.array([one.base_bytes for one in family], dtype=np.int64)
     residues = (bases[:, None] + firsts[None, :]) % PERIOD
     keys = (warps_of[None, :] * PERIOD + residues).ravel()
@@ -142,6 +147,9 @@ def _spread(
         kept = np.flatnonzero(spread)
         places, residues = kept // PERIOD, kept % PERIOD
         times = spread[kept]
+    step = -(-times.size // _MOST_ROWS)
+    if step > 1:
+        places, residues, times = places[::step], residues[::step], times[::step]
     return np.stack([places, residues], axis=1), times
 
 

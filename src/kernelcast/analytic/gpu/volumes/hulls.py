@@ -1,0 +1,159 @@
+"""Boxes around accesses that are none: clamped or wrapped addresses, loops of varying length.
+
+What a launch touches altogether is mostly the box itself: a clamp repeats addresses at the border,
+a remainder starts again from the front, a triangle's rows lie side by side. Where a box reaches
+beyond its buffer, the buffer's end is the bound.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, clip_guard, make_box
+from kernelcast.analytic.gpu.volumes.unions import IntArray
+from kernelcast.records.accesses import LoopFacts, MemoryAccess
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.quasi_affine import (
+    EvaluationError,
+    Expr,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Select,
+    Symbol,
+    SymbolKind,
+    TruncMod,
+    Value,
+)
+
+_MOST_TRIPS = 1 << 40
+_LOOP_PLACES = 3
+
+
+def find_hull(
+    access: MemoryAccess, launch: ModelledLaunch, bound: Mapping[Symbol, Expr | Symbol | int]
+) -> BoxAccess | None:
+    """Find a box of addresses around those of an access.
+
+    Parameters
+    ----------
+    access : MemoryAccess
+        Its address is known.
+    launch : ModelledLaunch
+        Gives the index space and the buffer's alignment.
+    bound : mapping of Symbol to value
+        From `bind_sizes`.
+
+    Returns
+    -------
+    BoxAccess or None
+        None if the address is not affine behind its clamps and remainders, or a loop has no end.
+    """
+    if access.offset_bytes is None:
+        return None
+    straight = _straighten(access.offset_bytes.substitute(bound))
+    linear = None if straight is None else straight.as_linear()
+    clip = clip_guard(access.guard, launch.ndrange, bound, is_exact=False)
+    if linear is None or clip is None:
+        return None
+    ids = _list_corners(Grid.of(launch.ndrange), launch.ndrange.global_offset)
+    trips: list[int] = []
+    for loop in access.loops:
+        try:
+            most = _count_most(loop, ids, bound)
+        except EvaluationError:
+            most = None
+        if most is None:
+            return None
+        trips.append(most)
+        ids = _add_loop(ids, loop, most)
+    return make_box(access, launch, linear, trips, clip)
+
+
+def _straighten(expr: Expr) -> Expr | None:
+    """Leave out clamps, choices and remainders; None if something else is not affine."""
+    total = Expr.constant(0)
+    for monomial, coefficient in expr.terms:
+        product_ = Expr.constant(coefficient)
+        for atom in monomial:
+            inner = Expr.symbol(atom) if isinstance(atom, Symbol) else None
+            if isinstance(atom, Minimum | Maximum):
+                inner = _choose(atom.left, atom.right)
+            elif isinstance(atom, Select):
+                inner = _choose(atom.then, atom.otherwise)
+            elif isinstance(atom, FloorMod | TruncMod):
+                inner = _straighten(atom.numerator)
+            if inner is None:
+                return None
+            product_ = product_ * inner
+        total = total + product_
+    return total
+
+
+def _choose(left: Expr, right: Expr) -> Expr | None:
+    """Take the alternative that moves; of two that move alike the one nearer to the origin."""
+    first, second = _straighten(left), _straighten(right)
+    if first is None or second is None:
+        return None
+    if first.is_parameter or second.is_parameter:
+        return second if first.is_parameter else first
+    if not (first - second).is_parameter:
+        return None
+    return min(first, second, key=lambda one: abs(one.constant_term))
+
+
+def _list_corners(grid: Grid, offsets: tuple[int, ...]) -> dict[Symbol, Value]:
+    """Give the ids of first, middle and last work-items, all combinations, as columns."""
+    places = [
+        sorted({0, min(1, size - 1), size // 2, max(0, size - 2), size - 1}) for size in grid.items
+    ]
+    table = np.array(list(product(*places)), dtype=np.int64)
+    starts = (*offsets, 0, 0)
+    found: dict[Symbol, Value] = {}
+    for axis in range(MAX_DIMENSIONS):
+        own: IntArray = table[:, axis]
+        found |= {
+            Symbol(SymbolKind.GLOBAL_ID, axis=axis): own + starts[axis],
+            Symbol(SymbolKind.LOCAL_ID, axis=axis): own % grid.local[axis],
+            Symbol(SymbolKind.GROUP_ID, axis=axis): own // grid.local[axis],
+        }
+    return found
+
+
+def _count_most(
+    loop: LoopFacts,
+    ids: Mapping[Symbol, Value],
+    bound: Mapping[Symbol, Expr | Symbol | int],
+) -> int | None:
+    """Count the most iterations of a loop that any of the work-items makes; None if endless."""
+    if loop.trip_count is not None:
+        return max(0, int(np.max(loop.trip_count.substitute(bound).evaluate(ids))))
+    condition = loop.condition.substitute(bound)
+    symbol = Symbol(SymbolKind.LOOP, loop.name)
+    trips = 1
+    while trips < _MOST_TRIPS and np.any(condition.evaluate({**ids, symbol: trips})):
+        trips *= 2
+    if trips >= _MOST_TRIPS:
+        return None
+    low, high = trips // 2, trips
+    while high - low > 1:
+        middle = (low + high) // 2
+        if np.any(condition.evaluate({**ids, symbol: middle})):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _add_loop(ids: Mapping[Symbol, Value], loop: LoopFacts, trips: int) -> dict[Symbol, Value]:
+    """Combine what is known with first, middle and last iteration of a loop."""
+    count = max(np.size(value) for value in ids.values())
+    places = np.array([0, trips // 2, max(0, trips - 1)], dtype=np.int64)
+    wide: dict[Symbol, Value] = {
+        symbol: np.tile(np.broadcast_to(value, count), _LOOP_PLACES)
+        for symbol, value in ids.items()
+    }
+    wide[Symbol(SymbolKind.LOOP, loop.name)] = np.repeat(places, count)
+    return wide
