@@ -5,6 +5,7 @@ from importlib import import_module
 import click
 
 _COMMANDS = {
+    "cpu": "kernelcast.cli.model_cpu:cpu",
     "fit": "kernelcast.cli.model_fit:fit",
     "gpu": "kernelcast.cli.model_gpu:gpu",
 }

@@ -177,9 +177,7 @@ def _compile(loop: LoopToRun, compiler: str, folder: Path) -> Path:
 
 def _run(command: Sequence[str], limit_s: float) -> str:
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=limit_s
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
     except subprocess.TimeoutExpired as error:
         msg = f"the loop did not end within {limit_s:g} s; give a smaller size"
         raise MeasurementError(msg) from error

@@ -1,0 +1,70 @@
+"""What calibration does not tell of a CPU and its OpenCL runtime; all of it stands here.
+
+Times are told in units of the machine's own (one scalar addition that no other waits for), so that
+they travel between clocks. The numbers were chosen with the kernels of ``examples/`` on two OpenCL
+runtimes of one processor (`benchmarks/cpu_model.py` shows what they give); no other kernel was
+looked at.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+_FUNCTIONS: Mapping[str, float] = MappingProxyType({
+    "exp": 0.5, "exp2": 0.5, "exp10": 0.5, "log": 0.8, "log2": 0.8, "log10": 0.8,
+    "cospi": 0.8, "sinpi": 0.8, "tanpi": 1.2,
+    "tan": 1.5, "asin": 1.5, "acos": 1.5, "atan": 1.2, "atan2": 2.0, "sinh": 1.5, "cosh": 1.5,
+    "tanh": 1.2, "pow": 16.0, "pown": 16.0, "powr": 16.0, "rootn": 16.0, "erf": 2.0, "erfc": 3.0,
+    "lgamma": 6.0, "tgamma": 6.0,
+})  # fmt: skip
+_DIVIDER: Mapping[str, int] = MappingProxyType({
+    "sqrt": 1, "rsqrt": 2, "native_sqrt": 1, "native_rsqrt": 2, "half_sqrt": 1, "half_rsqrt": 2,
+    "native_divide": 1, "native_recip": 1, "length": 1, "distance": 1, "normalize": 2,
+    "fast_length": 1, "fast_normalize": 2, "hypot": 1,
+})  # fmt: skip
+_BY_LANE = frozenset({"cospi", "sinpi", "tanpi", "acospi", "asinpi", "atanpi", "atan2pi", "sincos"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkItemConstants:
+    """Costs that no microbenchmark measures.
+
+    Parameters
+    ----------
+    divider_adds : float
+        Time of a scalar division or square root, in additions: 3 cycles where two additions
+        start per cycle, between the published figures of recent x86-64 cores (3 to 5).
+    divider_adds_per_lane : float
+        The same per lane of a vector, whose lanes go through the divider in turn.
+    gather_adds_per_lane : float
+        Time per lane of a vector load or store whose lanes do not lie side by side; twice that for
+        lanes of less than 32 bits, for which processors have no such instruction.
+    barrier_adds_per_work_item : float
+        Time of a barrier per work-item: the loop over work-items ends and begins again, and what
+        lives across the barrier goes to memory and back.
+    chained_operations : float
+        Operations of an iteration that wait for each other at most; those beyond run beside them.
+    scalar_misses, gather_misses : float
+        Cache misses that a core waits for at once, of independent loads and within a gather.
+    functions : mapping of str to float
+        Time of precise functions, in calibrated cosines.
+    divider : mapping of str to int
+        Functions that are passes through the divider.
+    by_lane : frozenset of str
+        Functions of which vector libraries have no vector version.
+    """
+
+    divider_adds: float = 6.0
+    divider_adds_per_lane: float = 2.0
+    gather_adds_per_lane: float = 2.0
+    barrier_adds_per_work_item: float = 6.0
+    chained_operations: float = 2.0
+    scalar_misses: float = 12.0
+    gather_misses: float = 6.0
+    functions: Mapping[str, float] = field(default_factory=lambda: _FUNCTIONS)
+    divider: Mapping[str, int] = field(default_factory=lambda: _DIVIDER)
+    by_lane: frozenset[str] = _BY_LANE
+
+
+FITTED = WorkItemConstants()
+"""Chosen with the examples."""

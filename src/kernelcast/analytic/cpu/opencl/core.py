@@ -1,0 +1,225 @@
+"""Time of the cores: arithmetic, functions, loads and stores of an average work-item."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2
+
+from kernelcast.analytic.cpu.opencl.constants import WorkItemConstants
+from kernelcast.analytic.cpu.opencl.device import CpuDevice
+from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
+from kernelcast.records.operations import (
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+
+_INTEGER = frozenset({
+    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.DIVIDE, OperationKind.LOGIC,
+    OperationKind.COMPARE, OperationKind.SELECT, OperationKind.CONVERT,
+})  # fmt: skip
+_FLOAT = frozenset({
+    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.LOGIC, OperationKind.COMPARE,
+    OperationKind.SELECT, OperationKind.CONVERT,
+})  # fmt: skip
+_GATHERED_BYTES = _ELEMENT_BYTES = 4
+_COUNTER_OPERATIONS = 3
+"""Addition, comparison and branch."""
+_CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTimes:
+    """Seconds of one core per work-item, by what it is busy with.
+
+    Parameters
+    ----------
+    ports : mapping of str to float
+        ``fp32``, ``fp64``, ``int``, ``special``, ``L1``: they go on beside each other, but that
+        functions share the ports of arithmetic, and all vector instructions do.
+    chain_s : float
+        Waiting for the result of the operation before.
+    is_vector : bool
+        Whether work-items run in the lanes of vectors.
+    notes : tuple of str
+        What was not known.
+    """
+
+    ports: dict[str, float]
+    chain_s: float
+    is_vector: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Time of a work-item whose data is near."""
+        arithmetic = sum(self.ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
+        integer = self.ports.get("int", 0.0)
+        both = arithmetic + integer if self.is_vector else max(arithmetic, integer)
+        return max(both, self.ports.get("L1", 0.0), self.chain_s)
+
+
+def time_core(
+    executed: OperationCounts,
+    device: CpuDevice,
+    execution: Execution,
+    patterns: Sequence[AccessPattern],
+    constants: WorkItemConstants,
+) -> CoreTimes:
+    """Add up what a core does for a work-item.
+
+    Parameters
+    ----------
+    executed : OperationCounts
+        Mean per work-item.
+    device : CpuDevice
+        Calibrated rates.
+    execution : Execution
+        Width of the vectors.
+    patterns : sequence of AccessPattern
+        Loads and stores.
+    constants : WorkItemConstants
+        What calibration does not tell.
+    """
+    adder = _Adder(device, execution.width, constants)
+    for operation, times in executed.operations.items():
+        adder.add(operation, times)
+    elements = executed.count_memory(MemorySpace.PRIVATE, is_store=True)
+    if elements:
+        _unroll_elements(adder, executed, elements, constants)
+    adder.ports["L1"] = _time_accesses(device, execution.width, patterns, constants)
+    branches = executed.count(OperationKind.BRANCH)
+    chained = min(
+        executed.count(*_CHAINED, number=NumberClass.FLOAT),
+        constants.chained_operations * branches,
+    )
+    # Each element of a private array is a chain of its own.
+    chained = max(0.0, chained - constants.chained_operations * elements)
+    return CoreTimes(
+        ports=dict(adder.ports),
+        chain_s=chained * device.add_latency_s / execution.width,
+        is_vector=execution.width > 1,
+        notes=tuple(dict.fromkeys(adder.notes)),
+    )
+
+
+def _unroll_elements(
+    adder: "_Adder", executed: OperationCounts, elements: float, constants: WorkItemConstants
+) -> None:
+    """Take off what compilers spare by holding private arrays in vector registers.
+
+    Loops over elements are unrolled, so that their counters go, and neighbouring elements share
+    an instruction.
+    """
+    adder.add_counters(-elements)
+    total = executed.count(*_CHAINED, number=NumberClass.FLOAT)
+    share = min(1.0, constants.chained_operations * elements / total) if total else 0.0
+    for port in ("fp32", "fp64"):
+        adder.ports[port] *= 1 - share * (1 - adder.element_share(port))
+
+
+class _Adder:
+    """Adds up times of operations."""
+
+    def __init__(self, device: CpuDevice, width: int, constants: WorkItemConstants) -> None:
+        self.ports: dict[str, float] = defaultdict(float)
+        self.notes: list[str] = []
+        self._device = device
+        self._width = width
+        self._constants = constants
+
+    def add(self, operation: Operation, times: float) -> None:
+        """Add an operation."""
+        if operation.number is NumberClass.FLOAT:
+            self._add_float(operation, times)
+        elif operation.number is NumberClass.INTEGER and operation.kind in _INTEGER:
+            self._add_instructions("int", "int32", operation, times)
+        elif operation.kind is OperationKind.BRANCH:
+            one = Operation(kind=OperationKind.COMPARE, number=NumberClass.INTEGER, bits=32)
+            self._add_instructions("int", "int32", one, times)
+
+    def add_counters(self, times: float) -> None:
+        """Add (or take off) what the counter of a loop costs per iteration."""
+        one = Operation(kind=OperationKind.ADD, number=NumberClass.INTEGER, bits=32)
+        self._add_instructions("int", "int32", one, _COUNTER_OPERATIONS * times)
+        self.ports["int"] = max(0.0, self.ports["int"])
+
+    def element_share(self, port: str) -> float:
+        """Give the instructions per element where elements fill the lanes that are free."""
+        lanes = self._device.lanes_of(64 if port == "fp64" else 32)
+        return min(1.0, self._width / lanes)
+
+    def _add_float(self, operation: Operation, times: float) -> None:
+        kind, name = operation.kind, operation.name
+        bits = 64 if operation.bits == 64 else 32
+        if kind is OperationKind.DIVIDE or name in self._constants.divider:
+            passes = self._constants.divider.get(name, 1)
+            self.ports["special"] += times * passes * self._time_divider(operation)
+        elif kind is OperationKind.SPECIAL:
+            weight = self._constants.functions.get(name, 1.0)
+            self.ports["special"] += times * weight * self._time_function("special", operation)
+        elif kind is OperationKind.SPECIAL_NATIVE:
+            self.ports["special"] += times * self._time_function("native_special", operation)
+        elif kind is OperationKind.FUSED:
+            self._add_instructions(f"fp{bits}", f"fp{bits}_fma", operation, times, flops=2)
+        elif kind in _FLOAT:
+            self._add_instructions(f"fp{bits}", f"fp{bits}", operation, times)
+
+    def _add_instructions(
+        self, port: str, kind: str, operation: Operation, times: float, flops: int = 1
+    ) -> None:
+        one = self._device.instruction_s(kind, operation.bits)
+        if one is None:
+            self.notes.append(f"{operation}: the throughput of {kind} is not known; left out")
+            return
+        lanes = self._device.lanes_of(operation.bits)
+        instructions = -(-operation.lanes * self._width // lanes) / self._width
+        self.ports[port] += times * instructions * one * flops
+
+    def _time_divider(self, operation: Operation) -> float:
+        lanes = operation.lanes * self._width
+        wide = 2.0 if operation.bits == 64 else 1.0
+        adds = max(
+            self._constants.divider_adds, self._constants.divider_adds_per_lane * lanes * wide
+        )
+        return adds * self._device.add_s / self._width
+
+    def _time_function(self, kind: str, operation: Operation) -> float:
+        """Give the time of a function of one work-item."""
+        facts = self._device.instructions.get(kind)
+        if facts is None or facts.peak_per_s is None:
+            self.notes.append(f"{operation}: the throughput of {kind} is not known; left out")
+            return 0.0
+        together = operation.lanes * self._width
+        vector_s = self._device.cores / facts.peak_per_s.value
+        latencies = facts.completion_latency_s
+        scalar_s = latencies[max(latencies)].value if latencies else vector_s
+        is_scalar = together == 1 or operation.name in self._constants.by_lane
+        return operation.lanes * (scalar_s if is_scalar else vector_s)
+
+
+def _time_accesses(
+    device: CpuDevice,
+    width: int,
+    patterns: Sequence[AccessPattern],
+    constants: WorkItemConstants,
+) -> float:
+    """Give the time of loads and stores that the nearest cache answers."""
+    nearest = device.levels[0]
+    register_bytes = 4 * device.lanes
+    instruction_s = register_bytes * nearest.load_s_per_byte * device.cores
+    total = 0.0
+    for one in patterns:
+        if width > 1 and one.lanes is LanePattern.SCATTERED:
+            adds = constants.gather_adds_per_lane * (2 if one.access.bytes < _GATHERED_BYTES else 1)
+            total += one.executions * one.issued * adds * device.add_s
+            continue
+        lanes = 1 if one.lanes is LanePattern.UNIFORM else width
+        instructions = -(-one.access.bytes * lanes // register_bytes) / width
+        if one.lanes is LanePattern.INTERLEAVED:
+            instructions *= 1 + log2(one.access.bytes / _ELEMENT_BYTES)
+        total += one.executions * instructions * instruction_s
+    return total

@@ -1,0 +1,213 @@
+"""A CPU device as OpenCL kernels meet it: rates per core, in seconds, from its calibration."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription
+from kernelcast.records.traits import Trait
+
+_USUAL_LANES = 8
+"""32-bit lanes of a 256-bit register, which all x86-64 cores of the last ten years have."""
+_USUAL_LINE_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCache:
+    """A cache, or memory behind all of them.
+
+    Parameters
+    ----------
+    name : str
+        ``L1`` to ``L3``, or ``DRAM``.
+    size_bytes : float
+        What one busy core has of it while all cores are busy; infinite for memory.
+    total_bytes : float
+        What all cores have of it.
+    latency_s : float
+        Of a dependent load that it answers.
+    load_s_per_byte, store_s_per_byte : float
+        Time of all cores together to move a byte to and from the nearer level.
+    """
+
+    name: str
+    size_bytes: float
+    total_bytes: float
+    latency_s: float
+    load_s_per_byte: float
+    store_s_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuDevice:
+    """A CPU device.
+
+    Parameters
+    ----------
+    id, name : str
+        Of the description.
+    cores : int
+        Compute units.
+    levels : tuple of DeviceCache
+        Caches, nearest first, then memory.
+    line_bytes : int
+        Of a cache line.
+    lanes : int
+        32-bit lanes of a vector register.
+    width : int
+        Work-items that the runtime runs in lock-step in any kernel; 1 if it leaves that to a
+        compiler that vectorises plain loops.
+    instructions : mapping of str to InstructionFacts
+        Calibrated.
+    costs : mapping of str to float
+        Calibrated.
+    notes : tuple of str
+        What was missing.
+    """
+
+    id: str
+    name: str
+    cores: int
+    levels: tuple[DeviceCache, ...]
+    line_bytes: int
+    lanes: int
+    width: int
+    instructions: Mapping[str, InstructionFacts]
+    costs: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def instruction_s(self, kind: str, bits: int = 32) -> float | None:
+        """Give the time of one instruction of a kind on one core, scalar or vector; None unknown.
+
+        Operations per second are those of full registers on all cores.
+        """
+        facts = self.instructions.get(kind)
+        if facts is None or facts.peak_per_s is None:
+            return None
+        return self.cores * self.lanes_of(bits) / facts.peak_per_s.value
+
+    @property
+    def add_s(self) -> float:
+        """Time of a scalar single-precision addition on one core, if none waits."""
+        return self.instruction_s("fp32") or 0.0
+
+    @property
+    def add_latency_s(self) -> float:
+        """Time after which the next addition may use a result."""
+        return self.instructions["fp32"].completion_latency_s[1].value
+
+    def lanes_of(self, bits: int) -> int:
+        """Give the lanes of a register for elements of so many bits."""
+        return max(1, self.lanes * 32 // max(32, bits))
+
+
+def read_device(description: MachineDescription) -> CpuDevice:
+    """Take what the model needs from a calibrated machine description.
+
+    Raises
+    ------
+    InputError
+        If it is no CPU, or was not calibrated far enough; says what to measure.
+    """
+    if description.kind is not DeviceKind.CPU:
+        msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
+        raise InputError(msg)
+    cores = description.compute_units.value if description.compute_units else 1
+    fp32 = description.instruction("fp32")
+    if fp32 is None or fp32.peak_per_s is None or 1 not in fp32.completion_latency_s:
+        _refuse(description, "throughput and latency of fp32", "instructions-fp32")
+    if not description.caches:
+        _refuse(description, "its caches", "caches")
+    notes: list[str] = []
+    lanes = _find_lanes(fp32, cores, notes)
+    line = description.caches[0].line_bytes
+    return CpuDevice(
+        id=description.id,
+        name=description.name,
+        cores=cores,
+        levels=(*_read_caches(description, cores), _read_memory(description)),
+        line_bytes=line.value if line else _USUAL_LINE_BYTES,
+        lanes=lanes,
+        width=_find_width(description, fp32, lanes),
+        instructions={one.name: one for one in description.instructions},
+        costs={name: cost.value for name, cost in description.costs.items()},
+        notes=tuple(notes),
+    )
+
+
+def _find_lanes(fp32: InstructionFacts, cores: int, notes: list[str]) -> int:
+    """Compare the best rate of vectors with the rate of one work-item's independent scalars."""
+    most = max(fp32.completion_latency_s)
+    if most == 1 or fp32.peak_per_s is None:
+        notes.append(f"width of vector registers not known, taken as {_USUAL_LANES} times 32 bits")
+        return _USUAL_LANES
+    scalars_per_s = cores / fp32.completion_latency_s[most].value
+    ratio = max(1.0, fp32.peak_per_s.value / scalars_per_s)
+    return int(2 ** round(math.log2(ratio)))
+
+
+def _find_width(description: MachineDescription, fp32: InstructionFacts, lanes: int) -> int:
+    if description.warp_width is not None:
+        return description.warp_width.value
+    alone, together = fp32.completion_latency_s.get(1), fp32.issue_latency_s.get(1)
+    if alone is None or together is None:
+        return 1
+    return min(lanes, int(2 ** max(0, round(math.log2(alone.value / together.value)))))
+
+
+def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCache]:
+    found = []
+    for cache in description.caches:
+        if cache.size_bytes is None:
+            _refuse(description, f"caches.{cache.name}.size_bytes", "caches")
+        shared = cache.shared_by.value if cache.shared_by else 1
+        size = float(cache.size_bytes.value)
+        load, store = _read_times(cache.load_bytes_per_s, cache.copy_bytes_per_s)
+        found.append(
+            DeviceCache(
+                name=cache.name,
+                size_bytes=size / min(cores, shared),
+                total_bytes=size * max(1, cores // shared),
+                latency_s=_read_latency(cache),
+                load_s_per_byte=load,
+                store_s_per_byte=store,
+            )
+        )
+    return found
+
+
+def _read_latency(cache: CacheFacts) -> float:
+    return cache.latency_s.value if cache.latency_s else 0.0
+
+
+def _read_memory(description: MachineDescription) -> DeviceCache:
+    memory = description.memory("global")
+    if memory is None or not memory.load_bytes_per_s:
+        _refuse(description, "the bandwidth of global memory", "bandwidth")
+    best = max(memory.load_bytes_per_s.values(), key=lambda one: one.value)
+    load, store = _read_times(best, memory.copy_bytes_per_s)
+    return DeviceCache(
+        name="DRAM", size_bytes=math.inf, total_bytes=math.inf,
+        latency_s=memory.latency_s.value if memory.latency_s else 0.0,
+        load_s_per_byte=load, store_s_per_byte=store,
+    )  # fmt: skip
+
+
+def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> tuple[float, float]:
+    """Give the time per byte loaded and stored: a copy is one of each."""
+    if load is None and copy is None:
+        return 0.0, 0.0
+    both = 2 / copy.value if copy else 2 / load.value  # type: ignore[union-attr]  # one is there
+    one = min(1 / load.value, both) if load else both / 2
+    return one, max(both - one, one)
+
+
+def _refuse(description: MachineDescription, what: str, only: str) -> NoReturn:
+    msg = (
+        f"{description.name}: {what} is not known; measure it with `kernelcast calibrate --only "
+        f"{only}`, or write it into the machine description"
+    )
+    raise InputError(msg)

@@ -1,0 +1,85 @@
+"""How a CPU runtime runs a launch: which work-items go through the vector lanes together."""
+
+from dataclasses import dataclass
+
+from kernelcast.analytic.cpu.opencl.device import CpuDevice
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.operations import NumberClass, OperationKind
+
+_BRANCHES_PER_BARRIER = 1.5
+"""A loop whose every iteration passes a barrier has one branch per barrier; with an if in each
+iteration, compilers no longer vectorise what lies between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """The loop over work-items.
+
+    Parameters
+    ----------
+    width : int
+        Neighbours along dimension 0 that run in the lanes of one vector; 1 if they run one after
+        the other.
+    barriers : float
+        Barriers that a work-item passes.
+    reason : str
+        Why this width.
+    """
+
+    width: int
+    reason: str
+    barriers: float = 0.0
+
+    @property
+    def steps_together(self) -> bool:
+        """Whether all work-items of a work-group do one part of the kernel before the next.
+
+        Else a work-item (or a vector of them) runs to its end first.
+        """
+        return self.barriers > 0
+
+    def iterates_together(self, executions: float) -> bool:
+        """Tell whether a barrier is in each iteration of a loop that runs so often."""
+        return 0 < executions <= self.barriers
+
+
+def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
+    """Say how a launch is run.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        Its local size and executed operations count.
+    device : CpuDevice
+        A runtime that vectorises every kernel, or one that leaves it to loop vectorisation.
+    """
+    counts = launch.executed
+    barriers = counts.count(OperationKind.BARRIER)
+    branches = counts.count(OperationKind.BRANCH)
+    first = launch.ndrange.known_local_size[0]
+    if _is_wide_already(launch, device):
+        return Execution(width=1, barriers=barriers, reason="its own vectors are wide")
+    if device.width > 1:
+        if first % device.width:
+            reason = f"local size {first} is no multiple of {device.width}"
+            return Execution(width=1, barriers=barriers, reason=reason)
+        return Execution(width=device.width, barriers=barriers, reason="the runtime vectorises")
+    if branches > _BRANCHES_PER_BARRIER * barriers:
+        return Execution(width=1, barriers=barriers, reason="branches or loops between barriers")
+    width = device.lanes if first % device.lanes == 0 else 1
+    return Execution(width=width, barriers=barriers, reason="straight code between barriers")
+
+
+def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:
+    """Tell whether most arithmetic is on vectors that fill half a register or more.
+
+    Intel's runtime tells by its sub-group size that it leaves such kernels as they are.
+    """
+    wide = total = 0.0
+    for operation, times in launch.executed.operations.items():
+        if operation.number is not NumberClass.FLOAT:
+            continue
+        fills = 2 * operation.lanes >= device.lanes_of(operation.bits)
+        wide += times * (operation.lanes > 1 and fills)
+        total += times
+    return total > 0 and wide > total / 2

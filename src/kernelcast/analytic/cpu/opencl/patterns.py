@@ -1,0 +1,198 @@
+"""How the lanes of a vector touch memory, and what each access of a launch touches."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from kernelcast.analytic.cpu.opencl.addresses import (
+    ABSENT,
+    GroupAddresses,
+    evaluate_group,
+    read_recorded,
+)
+from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
+from kernelcast.records.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.operations import MemoryOperation, MemorySpace
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+
+_SCALAR_BYTES = 8
+"""Widest element that fits a lane."""
+_OF_ITEMS = frozenset({SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID})
+
+
+class LanePattern(StrEnum):
+    """Where the lanes of a vector go."""
+
+    UNIFORM = "uniform"
+    """All to one address: one scalar access."""
+    CONTIGUOUS = "contiguous"
+    """Side by side: one vector access."""
+    INTERLEAVED = "interleaved"
+    """Vectors side by side: whole registers, whose elements then go to their lanes by shuffles."""
+    SCATTERED = "scattered"
+    """One access per lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccessPattern:
+    """An access of a launch with its addresses.
+
+    Parameters
+    ----------
+    access : MemoryAccess
+        Which.
+    groups : dict of (int, int, int) to GroupAddresses
+        By work-group, where there is a formula; empty else.
+    recorded : tuple of GroupAddresses
+        Of sampled work-groups, where there is none.
+    lanes : LanePattern
+        Where the lanes of a vector go.
+    executions : float
+        Per work-item, as the kernel's counts say.
+    issued : float
+        Iterations of a vector per iteration of its lanes: above 1 where lanes wait for the one
+        that runs longest.
+    """
+
+    access: MemoryAccess
+    groups: dict[Place, GroupAddresses]
+    recorded: tuple[GroupAddresses, ...]
+    lanes: LanePattern
+    executions: float
+    issued: float = 1.0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it goes to memory that no other work-group sees."""
+        return self.access.space in (MemorySpace.LOCAL, MemorySpace.PRIVATE)
+
+
+def find_patterns(launch: ModelledLaunch, execution: Execution) -> list[AccessPattern]:
+    """Evaluate all accesses of a launch for some work-groups and their neighbours.
+
+    Raises
+    ------
+    InputError
+        If an address is not known and was not recorded either.
+    """
+    grid = Groups.of(launch.ndrange)
+    places = grid.choose()
+    near = [grid.before(one, axis) for one in places for axis in range(3)]
+    every = list(dict.fromkeys([*places, *(one for one in near if one is not None)]))
+    found = [_find(one, launch, execution, every) for one in launch.accesses]
+    return _scale([one for one in found if one is not None], launch)
+
+
+def _find(
+    access: MemoryAccess, launch: ModelledLaunch, execution: Execution, places: Iterable[Place]
+) -> AccessPattern | None:
+    if access.offset_bytes is None:
+        tables = read_recorded(access, launch)
+        if not tables and access.space is not MemorySpace.LOCAL:
+            name = access.text or access.buffer or "an access"
+            msg = (
+                f"{launch.kernel}, line {access.line}: the address of {name} is "
+                f"{access.pattern.value} and was not recorded; `--device ID` records addresses on "
+                "any OpenCL device"
+            )
+            raise InputError(msg)
+        items = sum(len(one.table) for one in tables)
+        return AccessPattern(
+            access=access, groups={}, recorded=tuple(tables), lanes=LanePattern.SCATTERED,
+            executions=sum(one.executions for one in tables) / items if items else 0.0,
+            issued=_compare_lanes(tables, execution.width),
+        )  # fmt: skip
+    groups = {one: evaluate_group(access, launch, one) for one in places}
+    items = sum(len(one.table) for one in groups.values())
+    executions = sum(one.executions for one in groups.values()) / items
+    is_divergent = any(_is_divergent(one) for one in access.loops)
+    is_scattered = is_divergent and not execution.iterates_together(executions)
+    return AccessPattern(
+        access=access,
+        groups=groups,
+        recorded=(),
+        lanes=(
+            LanePattern.SCATTERED
+            if is_scattered and execution.width > 1
+            else _find_lanes(access, list(groups.values()), execution)
+        ),
+        executions=executions,
+    )
+
+
+def _find_lanes(
+    access: MemoryAccess, groups: list[GroupAddresses], execution: Execution
+) -> LanePattern:
+    if execution.width == 1:
+        return LanePattern.CONTIGUOUS
+    if access.offset_bytes is None or not _is_plain(access.offset_bytes):
+        return LanePattern.SCATTERED
+    steps: set[int] = set()
+    for one in groups:
+        whole = len(one.table) // execution.width * execution.width
+        rows = one.table[:whole].reshape(-1, execution.width, one.table.shape[1])
+        both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
+        steps.update(np.unique((rows[:, 1:] - rows[:, :-1])[both]).tolist())
+    if steps <= {0}:
+        return LanePattern.UNIFORM
+    if steps == {access.bytes}:
+        is_scalar = access.bytes <= _SCALAR_BYTES
+        return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
+    return LanePattern.SCATTERED
+
+
+def _is_plain(offset: Expr) -> bool:
+    """Tell whether a compiler sees how far neighbours are apart: no choice depends on their id."""
+    atoms = (atom for product, _ in offset.products for atom in product)
+    return not any(
+        one.kind in _OF_ITEMS and one.axis == 0
+        for atom in atoms
+        if not isinstance(atom, Symbol)
+        for one in atom.symbols()
+    )
+
+
+def _is_divergent(loop: LoopFacts) -> bool:
+    """Tell whether neighbours may leave a loop at different times."""
+    if loop.trip_count is None:
+        return True
+    return any(one.kind in _OF_ITEMS for one in loop.trip_count.symbols())
+
+
+def _compare_lanes(tables: list[GroupAddresses], width: int) -> float:
+    """Compare the longest lane of each vector with the mean of its lanes."""
+    longest = total = 0.0
+    for one in tables:
+        counts = (one.table != ABSENT).sum(axis=1)
+        whole = len(counts) // width * width
+        longest += float(counts[:whole].reshape(-1, width).max(axis=1).sum()) * width
+        total += float(counts[:whole].sum())
+    return longest / total if total else 1.0
+
+
+def _scale(patterns: list[AccessPattern], launch: ModelledLaunch) -> list[AccessPattern]:
+    """Make executions agree with the kernel's counts, which know of conditions on data."""
+    modelled: dict[MemoryOperation, float] = {}
+    keys = [_key(one.access) for one in patterns]
+    for key, one in zip(keys, patterns, strict=True):
+        if key is not None:
+            modelled[key] = modelled.get(key, 0.0) + one.executions
+    scaled = []
+    for key, one in zip(keys, patterns, strict=True):
+        counted = launch.executed.memory.get(key) if key is not None else None
+        if counted is not None and key is not None and modelled[key] > 0:
+            one = replace(one, executions=one.executions * counted / modelled[key])
+        scaled.append(one)
+    return scaled
+
+
+def _key(access: MemoryAccess) -> MemoryOperation | None:
+    if access.kind is AccessKind.ATOMIC:
+        return None
+    is_store = access.kind is AccessKind.STORE
+    return MemoryOperation(space=access.space, is_store=is_store, bytes=access.bytes)

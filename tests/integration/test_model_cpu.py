@@ -1,0 +1,102 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+from kernelcast.predictor.machines import find_machine
+from kernelcast.predictor.modelling.estimating import estimate_analytically
+from kernelcast.predictor.modelling.recording import record_accesses
+from kernelcast.predictor.modelling.sources import read_launch_source
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.errors import InputError
+from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark.measuring import find_compiler
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOPS = ROOT / "examples/loops"
+MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
+needs_compiler = pytest.mark.skipif(
+    find_compiler() is None or shutil.which("cc") is None, reason="no C compiler is installed"
+)
+SHORT = Effort(least_s=2e-3, samples=3)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", sorted(one.stem for one in LOOPS.glob("*.c")))
+def test_every_example_can_be_measured(name: str) -> None:
+    """Compiles and runs each example loop; processor's time is at most a little above wall time."""
+    source = (LOOPS / f"{name}.c").read_text(encoding="utf-8")
+    found = measure_loop(LoopToRun(source=source, constants={"M": 20, "N": 40}), SHORT)
+    assert len(found.wall_s) == len(found.cpu_s) == 3
+    assert all(0 < cpu < 1.5 * wall for cpu, wall in zip(found.cpu_s, found.wall_s, strict=True))
+
+
+@needs_compiler
+def test_longer_loops_take_longer() -> None:
+    """Measures the loop, not something beside it."""
+    source = (LOOPS / "sum.c").read_text(encoding="utf-8")
+    short, long = (
+        measure_loop(LoopToRun(source=source, constants={"N": size}), SHORT).shortest_s
+        for size in (2000, 64_000)
+    )
+    assert 8 < long / short < 128
+
+
+@needs_compiler
+def test_shows_measured_beside_predicted(tmp_path: Path) -> None:
+    """Gives wall and processor's time, and how far off the prediction is."""
+    words = ["model", "cpu", str(LOOPS / "triad.c"), "--machine", str(MACHINE), "-D", "N", "2000"]
+    result = CliRunner().invoke(app, [*words, "--measure", "--json"])
+    assert result.exit_code == 0, result.output
+    [size] = json.loads(result.stdout)["sizes"]
+    measured = size["measured"]
+    assert measured["cpu_s"] > 0
+    assert measured["error"] == pytest.approx(size["value"] / measured["value"] - 1)
+    shown = CliRunner().invoke(app, [*words, "--measure"])
+    assert "measured" in shown.stdout
+
+
+@needs_compiler
+def test_says_what_the_compiler_refuses() -> None:
+    """Repeats the compiler's first error."""
+    with pytest.raises(InputError, match="cannot compile the loop"):
+        measure_loop(LoopToRun(source="double a[N]; for (;;) a[0] = nothing;", constants={"N": 4}))
+
+
+@pytest.mark.device
+def test_runs_as_a_kernel_without_a_compiler() -> None:
+    """Times the loop as one work-item of an OpenCL CPU device."""
+    from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
+
+    source = (LOOPS / "2d-5pt.c").read_text(encoding="utf-8")
+    constants = {"M": 20, "N": 400}
+    elements = dict.fromkeys(("a", "b"), 8000)
+    wall_s, name = measure_as_kernel(source, constants, elements, least_s=1e-3, samples=2)
+    assert len(wall_s) == 2
+    assert min(wall_s) > 0
+    assert name
+
+
+@pytest.mark.device
+def test_estimates_addresses_that_depend_on_data() -> None:
+    """Estimates a sparse product on a CPU once its addresses are recorded."""
+    small = {"ROWS": 4096, "COLUMNS": 65536, "NNZ": 4_000_000}
+    source = read_launch_source(ROOT / "examples/spmv_csr/spmv_csr.yaml", parameters=small)
+    machine = find_machine(MACHINE)
+    with pytest.raises(InputError, match="was not recorded"):
+        estimate_analytically(source.launch(), machine)
+    found = estimate_analytically(record_accesses(source).launch(), machine)
+    assert found.model == "cpu"
+    assert found.limiters["latency"] > 0
+
+
+def test_machines_choose_the_model() -> None:
+    """Takes the model of the machine's kind, for a problem as well as for a launch."""
+    problem = read_problem(ROOT / "examples/triad/triad.yaml")
+    models = [
+        estimate_analytically(problem, find_machine(one)).model for one in (str(MACHINE), "a100")
+    ]
+    assert models == ["cpu", "gpu"]
