@@ -130,6 +130,38 @@ def test_heads_of_loops_in_all_forms() -> None:
     assert reached.stop == Expr.of(8)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["i < min(ii + B, N)", "i <= MIN(ii + B - 1, N - 1)", "i < ii + B && i < N",
+     "i < (ii + B < N ? ii + B : N)", "i < (N < ii + B ? N : ii + B)",
+     "i < (ii + B > N ? N : ii + B)"],
+)  # fmt: skip
+def test_blocked_loops_end_with_the_block_or_the_array(condition: str) -> None:
+    """All ways to write the least of two ends say the same; steps are constants with a value."""
+    source = (
+        "double a[N]; for (int ii = 0; ii < N; ii += B) "
+        f"for (int i = ii; {condition}; i++) a[i] = 1;"
+    )
+    nest = read(source, B=32)
+    outer, inner = nest.loops
+    assert nest.notes == ("loop over ii: it steps by 32 whatever B is set to later",)
+    assert (outer.step, inner.step) == (32, 1)
+    assert str(inner.stop) == "min(N, iteration(ii) + B)"
+    with pytest.raises(InputError, match=r"x\.c:1:39: .*give B a value"):
+        read(source)
+
+
+def test_downward_blocks_end_with_the_greatest() -> None:
+    """A loop that counts down stops at the greater of two ends; starts take either."""
+    source = (
+        "double a[N]; for (int ii = N; ii > 0; ii -= 8) "
+        "for (int i = min(ii, N - 1); i >= 0 && i > ii - 8; i--) a[i] = 1;"
+    )
+    inner = read(source).loops[1]
+    assert str(inner.start) == "min(N - 1, iteration(ii))"
+    assert str(inner.stop) == "max(iteration(ii) - 8, -1)"
+
+
 def test_several_statements_of_mixed_types() -> None:
     """Unrolled bodies, compound assignments, local scalars and widths of their own."""
     nest = read(
@@ -200,6 +232,8 @@ def test_chains_from_iteration_to_iteration(body: str, chain: tuple[str, ...]) -
         ("double a[N]; for (int i = 0; i < N; i++) a[i] = 1; "
          "for (int i = 0; i < N; i++) a[i] = 2;", "a second loop nest"),
         ("double a[N]; for (int i = 0; i < N; i++) if (i) a[i] = 1;", "no assignment"),
+        ("double a[N]; for (int i = 0; i < (N < 9 ? 3 : N); i++) a[i] = 1;",
+         r"x\.c:1:35: .*no least or greatest of two"),
         ("double a[N]; for (int i = 1; i < N; i *= 2) a[i] = 1;", r"steps by i \*= 2"),
         ("double a[N]; for (int i = 0; i < N; i--) a[i] = 1;", "by -1 that goes on while i < N"),
         ("double a[N]; int i = 0; while (i < N) a[i] = 1;", "without start, condition and step"),

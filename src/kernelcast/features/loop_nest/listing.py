@@ -1,7 +1,7 @@
 """Parses a listing: declarations and a loop nest, as they stand within a function."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clang import cindex
@@ -10,6 +10,7 @@ from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.records.errors import InputError
+from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 _FILE = "/kernelcast-virtual/listing.c"
 _HEADER_FILE = "/kernelcast-virtual/listing.h"
@@ -23,13 +24,14 @@ _INCLUDE = re.compile(r"^([ \t]*)#[ \t]*(include|pragma)[^\n]*", re.MULTILINE)
 
 
 def _declare_functions() -> str:
-    """Declare the functions of math.h that may stand in a loop."""
+    """Declare functions of math.h that may stand in a loop, and those of its bounds."""
     lines: list[str] = []
     for kind, suffix in (("double", ""), ("float", "f")):
         names = (*_ONE.split(), "fabs", "floor", "ceil")
         lines.extend(f"{kind} {name}{suffix}({kind});" for name in names)
         lines.extend(f"{kind} {name}{suffix}({kind}, {kind});" for name in _TWO.split())
         lines.append(f"{kind} fma{suffix}({kind}, {kind}, {kind});")
+    lines.extend(f"long {name}(long, long);" for name in ("min", "MIN", "max", "MAX"))
     return "\n".join(lines) + "\n"
 
 
@@ -50,12 +52,15 @@ class Listing:
         What stands in it.
     constants : frozenset of str
         Names that it uses and does not declare.
+    values : mapping of Symbol to int
+        Values known of constants: the step of a loop must be.
     """
 
     name: str
     tree: SyntaxTree
     statements: tuple[Node, ...]
     constants: frozenset[str]
+    values: Mapping[Symbol, int]
 
     def refusal(self, node: Node, problem: str) -> InputError:
         """Give an error that names line and column of a node."""
@@ -71,7 +76,7 @@ class Listing:
         return node.line - 1
 
 
-def parse_listing(source: str, constants: Iterable[str], name: str) -> Listing:
+def parse_listing(source: str, constants: Mapping[str, int], name: str) -> Listing:
     """Parse a listing; names that it does not declare are constants.
 
     Raises
@@ -93,8 +98,9 @@ def parse_listing(source: str, constants: Iterable[str], name: str) -> Listing:
     body = function.children[-1] if function else None
     statements = tuple(body.children) if body else ()
     return Listing(
-        name=name, tree=tree, statements=statements, constants=frozenset(unknown | set(constants))
-    )
+        name=name, tree=tree, statements=statements, constants=frozenset(unknown | set(constants)),
+        values={Symbol(SymbolKind.SCALAR, key): one for key, one in constants.items()},
+    )  # fmt: skip
 
 
 def _parse(text: str, names: Iterable[str]) -> cindex.TranslationUnit:

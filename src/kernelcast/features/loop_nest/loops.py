@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kernelcast.features.loop_nest.bounds import read_bound
 from kernelcast.features.loop_nest.listing import Listing, is_loop
 from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
 from kernelcast.records.errors import InputError
 from kernelcast.records.loop_nest import NestLoop
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, maximum, minimum
 
 _PARTS = 4
 _TOWARDS = {
@@ -36,11 +37,14 @@ class Nest:
         Their variables, by the key of the declaration.
     body : list of Node
         Statements of the innermost loop.
+    notes : list of str
+        What was assumed.
     """
 
     loops: list[NestLoop] = field(default_factory=list)
     variables: dict[int, Expr] = field(default_factory=dict)
     body: list[Node] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def find_nest(listing: Listing) -> Nest:
@@ -72,6 +76,11 @@ def _enter(loop: Node, nest: Nest, listing: Listing) -> Node | None:
     variable, name, first = _read_start(start, nest, listing)
     by = _read_step(step, variable, listing)
     stop = _read_stop(condition, variable, by, nest, listing)
+    named = sorted({one.spelling for one in step.walk()} & listing.constants)
+    if named:
+        nest.notes.append(
+            f"loop over {name}: it steps by {by} whatever {', '.join(named)} is set to later"
+        )
     nest.loops.append(
         NestLoop(name=name, start=first, stop=stop, step=by, line=listing.line_of(loop))
     )
@@ -104,12 +113,12 @@ def _read_start(start: Node, nest: Nest, listing: Listing) -> tuple[int, str, Ex
     if start.kind == kinds.DECLARATION and len(start.children) == 1:
         [declared] = start.children
         if declared.children:
-            value = read_whole_number(declared.children[-1], nest.variables, listing)
+            value = read_bound(declared.children[-1], nest.variables, listing)
             return declared.key, declared.spelling, value
     if start.kind == kinds.BINARY and start.operator == kinds.ASSIGN:
         left, right = start.children
         target = peel(left)
-        value = read_whole_number(right, nest.variables, listing)
+        value = read_bound(right, nest.variables, listing)
         return target.referenced_key, target.spelling, value
     raise listing.refusal(start, f"a loop that starts with {start.text()}{_FORM}")
 
@@ -119,28 +128,33 @@ def _read_step(step: Node, variable: int, listing: Listing) -> int:
     is_its = bool(node.children) and peel(node.children[0]).referenced_key == variable
     if node.kind == kinds.UNARY and node.operator in kinds.STEPS and is_its:
         return kinds.STEPS[node.operator]
+    by: Node | None = None
+    operator = kinds.COMMA
     if node.kind == kinds.COMPOUND_ASSIGNMENT and is_its:
-        operator = kinds.OPERATOR_OF_ASSIGNMENT[node.operator]
-        by = peel(node.children[1]).constant
+        operator, by = kinds.OPERATOR_OF_ASSIGNMENT[node.operator], node.children[1]
     elif node.kind == kinds.BINARY and node.operator == kinds.ASSIGN and is_its:
-        operation = peel(node.children[1])
-        is_its = bool(operation.children) and (
-            peel(operation.children[0]).referenced_key == variable
-        )
-        operator = operation.operator if operation.kind == kinds.BINARY and is_its else kinds.COMMA
-        by = peel(operation.children[-1]).constant if operation.children else None
-    else:
-        operator, by = kinds.COMMA, None
-    if operator not in (kinds.ADD, kinds.SUBTRACT) or not isinstance(by, int) or not by:
-        raise listing.refusal(
-            step, f"a loop that steps by {step.text()}{_FORM} with a number as step"
-        )
-    return by if operator == kinds.ADD else -by
+        sum_ = peel(node.children[1])
+        if sum_.kind == kinds.BINARY and peel(sum_.children[0]).referenced_key == variable:
+            operator, by = sum_.operator, sum_.children[1]
+    if by is not None and operator in (kinds.ADD, kinds.SUBTRACT):
+        size = read_whole_number(by, {}, listing).substitute(listing.values).constant_value
+        if size:
+            return size if operator == kinds.ADD else -size
+        if size is None:
+            raise listing.refusal(
+                step,
+                f"a loop that steps by {step.text()}; give {by.text()} a value where the listing "
+                f"is read (-D {by.text()}=32)",
+            )
+    raise listing.refusal(step, f"a loop that steps by {step.text()}{_FORM} with a number as step")
 
 
 def _read_stop(condition: Node, variable: int, by: int, nest: Nest, listing: Listing) -> Expr:
     """Give the first value that the variable does not reach."""
     node = peel(condition)
+    if node.kind == kinds.BINARY and node.operator == kinds.LOGICAL_AND:
+        one, other = (_read_stop(x, variable, by, nest, listing) for x in node.children)
+        return minimum(one, other) if by > 0 else maximum(one, other)
     if node.kind != kinds.BINARY or node.operator not in _TOWARDS:
         raise listing.refusal(condition, f"a loop that goes on while {condition.text()}{_FORM}")
     left, right = node.children
@@ -157,4 +171,4 @@ def _read_stop(condition: Node, variable: int, by: int, nest: Nest, listing: Lis
         raise listing.refusal(
             condition, f"a loop by {by} until {condition.text()} no longer holds{_FORM}"
         )
-    return read_whole_number(right, nest.variables, listing) + _TOWARDS[operator]
+    return read_bound(right, nest.variables, listing, _TOWARDS[operator])

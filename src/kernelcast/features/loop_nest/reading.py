@@ -61,7 +61,7 @@ def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "")
         MemoryOperation(space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes)
         for one in body.accesses
     )
-    notes = []
+    notes = nest.notes
     if body.repeated:
         notes.append(
             f"{body.repeated} repeated accesses to an element within an iteration are taken to be "

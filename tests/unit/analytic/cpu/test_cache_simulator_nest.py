@@ -18,7 +18,7 @@ from kernelcast.analytic.cpu.cache_simulator.nest_addresses import NestAddresses
 from kernelcast.records.errors import InputError
 from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod, maximum, minimum
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft/cases.json"
 NOTHING = OperationCounts(operations={}, memory={})
@@ -128,6 +128,57 @@ def test_triangles_and_any_step_run_as_in_c(
     assert found == expected
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    count=st.integers(1, 30), block=st.integers(1, 12), step=st.sampled_from((-1, 1)),
+    chunk=st.integers(1, 9),
+)  # fmt: skip
+def test_blocked_loops_run_as_in_c(count: int, block: int, step: int, chunk: int) -> None:
+    """The last block ends where the array does, upwards and downwards."""
+    at = loop("j")
+    upwards = (at, minimum(at + block, count))
+    ends = upwards if step > 0 else (minimum(at + block - 1, count - 1), at - 1)
+    nest = make_nest(
+        [("j", 0, count, block), ("i", *ends, step)], {"a": (count,)},
+        [("a", 8 * loop("i"), False)],
+    )  # fmt: skip
+    expected = [
+        8 * i for j in range(0, count, block) for i in range(j, min(j + block, count))[::step]
+    ]
+    addresses = NestAddresses(nest, {})
+    assert addresses.total == len(expected)
+    found: list[int] = []
+    while addresses.row_left:
+        found += addresses.take(chunk).tolist()
+    assert found == expected
+
+
+def test_the_greater_of_two_ends_is_refused() -> None:
+    """A loop upwards to the greater of two ends is no form that the simulator knows."""
+    nest = make_nest(
+        [("j", 0, 9, 1), ("i", 0, maximum(loop("j"), 4), 1)], {"a": (9,)},
+        [("a", 8 * loop("i"), False)],
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"the bound max\(.* of the loop over i"):
+        NestAddresses(nest, {})
+
+
+def test_victim_caches_count_as_full_once_all_ways_were_filled() -> None:
+    """Lines that go back and forth leave ways empty: that does not make a warm-up endless."""
+    hierarchy = CacheHierarchy(
+        levels=(
+            CacheLevel(name="L1", size_bytes=4096, ways=4),
+            CacheLevel(name="L2", size_bytes=32768, ways=8, role=CacheRole.VICTIM),
+        )
+    )
+    found = simulate_nest(
+        five_point(), hierarchy, {"N": 300, "M": 400}, effort=Effort(window_iterations=20_000)
+    )
+    assert found.notes == ()
+    memory = found.levels[-1]
+    assert (memory.loads, memory.stores) == pytest.approx((2, 1), rel=0.03)
+
+
 def test_addresses_may_be_no_sums() -> None:
     """A ring buffer's index, which divides, is evaluated as it stands."""
     nest = make_nest(
@@ -137,14 +188,26 @@ def test_addresses_may_be_no_sums() -> None:
 
 
 def test_arrays_lie_behind_one_another() -> None:
-    """In the order of declaration, at multiples of the alignment; pointers as far as they reach."""
+    """By name, however they are declared, at multiples of the alignment; pointers fully."""
     nest = make_nest(
-        [("i", 2, 5, 1)], {"a": (3,), "p": (), "b": (9,)},
-        [("b", 8 * loop("i"), False), ("p", 8 * loop("i"), False)],
+        [("i", 2, 5, 1)], {"c": (3,), "p": (), "a": (9,)},
+        [("c", 8 * loop("i"), False), ("p", 8 * loop("i"), False)],
     )  # fmt: skip
-    assert NestAddresses(nest, {}).take(1).tolist() == [24 + 40 + 16, 24 + 16]
+    assert NestAddresses(nest, {}).take(1).tolist() == [72 + 16, 72 + 24 + 16]
     aligned = NestAddresses(nest, {}, alignment_bytes=64)
-    assert aligned.take(1).tolist() == [128 + 16, 64 + 16]
+    assert aligned.take(1).tolist() == [128 + 16, 192 + 16]
+
+
+def test_reads_come_array_by_array_before_writes() -> None:
+    """However an iteration is written; reads of one array keep their order."""
+    at = 8 * loop("i")
+    nest = make_nest(
+        [("i", 0, 3, 1)], {"a": (8,), "b": (8,)},
+        [("b", at, True), ("b", at + 16, False), ("a", at + 8, False), ("b", at, False)],
+    )  # fmt: skip
+    addresses = NestAddresses(nest, {})
+    assert addresses.take(1).tolist() == [8, 64 + 16, 64, 64]
+    assert addresses.kinds[:, 0].tolist() == [0, 0, 0, 1]
 
 
 CASES = [
@@ -183,12 +246,63 @@ def test_a_stream_loads_each_line_once() -> None:
 
 
 def test_a_cold_count_says_so() -> None:
-    """Where the effort ends before the caches are warm, a note tells."""
+    """Where the effort ends before the caches are full, a note tells."""
+    sizes = {"N": 2000, "M": 2000}
+    [note] = simulate_nest(
+        five_point(), IVY_BRIDGE, sizes, effort=Effort(most_warm_capacities=0.1)
+    ).notes
+    assert "before the caches were full" in note
+    assert simulate_nest(five_point(), IVY_BRIDGE, sizes).notes == ()
+
+
+def test_full_caches_end_the_warm_up() -> None:
+    """Rows that the first pass has yet to reach are misses, though all rows nearly fit."""
+    level = CacheLevel(name="L1", size_bytes=1 << 20, ways=16)
+    n = size("N")
+    nest = make_nest([("i", 0, n, 1)], {"a": (n,)}, [("a", 8 * loop("i"), False)])
+    hierarchy = CacheHierarchy(levels=(level,))
+    window = Effort(window_iterations=8000)
+    misses = [
+        simulate_nest(nest, hierarchy, {"N": (1 << 17) + more}, effort=window).levels[0].misses
+        for more in (0, 20_000)
+    ]
+    assert misses == [0, 1]
+
+
+@pytest.mark.parametrize("shift", range(8))
+def test_counts_begin_with_a_line(shift: int) -> None:
+    """Wherever a loop begins, whole lines are counted: one miss and one write-back for each."""
+    nest = make_nest(
+        [("i", shift, size("N"), 1)], {"a": (size("N"),)}, [("a", 8 * loop("i"), True)]
+    )
+    level = CacheLevel(name="L1", size_bytes=4096, ways=8)
     found = simulate_nest(
-        five_point(), IVY_BRIDGE, {"N": 2000, "M": 2000},
-        effort=Effort(most_warm_accesses=1000, window_lines=100),
+        nest, CacheHierarchy(levels=(level,)), {"N": 20_000},
+        effort=Effort(window_iterations=8 * 500),
     )  # fmt: skip
-    assert "before the caches were warm" in found.notes[0]
+    assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
+
+
+def test_a_matrix_product_settles_early() -> None:
+    """A nest that never fills the caches is not run to its end, which is 10^9 iterations away."""
+    n = size("N")
+    at = {one: loop(one) for one in "ijk"}
+    nest = make_nest(
+        [(one, 0, n, 1) for one in "ijk"], dict.fromkeys("ABC", (n, n)),
+        [("A", 8 * (at["i"] * n + at["k"]), False), ("B", 8 * (at["k"] * n + at["j"]), False),
+         ("C", 8 * (at["i"] * n + at["j"]), True)],
+    )  # fmt: skip
+    small = CacheHierarchy(
+        levels=(
+            CacheLevel(name="L1", size_bytes=1 << 12, ways=8),
+            CacheLevel(name="L2", size_bytes=1 << 20, ways=16),
+        )
+    )
+    found = simulate_nest(nest, small, {"N": 200}, effort=Effort(window_iterations=40_000))
+    nearest, farther = found.levels[:2]
+    assert nearest.misses / found.iterations == pytest.approx(1 + 1 / 8, rel=0.02)
+    assert farther.misses / found.iterations < 0.01
+    assert "before the caches were full" in found.notes[0]
 
 
 def test_missing_constants_and_unknown_forms_are_named() -> None:

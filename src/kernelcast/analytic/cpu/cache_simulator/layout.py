@@ -38,7 +38,9 @@ _POLICIES = {
 }  # fmt: skip
 NONE = -1
 EMPTY = -(1 << 62)
-"""Tag of a way that holds nothing."""
+"""Tag of a way that has never held a line; like any tag below 0, it holds none."""
+LEFT = -1
+"""Tag of a way that a line has left again."""
 _FIRST_SEED = 0x1E3779B97F4A7C15
 _TASK_COLUMNS = 5
 

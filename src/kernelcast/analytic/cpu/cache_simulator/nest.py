@@ -108,7 +108,7 @@ class _Run:
             done += self._advance(between)
         if done + self._window > self._addresses.total:
             self._advance(self._window)  # to the end: there is too little left to count
-        notes = ()
+        notes: tuple[str, ...] = ()
         if self._addresses.row_left and not self.simulator.is_full:
             notes = (f"counted after {done} iterations, before the caches were full",)
         self._align()

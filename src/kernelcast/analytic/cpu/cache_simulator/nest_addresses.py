@@ -13,10 +13,14 @@ from kernelcast.analytic.cpu.cache_simulator.nest_bounds import (
     read_linear,
 )
 from kernelcast.analytic.cpu.cache_simulator.odometer import (
+    START,
     STEP,
+    STOP,
     count_iterations,
     count_row,
+    count_steps,
     fill,
+    find_bound,
     rewind,
 )
 from kernelcast.records.errors import InputError
@@ -31,12 +35,14 @@ class NestAddresses:
 
     Arrays lie one behind the other in the order of their names, whatever the order of their
     declarations, each at the next multiple of the alignment; the first begins at address 0.
-    Scalars are in registers.
+    Scalars are in registers. An iteration reads array by array in the order of declarations, then
+    writes: which read comes first is the compiler's choice, not that of who wrote the sum.
 
     Parameters
     ----------
     nest : LoopNest
-        Any; addresses may be any expression, bounds must be sums of outer loops' variables.
+        Any; addresses may be any expression, bounds must be sums of outer loops' variables, or the
+        least or greatest of such.
     constants : mapping of str to int
         Values of its constants; they win over the nest's own.
     alignment_bytes : int
@@ -64,14 +70,16 @@ class NestAddresses:
             msg = f"{nest.name}: the loops never run for {_list(values)}; give larger sizes"
             raise InputError(msg)
         starts = self._place_arrays(nest, alignment_bytes)
+        places = {array.name: at for at, array in enumerate(nest.arrays)}
+        accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
         self.footprint_bytes = starts.pop("")
         self._offsets = [
-            one.offset_bytes.substitute(self._scalars) + starts[one.array] for one in nest.accesses
+            one.offset_bytes.substitute(self._scalars) + starts[one.array] for one in accesses
         ]
         linear = [read_linear(one, self._symbols) for one in self._offsets]
         is_linear = all(one is not None for one in linear)
         self.strides = np.array(linear, dtype=np.int64) if is_linear else None
-        self.kinds = np.array([(one.is_store, one.bytes) for one in nest.accesses], dtype=np.int64)
+        self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
         self.total = self._count()
 
     @property
@@ -92,7 +100,7 @@ class NestAddresses:
         if self.strides is None:
             moves = self.kinds[:, 1]
         else:
-            moves = abs(self.strides[:, -1] * self.bounds[-1, STEP, 0])
+            moves = abs(self.strides[:, -1] * self.bounds[-1, STEP, 0, 0])
         for chosen in (moves[(self.kinds[:, 0] == 1) & (moves > 0)], moves[moves > 0]):
             dense = chosen[chosen <= line_bytes]
             if dense.size:
@@ -176,9 +184,15 @@ class NestAddresses:
 
     def _count(self) -> int:
         """Count all iterations; a triangle row by row, a box at once."""
-        if not self.bounds[:, :2, 1:].any():
+        if not self.bounds[..., 1:].any():
+            variables = self._variables
             return prod(
-                len(range(int(one[0, 0]), int(one[1, 0]), int(one[2, 0]))) for one in self.bounds
+                count_steps(
+                    find_bound(self.bounds, variables, at, START),
+                    find_bound(self.bounds, variables, at, STOP),
+                    self.bounds[at, STEP, 0, 0],
+                )
+                for at in range(len(self.bounds))
             )
         return count_iterations(self.bounds, np.zeros(len(self.bounds), dtype=np.int64), _MOST)
 

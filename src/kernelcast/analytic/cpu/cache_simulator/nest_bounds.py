@@ -1,6 +1,6 @@
 """Bounds and addresses of a loop nest as rows of coefficients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from kernelcast.analytic.cpu.cache_simulator.layout import IntArray
 from kernelcast.analytic.cpu.cache_simulator.odometer import START, STEP, STOP
 from kernelcast.records.errors import InputError
 from kernelcast.records.loop_nest import LoopNest, NestLoop
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.records.quasi_affine import Expr, Maximum, Minimum, Symbol, SymbolKind
 
 
 def bind_bounds(nest: LoopNest, scalars: Mapping[Symbol, int]) -> IntArray:
@@ -23,29 +23,56 @@ def bind_bounds(nest: LoopNest, scalars: Mapping[Symbol, int]) -> IntArray:
 
     Returns
     -------
-    ndarray of shape (depth, 3, 1 + depth)
+    ndarray of shape (depth, 3, alternatives, 1 + depth)
         See `odometer.rewind`.
 
     Raises
     ------
     InputError
         If there is no loop or no access, a constant has no value, or a bound is no sum of the
-        variables of the loops around it.
+        variables of the loops around it: nor, where the loop stops, the least of such sums or,
+        where it starts, the greatest.
     """
     if not nest.loops or not nest.accesses:
         msg = f"{nest.name}: {len(nest.loops)} loops, {len(nest.accesses)} accesses; give some"
         raise InputError(msg)
     _check_constants(nest, scalars)
     symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
-    bounds = np.zeros((len(nest.loops), 3, 1 + len(nest.loops)), dtype=np.int64)
-    for at, loop in enumerate(nest.loops):
-        for which, expression in ((START, loop.start), (STOP, loop.stop)):
-            linear = read_linear(expression.substitute(scalars), symbols[:at])
-            if linear is None:
-                raise InputError(_explain(loop, expression))
-            bounds[at, which, : 1 + at] = linear
-        bounds[at, STEP, 0] = loop.step
+    rows = [
+        (at, which, _read_bound(loop, which, scalars, symbols[:at]))
+        for at, loop in enumerate(nest.loops)
+        for which in (START, STOP)
+    ]
+    depth, most = len(nest.loops), max(len(found) for _, _, found in rows)
+    bounds = np.zeros((depth, 3, most, 1 + depth), dtype=np.int64)
+    for at, which, found in rows:
+        padded = [*found, *found[:1] * (most - len(found))]
+        bounds[at, which, :, : 1 + at] = padded
+    bounds[:, STEP, 0, 0] = [loop.step for loop in nest.loops]
     return bounds
+
+
+def _read_bound(
+    loop: NestLoop, which: int, scalars: Mapping[Symbol, int], around: Sequence[Symbol]
+) -> list[list[int]]:
+    """Read a bound as the sums of which the loop takes the least, or the greatest."""
+    expression = loop.start if which == START else loop.stop
+    extremum = Minimum if (which == STOP) == (loop.step > 0) else Maximum
+    found = [read_linear(one, around) for one in _split(expression.substitute(scalars), extremum)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        raise InputError(_explain(loop, expression))
+    return known
+
+
+def _split(expression: Expr, extremum: type[Minimum] | type[Maximum]) -> Iterator[Expr]:
+    """Give what an expression is the least or the greatest of."""
+    atom = expression.sole_atom
+    if isinstance(atom, extremum):
+        yield from _split(atom.left, extremum)
+        yield from _split(atom.right, extremum)
+    else:
+        yield expression
 
 
 def read_linear(expression: Expr, symbols: Sequence[Symbol]) -> list[int] | None:
@@ -57,11 +84,12 @@ def read_linear(expression: Expr, symbols: Sequence[Symbol]) -> list[int] | None
 
 
 def find_ranges(bounds: IntArray) -> list[tuple[int, int]]:
-    """Give the smallest and largest value that each loop's variable may have."""
+    """Give values that each loop's variable stays between."""
     ranges: list[tuple[int, int]] = []
-    for start, stop, step in bounds.tolist():
-        towards = 1 if step[0] > 0 else -1
-        ends = [*_span(start, ranges), *(end - towards for end in _span(stop, ranges))]
+    for starts, stops, step in bounds.tolist():
+        towards = 1 if step[0][0] > 0 else -1
+        ends = [end for row in starts for end in _span(row, ranges)]
+        ends += [end - towards for row in stops for end in _span(row, ranges)]
         ranges.append((min(ends), max(ends)))
     return ranges
 
@@ -94,5 +122,6 @@ def _explain(loop: NestLoop, expression: Expr) -> str:
     where = f"line {loop.line}: " if loop.line else ""
     return (
         f"{where}the bound {expression} of the loop over {loop.name} is no sum of constants and "
-        "variables of the loops around it, which the simulator needs"
+        "variables of the loops around it, nor the least of some where it stops, which the "
+        "simulator needs"
     )

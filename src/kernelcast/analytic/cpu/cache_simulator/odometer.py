@@ -12,9 +12,10 @@ def rewind(bounds: IntArray, variables: IntArray) -> bool:
 
     Parameters
     ----------
-    bounds : ndarray of shape (depth, 3, 1 + depth)
+    bounds : ndarray of shape (depth, 3, alternatives, 1 + depth)
         Of each loop, outermost first: start, stop and step, each a constant and the coefficients
-        of the variables of the loops around it.
+        of the variables of the loops around it. The latest of several starts holds and the
+        earliest of several stops, in the direction of the step.
     variables : ndarray of shape (depth,)
         Is set.
     """
@@ -31,7 +32,7 @@ def fill(
 
     Parameters
     ----------
-    bounds : ndarray of shape (depth, 3, 1 + depth)
+    bounds : ndarray of shape (depth, 3, alternatives, 1 + depth)
         See `rewind`.
     variables : ndarray of shape (depth,)
         Where to begin; afterwards the next iteration, or beyond the outermost loop's end.
@@ -49,7 +50,7 @@ def fill(
     """
     accesses = strides.shape[0]
     inner = bounds.shape[0] - 1
-    step = bounds[inner, STEP, 0]
+    step = bounds[inner, STEP, 0, 0]
     done = at = 0
     while done < limit and is_inside(bounds, variables, 0):
         stop = find_bound(bounds, variables, inner, STOP)
@@ -79,7 +80,7 @@ def count_row(bounds: IntArray, variables: IntArray) -> int:
         return 0
     inner = bounds.shape[0] - 1
     stop = find_bound(bounds, variables, inner, STOP)
-    return count_steps(variables[inner], stop, bounds[inner, STEP, 0])
+    return count_steps(variables[inner], stop, bounds[inner, STEP, 0, 0])
 
 
 @compiled
@@ -91,7 +92,7 @@ def count_iterations(bounds: IntArray, variables: IntArray, most: int) -> int:
     while inside and total < most:
         row = count_row(bounds, variables)
         total += row
-        variables[inner] += row * bounds[inner, STEP, 0]
+        variables[inner] += row * bounds[inner, STEP, 0, 0]
         inside = _settle(bounds, variables, inner + 1)
     return total
 
@@ -99,17 +100,22 @@ def count_iterations(bounds: IntArray, variables: IntArray, most: int) -> int:
 @compiled
 def find_bound(bounds: IntArray, variables: IntArray, loop: int, which: int) -> int:
     """Give a loop's start or stop for the present variables around it."""
-    value = bounds[loop, which, 0]
-    for outer in range(loop):
-        value += bounds[loop, which, 1 + outer] * variables[outer]
-    return value  # type: ignore[no-any-return]
+    takes_less = (which == STOP) == (bounds[loop, STEP, 0, 0] > 0)
+    found = 0
+    for at in range(bounds.shape[2]):
+        value = bounds[loop, which, at, 0]
+        for outer in range(loop):
+            value += bounds[loop, which, at, 1 + outer] * variables[outer]
+        if at == 0 or (value < found) == takes_less:
+            found = value
+    return found
 
 
 @compiled
 def is_inside(bounds: IntArray, variables: IntArray, loop: int) -> bool:
     """Tell whether a loop's variable has not reached its end."""
     stop = find_bound(bounds, variables, loop, STOP)
-    if bounds[loop, STEP, 0] > 0:
+    if bounds[loop, STEP, 0, 0] > 0:
         return variables[loop] < stop  # type: ignore[no-any-return]
     return variables[loop] > stop  # type: ignore[no-any-return]
 
@@ -145,4 +151,4 @@ def _settle(bounds: IntArray, variables: IntArray, loop: int) -> bool:
             return False
         else:
             loop -= 1
-            variables[loop - 1] += bounds[loop - 1, STEP, 0]
+            variables[loop - 1] += bounds[loop - 1, STEP, 0, 0]

@@ -108,7 +108,11 @@ class Simulator:
 
     @property
     def is_full(self) -> bool:
-        """Whether every way holds a line; those that only collect stores do not matter."""
+        """Whether every way has held a line; those that only collect stores do not matter.
+
+        Lines that go back from a victim cache leave their ways to others, so that it is rarely
+        full at any one time.
+        """
         first = 0
         for level in self.hierarchy.levels:
             tags = self._state.lines[TAG, first : first + level.lines]
@@ -144,7 +148,7 @@ class Simulator:
         for level in self.hierarchy.levels:
             if level.name == name:
                 tags = self._state.lines[TAG, first : first + level.lines]
-                return frozenset((tags[tags != EMPTY] * level.line_bytes).tolist())
+                return frozenset((tags[tags >= 0] * level.line_bytes).tolist())
             first += level.lines
         msg = f"no cache {name}; there are {', '.join(x.name for x in self.hierarchy.levels)}"
         raise InputError(msg)

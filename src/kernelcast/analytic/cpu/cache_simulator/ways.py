@@ -7,11 +7,11 @@ from kernelcast.analytic.cpu.cache_simulator.compiling import compiled
 from kernelcast.analytic.cpu.cache_simulator.layout import (
     CLOCK,
     DIRTY,
-    EMPTY,
     FIFO,
     FIRST,
     INCLUSIVE,
     LAST_STAMPED,
+    LEFT,
     MASK,
     MRU,
     NONE,
@@ -73,7 +73,7 @@ def place_line(table: IntArray, lines: IntArray, level: int, line: int, way: int
 @compiled
 def drop_way(lines: IntArray, way: int) -> None:
     """Empty a way."""
-    lines[TAG, way] = EMPTY
+    lines[TAG, way] = LEFT
     lines[DIRTY, way] = 0
     lines[WRITTEN, way] = 0
 
@@ -84,7 +84,7 @@ def choose_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
     ways = table[level, WAYS]
     first = find_set(table, level, line)
     for way in range(first, first + ways):
-        if lines[TAG, way] == EMPTY:
+        if lines[TAG, way] < 0:
             return way
     policy = table[level, POLICY]
     if policy == RANDOM:
