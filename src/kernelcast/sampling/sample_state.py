@@ -169,11 +169,19 @@ class Sampling:
         for position in positions:
             box = self.reserve(position, size)
             if box is not None:
-                is_large = box.work_group_count >= _FEWEST_TO_SPLIT * self.unit
-                parts = split_box(box, _LEAD) if is_large else (box,)
+                parts = split_box(box, _LEAD) if self._can_split(box) else (box,)
                 groups.append([(self.next_window, part) for part in parts])
             self.next_window += 1
         return self._run_in_random_order(groups)
+
+    def _can_split(self, box: GroupBox) -> bool:
+        """Tell whether a window may be launched in two parts.
+
+        A runtime that hands out tiles makes them smaller for a smaller launch, which is slower:
+        two parts would not take what one launch does.
+        """
+        is_large = box.work_group_count >= _FEWEST_TO_SPLIT * self.unit
+        return is_large and self.launch.order is DispatchOrder.ROWS
 
     def _run_in_random_order(
         self, groups: Sequence[Sequence[tuple[int, GroupBox]]]
