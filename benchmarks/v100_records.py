@@ -8,9 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_PATH = (
-    Path(__file__).parents[1] / "../shared/reference/warpspeed/measured_v100_3d25pt.json"
-)
+DEFAULT_PATH = Path(__file__).parents[1] / "../shared/reference/warpspeed/measured_v100_3d25pt.json"
 ARRAY = (640, 512, 512)
 INTERIOR = (632, 504, 504)
 GHOST_LAYERS = 4

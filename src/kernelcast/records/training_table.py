@@ -154,8 +154,8 @@ def make_table(
     >>> len(table), table.take(table.kernels == "b").seconds.tolist()
     (2, [0.2])
     """
-    matrix = np.asarray(features, dtype=np.float64).reshape(-1, len(schema.names))
-    count = len(matrix)
+    matrix = np.asarray(features, dtype=np.float64)
+    count = len(np.atleast_1d(matrix))
     unknown = sorted({*columns} - {*TEXT_COLUMNS, *NUMBER_COLUMNS})
     if unknown:
         known = ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS))

@@ -1,0 +1,155 @@
+"""Intervals that hold what they promise: conformal, multiplicative, calibrated on unseen groups.
+
+A residual is ``log(measured / predicted)`` of a launch whose group the prediction has not seen.
+Its score is the residual's size over a difficulty, which is learned from what is known before the
+launch: the linear model's own standard error, the size of the correction, the distance to the
+training. The interval is ``predicted * exp(+-q * difficulty)`` with the scores' quantile q. Rows
+of a group resemble each other, so each group weighs the same, and one more group stands for the
+unseen one, as exchangeability of groups asks for.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.models.learned.learner import State
+from kernelcast.records.training_table import Numbers, TrainingTable
+
+_PENALTY = 0.1
+_SMALLEST_RESIDUAL = 0.003
+_SMALLEST_CORRECTION = 0.01
+_NEAREST = 0.1
+# A difficulty differs from the usual one at most by this factor, before the domain widens it.
+_LARGEST_RATIO = 4.0
+# exp of it still is a number that can be multiplied.
+_WIDEST = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """Scores and difficulty; made by `calibrate`.
+
+    Parameters
+    ----------
+    centre, slopes : ndarray, shape (signs,)
+        Of the logarithms that the difficulty depends on.
+    level : float
+        Logarithm of the usual difficulty.
+    scores : ndarray, shape (n,)
+        Ascending.
+    shares : ndarray, shape (n,)
+        Summed weight up to each score, below 1: the rest stands for an unseen group.
+    """
+
+    centre: Numbers
+    slopes: Numbers
+    level: float
+    scores: Numbers
+    shares: Numbers
+
+    def widen(self, signs: Numbers, strangeness: Numbers) -> Numbers:
+        """Give the size of residuals to expect; outside the domain it grows with the distance."""
+        known = np.where(np.isfinite(signs), signs - self.centre, 0.0)
+        limit = np.log(_LARGEST_RATIO)
+        usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -limit, limit))
+        usual *= np.maximum(strangeness, 1.0)
+        return usual
+
+    def half_width(self, signs: Numbers, strangeness: Numbers, coverage: float) -> Numbers:
+        """Give the logarithm of the factor between prediction and ends of the interval.
+
+        With K groups no more than K / (K + 1) can be promised; beyond, the largest score serves.
+        """
+        place = int(np.searchsorted(self.shares, coverage - 1e-12))
+        score = self.scores[min(place, len(self.scores) - 1)]
+        found: Numbers = np.minimum(score * self.widen(signs, strangeness), _WIDEST)
+        return found
+
+    def state(self) -> State:
+        """Give numbers and arrays."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def restore_calibration(state: State) -> Calibration:
+    """Make a calibration of what a file holds."""
+    arrays = {
+        name: np.asarray(state[name], dtype=np.float64)
+        for name in ("centre", "slopes", "scores", "shares")
+    }
+    return Calibration(level=float(cast("float", state["level"])), **arrays)
+
+
+def list_signs(table: TrainingTable, corrections: Numbers, strangeness: Numbers) -> Numbers:
+    """Give what a difficulty may depend on, as logarithms of shape (n, signs)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.column_stack(
+            [
+                np.log(table.linear_error),
+                np.log(table.column("sampled.spread_ratio")),
+                np.log(np.abs(corrections) + _SMALLEST_CORRECTION),
+                np.log(np.maximum(strangeness, _NEAREST)),
+            ]
+        )
+
+
+def calibrate(
+    residuals: Numbers, signs: Numbers, strangeness: Numbers, groups: npt.NDArray[np.intp]
+) -> Calibration:
+    """Learn difficulty and scores from residuals out of group.
+
+    Parameters
+    ----------
+    residuals : ndarray, shape (n,)
+        Logarithms of measured over predicted time.
+    signs : ndarray, shape (n, signs)
+        See `list_signs`; what is not finite counts as usual.
+    strangeness : ndarray, shape (n,)
+        Distance to points of other groups over the reach.
+    groups : ndarray of int, shape (n,)
+        Number of each row's group.
+    """
+    sizes = np.bincount(groups)
+    row_weights = 1.0 / (np.count_nonzero(sizes) + 1) / sizes[groups]
+    centre, slopes, level = _fit_difficulty(residuals, signs, row_weights)
+    rough = Calibration(
+        centre=centre, slopes=slopes, level=level, scores=np.empty(0), shares=np.empty(0)
+    )
+    scores = np.abs(residuals) / rough.widen(signs, strangeness)
+    order = np.argsort(scores, kind="stable")
+    return Calibration(
+        centre=centre,
+        slopes=slopes,
+        level=level,
+        scores=scores[order],
+        shares=np.cumsum(row_weights[order]),
+    )
+
+
+def _fit_difficulty(
+    residuals: Numbers, signs: Numbers, weights: Numbers
+) -> tuple[Numbers, Numbers, float]:
+    """Fit the logarithm of residuals' sizes by ridge; signs never make a launch seem easier."""
+    sizes = np.log(np.abs(residuals) + _SMALLEST_RESIDUAL)
+    shares = weights / weights.sum()
+    level = float(shares @ sizes)
+    finite = np.isfinite(signs)
+    known = np.where(finite, signs, 0.0)
+    mass = shares @ finite
+    centre = np.divide(shares @ known, mass, out=np.zeros(signs.shape[1]), where=mass > 0)
+    moved = np.where(finite, signs - centre, 0.0)
+    kept = np.arange(signs.shape[1])
+    slopes = np.zeros(signs.shape[1])
+    while kept.size:
+        part = moved[:, kept]
+        normal = part.T @ (shares[:, None] * part)
+        penalty = _PENALTY * max(float(np.trace(normal)) / len(kept), 1e-12)
+        found = np.linalg.solve(
+            normal + penalty * np.eye(len(kept)), part.T @ (shares * (sizes - level))
+        )
+        if (found >= 0).all():
+            slopes[kept] = found
+            break
+        kept = kept[found > 0]
+    return centre, slopes, level

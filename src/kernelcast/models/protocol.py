@@ -1,0 +1,146 @@
+"""What every model of run time does.
+
+A model is a frozen description; `fit` gives a fitted model, which predicts. The learned ones
+predict ``log(measured / reference)``, where the reference is the linear model's time. That is the
+paper's target in other words: with the instructions I that the whole launch issues, the linear
+model's rate is ``IPS_lin = I / t_lin``, the learned one's ``IPS_est = I / t_ML`` (section 5.2,
+``t_ML(N) = I_P2 N / (P2 IPS_est)`` with ``I = I_P2 N / P2``), so
+``t_ML / t_lin = IPS_lin / IPS_est``: to predict the correction is to predict the saturated rate.
+`predict_rate` gives it.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.models.learned.learner import State
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable
+
+COVERAGE = 0.9
+"""Share of true times that intervals hold unless another is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forecast:
+    """Predictions with intervals.
+
+    Parameters
+    ----------
+    seconds, low, high : ndarray, shape (n,)
+        Predicted time of whole launches, in seconds; ``low <= seconds <= high``.
+    coverage : float
+        Share of true times that shall lie inside.
+    in_domain : ndarray of bool, shape (n,)
+        Whether the launch resembles those that the model has learned from.
+    """
+
+    seconds: Numbers
+    low: Numbers
+    high: Numbers
+    coverage: float
+    in_domain: npt.NDArray[np.bool_]
+
+
+class FittedModel(Protocol):
+    """A model that has learned."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def predict(self, table: TrainingTable) -> Numbers:
+        """Give the time of every launch, in seconds.
+
+        Raises
+        ------
+        InputError
+            If the table has another schema, or a row lacks what the model needs.
+        """
+        ...
+
+    def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
+        """Give times with intervals.
+
+        Raises
+        ------
+        InputError
+            As `predict`, or if the coverage is not between 0 and 1.
+        """
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Say in plain values what was learned: settings, gate, sizes."""
+        ...
+
+    def state(self) -> State:
+        """Give everything as plain numbers, texts, lists and arrays."""
+        ...
+
+
+class TimeModel(Protocol):
+    """A model that has not learned yet."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedModel:
+        """Learn from measured launches; the order of the rows does not matter.
+
+        Parameters
+        ----------
+        table : TrainingTable
+            Rows without a measured time, or without what the model needs, are left out.
+        groups : ndarray of object (str), shape (n,), optional
+            What is unseen when the model is used, the kernels when left out: hyperparameters,
+            gate and intervals are chosen on groups held out as a whole.
+
+        Raises
+        ------
+        InputError
+            If fewer than two groups are left.
+        """
+        ...
+
+
+def predict_rate(table: TrainingTable, seconds: Numbers) -> Numbers:
+    """Turn times into the paper's saturated rate.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        With the features ``counters.issued_instructions_per_work_item`` and
+        ``static.work_items_count``, and compute units.
+    seconds : ndarray, shape (n,)
+        Times of the whole launches.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Instructions issued per second and compute unit; NaN where something is absent.
+    """
+    issued = table.column("counters.issued_instructions_per_work_item")
+    found: Numbers = issued * table.column("static.work_items_count") / seconds
+    return found / table.compute_units
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse a coverage that is no share."""
+    if not 0 < coverage < 1:
+        msg = f"coverage {coverage}: give a share between 0 and 1, such as {COVERAGE}"
+        raise InputError(msg)
+
+
+def check_schema(expected: str, table: TrainingTable) -> None:
+    """Refuse a table with another schema of features than a model's."""
+    if table.schema.id != expected:
+        msg = (
+            f"the model was trained on features of schema {expected}, the table has "
+            f"{table.schema.id}; train anew, or take a model of that schema"
+        )
+        raise InputError(msg)

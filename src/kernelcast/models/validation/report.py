@@ -1,0 +1,278 @@
+"""What a validation found, as records that survive JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from kernelcast.records.errors import InputError
+
+FORMAT = 1
+"""Grows when the meaning of a field changes."""
+_Record = TypeVar("_Record")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """Errors |predicted - measured| / measured over rows.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    mean, median, p90, worst : float
+        Arithmetic mean, as in the paper, and quantiles.
+    """
+
+    rows: int
+    mean: float
+    median: float
+    p90: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassScore:
+    """Groups that the linear model predicts about equally well (the paper's Table 3).
+
+    Parameters
+    ----------
+    low, high : float or None
+        Linear model's mean error of the groups; no upper end where it is None.
+    groups : int
+        Number of groups.
+    linear_error, error : float or None
+        Mean over the groups' mean errors; None without groups.
+    """
+
+    low: float
+    high: float | None
+    groups: int
+    linear_error: float | None
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupScore:
+    """One group that was held out.
+
+    Parameters
+    ----------
+    group : str
+        Its label.
+    rows : int
+        Number of its rows.
+    error : float
+        Mean error.
+    linear_error : float or None
+        The linear model's.
+    """
+
+    group: str
+    rows: int
+    error: float
+    linear_error: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceScore:
+    """One model on one device.
+
+    Parameters
+    ----------
+    model, device : str
+        Names.
+    errors : ErrorSummary or None
+        None where the model answered for no row.
+    unanswered : int
+        Rows for which the model had no answer.
+    classes : tuple of ClassScore
+        0-5 %, 5-10 % and beyond.
+    groups : tuple of GroupScore
+        Every group, worst first.
+    noise : float or None
+        Mean noise of the measurements: half the 10-90 % spread over the median.
+    coverage : float or None
+        Share of rows inside their intervals.
+    half_width : float or None
+        Median of the factor between the middle and the ends of intervals, less 1.
+    in_domain : float or None
+        Share of rows inside the domain.
+    """
+
+    model: str
+    device: str
+    errors: ErrorSummary | None
+    unanswered: int
+    classes: tuple[ClassScore, ...]
+    groups: tuple[GroupScore, ...]
+    noise: float | None
+    coverage: float | None
+    half_width: float | None
+    in_domain: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingScore:
+    """How well one model tells which device is fastest.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    problems : int
+        Launches measured on several devices.
+    differing : int
+        Those in which the fastest device leads by more than 10 %.
+    top_1 : float or None
+        Share of `differing` in which the model names the fastest device.
+    mean_regret, worst_regret : float or None
+        Time on the device that the model names over that on the fastest, over all problems.
+    """
+
+    model: str
+    problems: int
+    differing: int
+    top_1: float | None
+    mean_regret: float | None
+    worst_regret: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRows:
+    """One model's answers, in the order of the rows; None where it had none.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    seconds, low, high : tuple of float or None
+        In seconds.
+    in_domain : tuple of bool
+        Whether the launch lies inside the domain.
+    """
+
+    model: str
+    seconds: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    in_domain: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatedRows:
+    """What was predicted, row by row, for plots and comparisons.
+
+    Parameters
+    ----------
+    keys, groups, kernels, devices : tuple of str
+        Labels; groups are those held out.
+    measured_s : tuple of float
+        In seconds.
+    models : tuple of ModelRows
+        Answers.
+    """
+
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    kernels: tuple[str, ...]
+    devices: tuple[str, ...]
+    measured_s: tuple[float, ...]
+    models: tuple[ModelRows, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationReport:
+    """A validation.
+
+    Parameters
+    ----------
+    split : str
+        What was held out as a whole.
+    coverage : float
+        Share of rows that intervals were to hold.
+    schema_id, data_digest : str
+        Of the table.
+    versions : mapping of str to str
+        Of the libraries that compute.
+    scores : tuple of DeviceScore
+        Per model and device.
+    rankings : tuple of RankingScore
+        Per model, where launches were measured on several devices.
+    refused : mapping of str to str
+        Why a model could not be trained, by its name and device.
+    rows : ValidatedRows
+        Row by row.
+    """
+
+    split: str
+    coverage: float
+    schema_id: str
+    data_digest: str
+    versions: Mapping[str, str]
+    scores: tuple[DeviceScore, ...]
+    rankings: tuple[RankingScore, ...]
+    refused: Mapping[str, str]
+    rows: ValidatedRows
+
+    def score(self, model: str, device: str) -> DeviceScore:
+        """Give one model's score on one device.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        for one in self.scores:
+            if (one.model, one.device) == (model, device):
+                return one
+        known = ", ".join(sorted({f"{one.model} on {one.device}" for one in self.scores}))
+        msg = f"report: no score of {model} on {device}; there are {known}"
+        raise InputError(msg)
+
+
+def report_to_json(report: ValidationReport) -> str:
+    """Write a report; `report_from_json` is the inverse."""
+    return json.dumps({"format": FORMAT, **asdict(report)}, allow_nan=False)
+
+
+def report_from_json(text: str) -> ValidationReport:
+    """Read a report.
+
+    Raises
+    ------
+    InputError
+        If it is none, or of another format.
+    """
+    try:
+        content = json.loads(text)
+        found = content.pop("format")
+        if found == FORMAT:
+            return _read(ValidationReport, content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        msg = f"report: cannot be read ({error!r}); is it the JSON of a validation?"
+        raise InputError(msg) from error
+    msg = f"report: format {found}, this program reads {FORMAT}; validate anew"
+    raise InputError(msg)
+
+
+def _read(kind: type[_Record], content: Mapping[str, Any]) -> _Record:
+    """Make a record of a dictionary, nested records and tuples too."""
+    hints = get_type_hints(kind)
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]  # kinds are dataclasses
+    if names != {*content}:
+        msg = f"{kind.__name__} has {sorted(names)}, found {sorted(content)}"
+        raise KeyError(msg)
+    return kind(**{name: _convert(hints[name], value) for name, value in content.items()})
+
+
+def _convert(hint: Any, value: Any) -> Any:  # noqa: ANN401  # types and JSON may be anything
+    if isinstance(hint, UnionType):
+        inner = next(one for one in get_args(hint) if one is not type(None))
+        return None if value is None else _convert(inner, value)
+    if get_origin(hint) is tuple:
+        return tuple(_convert(get_args(hint)[0], one) for one in value)
+    if isinstance(value, Mapping) and hasattr(hint, "__dataclass_fields__"):
+        return _read(hint, value)
+    return value

@@ -1,0 +1,232 @@
+"""Leave one group out: each is predicted by models that have not seen any of its rows.
+
+Hyperparameters, gate and intervals are chosen inside each fit, from the rows it is given: what is
+held out has no part in them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.models.protocol import COVERAGE, FittedModel, Forecast, TimeModel, check_coverage
+from kernelcast.models.validation.report import ModelRows, ValidatedRows, ValidationReport
+from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.models.versions import list_versions
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable
+
+Progress = Callable[[int, int], None]
+"""Is called with the fits done and all fits."""
+# Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
+_LEAST_INNER_GROUPS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationPlan:
+    """How to validate.
+
+    Parameters
+    ----------
+    split : str
+        What the labels are, for the report: ``kernel``, ``application`` or ``device``.
+    is_per_device : bool
+        Whether each device has models of its own; False for models that learn from all devices.
+    coverage : float
+        Share of rows that intervals shall hold.
+    jobs : int or None
+        Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance.
+    """
+
+    split: str = "kernel"
+    is_per_device: bool = True
+    coverage: float = COVERAGE
+    jobs: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """One fit: a model, and the rows it learns from and those it predicts."""
+
+    model: TimeModel
+    place: int
+    train: npt.NDArray[np.intp]
+    test: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outcome:
+    place: int
+    test: npt.NDArray[np.intp]
+    values: Numbers
+    refusal: str
+
+
+def validate(
+    table: TrainingTable,
+    models: Sequence[TimeModel],
+    labels: Texts,
+    plan: ValidationPlan | None = None,
+    progress: Progress | None = None,
+) -> ValidationReport:
+    """Hold each group out once and predict it.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        Measured launches; rows without a measured time are left out.
+    models : sequence of TimeModel
+        What to compare; names differ.
+    labels : ndarray of object (str), shape (n,)
+        The group of each row.
+    plan : ValidationPlan, optional
+        How.
+    progress : callable, optional
+        Is called after each fit.
+
+    Returns
+    -------
+    ValidationReport
+        The same whatever the order of the rows and the number of processes.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to hold out, or two models have one name.
+    """
+    plan = plan or ValidationPlan()
+    check_coverage(plan.coverage)
+    order = np.argsort(table.keys.astype(str), kind="stable")
+    rows = order[np.isfinite(table.seconds[order])]
+    known, groups = table.take(rows), labels[rows]
+    tasks = list(_list_tasks(known, models, groups, plan))
+    if not tasks or len({one.name for one in models}) < len(models):
+        msg = (
+            f"validation: {len(known)} measured rows of {len(set(groups.tolist()))} groups and "
+            f"models {', '.join(one.name for one in models)}; give at least three groups per "
+            "device, and each model once"
+        )
+        raise InputError(msg)
+    return _report(known, groups, plan, _run_tasks((known, groups, tasks), models, plan, progress))
+
+
+def _list_tasks(
+    table: TrainingTable, models: Sequence[TimeModel], groups: Texts, plan: ValidationPlan
+) -> Iterator[_Task]:
+    everything = np.ones(len(table), dtype=np.bool_)
+    devices = sorted(set(table.devices.tolist()))
+    regions = [table.devices == one for one in devices] if plan.is_per_device else [everything]
+    for region in regions:
+        names = sorted(set(groups[region].tolist()))
+        if len(names) <= 2:  # a model needs two groups to learn from
+            continue
+        for name in names:
+            held = groups == name
+            train, test = np.flatnonzero(region & ~held), np.flatnonzero(region & held)
+            for place, model in enumerate(models):
+                yield _Task(model, place, train, test)
+
+
+_Work = tuple[TrainingTable, Texts, list[_Task]]
+
+
+def _run_tasks(
+    work: _Work, models: Sequence[TimeModel], plan: ValidationPlan, progress: Progress | None
+) -> tuple[list[Answers], dict[str, str]]:
+    """Run all fits, and put their predictions into the rows' order."""
+    table, groups, tasks = work
+    found = np.full((len(models), 4, len(table)), np.nan)
+    refused: dict[str, str] = {}
+    parallel = joblib.Parallel(n_jobs=plan.jobs, return_as="generator_unordered")
+    calls = (joblib.delayed(_run)(table, groups, task, plan.coverage) for task in tasks)
+    for done, outcome in enumerate(parallel(calls), start=1):
+        found[outcome.place][:, outcome.test] = outcome.values
+        if outcome.refusal:
+            device = table.devices[outcome.test[0]]
+            refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
+        if progress is not None:
+            progress(done, len(tasks))
+    answers = [
+        Answers(
+            model=model.name, seconds=values[0], low=values[1], high=values[2],
+            in_domain=values[3] == 1,
+        )
+        for model, values in zip(models, found, strict=True)
+    ]  # fmt: skip
+    return answers, dict(sorted(refused.items()))
+
+
+def _run(table: TrainingTable, groups: Texts, task: _Task, coverage: float) -> _Outcome:
+    nothing = np.full((4, len(task.test)), np.nan)
+    train = table.take(task.train)
+    try:
+        fitted = task.model.fit(train, _choose_inner(train, groups[task.train]))
+    except InputError as error:
+        return _Outcome(task.place, task.test, nothing, str(error))
+    values = _predict(fitted, table.take(task.test), coverage)
+    return _Outcome(task.place, task.test, values, "")
+
+
+def _choose_inner(table: TrainingTable, groups: Texts) -> Texts:
+    """Hold out inside what is held out outside, where there is enough of it."""
+    enough = len(set(groups.tolist())) >= _LEAST_INNER_GROUPS
+    return groups if enough else table.kernels
+
+
+def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
+    """Give seconds, ends and domain of rows; one by one where the model refuses some of them."""
+    try:
+        return _stack(fitted.forecast(table, coverage))
+    except InputError:
+        if len(table) == 1:
+            return np.full((4, 1), np.nan)
+    rows = [table.take(np.array([row])) for row in range(len(table))]
+    return np.hstack([_predict(fitted, one, coverage) for one in rows])
+
+
+def _stack(forecast: Forecast) -> Numbers:
+    return np.vstack([forecast.seconds, forecast.low, forecast.high, forecast.in_domain])
+
+
+def _report(
+    table: TrainingTable,
+    groups: Texts,
+    plan: ValidationPlan,
+    found: tuple[list[Answers], dict[str, str]],
+) -> ValidationReport:
+    answers, refused = found
+    devices = sorted(set(table.devices.tolist()))
+    rankings = [score_ranking(table, one) for one in answers]
+    return ValidationReport(
+        split=plan.split,
+        coverage=plan.coverage,
+        schema_id=table.schema.id,
+        data_digest=table.digest,
+        versions=list_versions(),
+        scores=tuple(
+            score_device(table, groups, one, device) for one in answers for device in devices
+        ),
+        rankings=tuple(one for one in rankings if one is not None),
+        refused=refused,
+        rows=ValidatedRows(
+            keys=tuple(table.keys.tolist()),
+            groups=tuple(groups.tolist()),
+            kernels=tuple(table.kernels.tolist()),
+            devices=tuple(table.devices.tolist()),
+            measured_s=tuple(table.seconds.tolist()),
+            models=tuple(_list_rows(one) for one in answers),
+        ),
+    )
+
+
+def _list_rows(answers: Answers) -> ModelRows:
+    columns = (answers.seconds, answers.low, answers.high)
+    seconds, low, high = (
+        tuple(one if np.isfinite(one) else None for one in column.tolist()) for column in columns
+    )
+    return ModelRows(
+        model=answers.model, seconds=seconds, low=low, high=high,
+        in_domain=tuple(answers.in_domain.tolist()),
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+import json
+from dataclasses import dataclass, field, replace
+
+import joblib
+import numpy as np
+import pytest
+
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.protocol import FittedModel, TimeModel
+from kernelcast.models.validation import (
+    ValidationPlan,
+    ValidationReport,
+    report_from_json,
+    report_to_json,
+    validate,
+)
+from kernelcast.models.validation.scoring import Answers, score_ranking
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import Texts, TrainingTable, make_table
+from kernelcast.testing.synthetic_rows import make_rows
+
+TABLE = make_rows(kernels=6, sizes=3, devices=2)
+EMPTY = FeatureSchema(names=(), version=1)
+
+
+@dataclass(frozen=True)
+class Spy:
+    """The linear model, noting what it has learned from."""
+
+    name: str = "spy"
+    seen: list[tuple[set[str], set[str], set[str]]] = field(default_factory=list)
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedModel:
+        """Fit the linear model."""
+        assert groups is not None
+        self.seen.append(({*table.kernels}, {*table.devices}, {*groups}))
+        return make_model("linear").fit(table, groups)
+
+
+def validate_linear(table: TrainingTable) -> ValidationReport:
+    """Validate the linear model alone."""
+    return validate(table, [make_model("linear")], table.kernels)
+
+
+def make_measured(seconds: list[float], linear_s: list[float], kernels: str) -> TrainingTable:
+    """Make launches on one device; a letter per kernel."""
+    columns = {
+        "seconds": seconds, "linear_s": linear_s, "kernels": list(kernels),
+        "devices": ["d"] * len(seconds), "noise": [0.02] * len(seconds),
+    }  # fmt: skip
+    return make_table(EMPTY, np.empty((len(seconds), 0)), columns)
+
+
+def test_no_fit_sees_what_it_predicts() -> None:
+    """Each group of each device is held out once, from everything that is learned."""
+    spy = Spy()
+    validate(TABLE, [spy], TABLE.kernels)
+    kernels = {*TABLE.kernels}
+    assert len(spy.seen) == 12
+    for seen, devices, groups in spy.seen:
+        assert len(kernels - seen) == 1
+        assert len(devices) == 1
+        assert groups == seen
+
+
+def test_devices_are_held_out_over_all_kernels() -> None:
+    """A pooled model learns from other devices, and holds out devices inside where it can."""
+    table = make_rows(kernels=4, sizes=2, devices=4)
+    spy = Spy()
+    plan = ValidationPlan(split="device", is_per_device=False)
+    report = validate(table, [spy], table.devices, plan)
+    assert [len(devices) for _, devices, _ in spy.seen] == [3, 3, 3, 3]
+    assert all(groups == devices for _, devices, groups in spy.seen)
+    assert {one.device for one in report.scores} == {*table.devices}
+
+
+def test_scores_are_those_of_the_paper() -> None:
+    """Mean, median and classes of a case worked out by hand."""
+    table = make_measured(
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0], [1.02, 0.98, 1.08, 0.92, 1.5, 0.7], "aabbcc"
+    )
+    score = validate_linear(table).score("linear", "d")
+    assert score.errors is not None
+    assert score.errors.rows == 6
+    assert score.errors.mean == pytest.approx((0.02 + 0.02 + 0.08 + 0.08 + 0.5 + 0.3) / 6)
+    assert score.errors.median == pytest.approx(0.08)
+    assert score.errors.worst == pytest.approx(0.5)
+    found = [(one.low, one.high, one.groups, one.error) for one in score.classes]
+    assert found == [
+        (0.0, 0.05, 1, pytest.approx(0.02)), (0.05, 0.1, 1, pytest.approx(0.08)),
+        (0.1, None, 1, pytest.approx(0.4)),
+    ]  # fmt: skip
+    assert [one.group for one in score.groups] == ["c", "b", "a"]
+    assert score.noise == pytest.approx(0.02)
+
+
+def test_ranking_of_a_case_by_hand() -> None:
+    """Top-1 counts launches that differ by over 10 %, regret counts all."""
+    columns = {
+        "seconds": [1.0, 2.0, 1.0, 1.05, 3.0, 2.0, 9.0],
+        "devices": ["x", "y", "x", "y", "x", "y", "x"],
+        "problems": ["p", "p", "q", "q", "r", "r", "alone"],
+    }
+    table = make_table(EMPTY, np.empty((7, 0)), columns)
+    predicted = np.array([1.0, 2.0, 1.1, 1.0, 2.0, 3.0, 1.0])  # right, close, wrong
+    answers = Answers(
+        model="m", seconds=predicted, low=predicted, high=predicted, in_domain=predicted > 0
+    )
+    found = score_ranking(table, answers)
+    assert found is not None
+    assert (found.problems, found.differing, found.top_1) == (3, 2, 0.5)
+    assert found.mean_regret == pytest.approx((1 + 1.05 + 1.5) / 3)
+    assert found.worst_regret == pytest.approx(1.5)
+
+
+def test_report_does_not_depend_on_order_or_workers() -> None:
+    """Shuffled rows and two workers of the caller's choice give the same report."""
+    models = [make_model("linear"), make_model("hybrid")]
+    expected = validate(TABLE, models, TABLE.kernels)
+    order = np.random.default_rng(1).permutation(len(TABLE))
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        found = validate(TABLE.take(order), models, TABLE.kernels[order], ValidationPlan(jobs=None))
+    assert found == expected
+
+
+def test_report_survives_json() -> None:
+    """What is written is what is read."""
+    report = validate(TABLE, [make_model("ridge"), make_model("linear")], TABLE.applications)
+    assert report_from_json(report_to_json(report)) == report
+    assert "NaN" not in report_to_json(report)
+
+
+def test_refuses_other_reports() -> None:
+    """Text that is no report, or of another format, is refused."""
+    good = json.loads(report_to_json(validate_linear(TABLE)))
+    others = ({**good, "format": 99}, {**good, "more": 1}, {**good, "scores": [{}]})
+    for text in ("", "{}", "[1]", *map(json.dumps, others)):
+        with pytest.raises(InputError, match="report"):
+            report_from_json(text)
+
+
+def test_progress_is_told() -> None:
+    """Progress counts every fit."""
+    told: list[tuple[int, int]] = []
+    validate(TABLE, [make_model("linear")], TABLE.kernels, progress=lambda *one: told.append(one))
+    assert told == [(done, 12) for done in range(1, 13)]
+
+
+def test_models_that_cannot_answer_are_named() -> None:
+    """A model without what it needs is reported as such, and the others are scored."""
+    linear_s = np.where(np.arange(len(TABLE)) == 0, np.nan, TABLE.linear_s)
+    table = replace(TABLE, linear_s=linear_s)
+    bare = make_measured([1.0] * 6, [1.1] * 6, "aabbcc")
+    report = validate(bare, [make_model("linear"), make_model("analytic")], bare.kernels)
+    assert report.score("linear", "d").unanswered == 0
+    assert report.score("analytic", "d").unanswered == 6
+    assert report.score("analytic", "d").errors is None
+    assert [*report.refused] == ["analytic on d"]
+    first = validate_linear(table).score("linear", TABLE.devices[0])
+    assert first.unanswered == 1
+    assert first.errors is not None
+    assert first.errors.rows == np.count_nonzero(TABLE.devices == TABLE.devices[0]) - 1
+
+
+def test_refuses_what_cannot_be_held_out() -> None:
+    """Too few groups, and models of one name, are refused."""
+    two = TABLE.take(np.isin(TABLE.kernels.astype(str), sorted({*TABLE.kernels})[:2]))
+    models: list[TimeModel] = [make_model("linear")]
+    with pytest.raises(InputError, match="three groups"):
+        validate(two, models, two.kernels)
+    with pytest.raises(InputError, match="each model once"):
+        validate(TABLE, models * 2, TABLE.kernels)
+    with pytest.raises(InputError, match="no score"):
+        validate_linear(TABLE).score("oracle", "d")
