@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from kernelcast.features.vector.catalogue import list_features
 from kernelcast.predictor.feature_task import FeatureTask, read_in_session
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.machine_file import read_machine, write_machine
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.feature_vector import FeatureGroup
@@ -14,12 +16,26 @@ pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = frozenset(FeatureGroup)
-# Only NVIDIA's compiler tells registers; miss rates wait for the analytic models.
+# Only NVIDIA's compiler tells registers; miss rates depend on what the caches' model can say.
 NOT_EVERYWHERE = {"registers per work-item", "L1/L2 miss rate"}
 
 
-def test_table_1_is_there_on_every_device(session: DeviceSession) -> None:
+@pytest.fixture
+def calibrated(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> DeviceSession:
+    """Give the device with a description, as if it had been calibrated: another CPU's numbers."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    machine = read_machine(ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml")
+    (tmp_path / "machines").mkdir()
+    device_id = session.description.id
+    write_machine(tmp_path / f"machines/{device_id}.yaml", replace(machine, id=device_id))
+    return session
+
+
+def test_table_1_is_there_on_every_device(calibrated: DeviceSession) -> None:
     """Gives every feature of the sampling paper, without privileges, on any vendor's device."""
+    session = calibrated
     problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
     features = read_source_features(problem, FeatureSettings(groups=EVERY))
     task = FeatureTask(problem=problem, device_id=session.description.id, groups=EVERY)
@@ -28,8 +44,22 @@ def test_table_1_is_there_on_every_device(session: DeviceSession) -> None:
     wanted = {one.name for one in list_features() if one.table_1 not in {"", *NOT_EVERYWHERE}}
     assert wanted <= set(vector.names)
     assert found.notes == []
+    assert vector.as_dict()["analytic.estimate_s"] > 0
     assert vector.as_dict()["counters.measured_flag"] == 1
     assert session.description.kind is not DeviceKind.CUSTOM
+
+
+def test_a_device_that_was_not_calibrated_lacks_analytic_features(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Says by which command they could be had."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    problem = read_problem(ROOT / "examples/triad/triad.yaml", parameters={"N": 2**16})
+    groups = frozenset({FeatureGroup.ANALYTIC})
+    task = FeatureTask(problem=problem, device_id=session.description.id, groups=groups)
+    found = read_in_session(session, task)
+    assert found.analytic is None
+    assert any("kernelcast calibrate" in note for note in found.notes)
 
 
 def test_measured_counts_equal_derived_ones_where_nothing_depends_on_data(
