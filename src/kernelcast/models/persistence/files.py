@@ -1,6 +1,6 @@
 """Reads and writes model files, in folders and behind URLs."""
 
-import fsspec  # type: ignore[import-untyped]  # ships no type information
+import fsspec
 
 from kernelcast.models.persistence.format import (
     ModelFileError,

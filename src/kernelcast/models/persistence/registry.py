@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
-import fsspec  # type: ignore[import-untyped]  # ships no type information
+import fsspec
 
 from kernelcast.models.persistence.files import read_bytes, write_bytes
 from kernelcast.models.persistence.format import (
