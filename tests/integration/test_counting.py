@@ -56,6 +56,19 @@ def test_counters_are_those_that_the_source_foretells(example: tuple[Problem, Co
             )
 
 
+def test_one_copy_for_counters_and_addresses_counts_the_same(session: DeviceSession) -> None:
+    """Without a comparison of times, the copy that records addresses counts as well."""
+    problem = read_problem(next(path for path in EXAMPLES if path.stem == "triangular"))
+    apart, together = (
+        count_in_session(session, problem, CountSettings(work_groups=4, compares_times=compares))
+        for compares in (True, False)
+    )
+    assert together.sample.work_groups == apart.sample.work_groups
+    np.testing.assert_array_equal(together.sample.counts, apart.sample.counts)
+    assert together.addresses is not None
+    assert together.instrumented_s == 0 < apart.instrumented_s
+
+
 def test_addresses_are_those_that_the_expressions_describe(
     example: tuple[Problem, Counted],
 ) -> None:

@@ -47,6 +47,14 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Sizes of each kernel; other local sizes than the usual one get every other size.",
 )
 @click.option(
+    "--local-sizes",
+    metavar="L",
+    type=click.IntRange(min=1),
+    default=_DEFAULTS.local_sizes,
+    help="Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
+    "collection with more adds the others.",
+)
+@click.option(
     "--runs",
     metavar="N",
     type=click.IntRange(min=1),

@@ -30,6 +30,7 @@ class CollectRequest:
     device_ids: tuple[str, ...]
     patterns: tuple[str, ...]
     sizes: int
+    local_sizes: int
     runs: int
     shortest_s: float
     longest_s: float
@@ -50,6 +51,7 @@ class CollectRequest:
         """Give how rows are measured."""
         return CollectionSettings(
             sizes=self.sizes,
+            local_sizes=self.local_sizes,
             runs=self.runs,
             shortest_s=self.shortest_s,
             longest_s=self.longest_s,

@@ -8,13 +8,14 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.instrumentation.source import instrument
+from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import CounterSample
 from kernelcast.sampling.counted_samples import make_sample, make_uncounted_sample
-from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.counting import BuiltCopy, CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.recorded_accesses import read_log
 from kernelcast.sampling.session import DeviceSession
@@ -36,11 +37,15 @@ class CountSettings:
         Of their choice and of random buffers.
     records_addresses : bool
         Whether some of them write their addresses down as well.
+    compares_times : bool
+        Whether the time of counting is compared with the plain kernel's; that needs a copy that
+        only counts, beside the one that records addresses.
     """
 
     work_groups: int = 8
     seed: int = 0
     records_addresses: bool = True
+    compares_times: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,8 @@ class Counted:
     is_log_complete : bool
         False if a work-item touched memory more often than could be written down.
     instrumented_s, plain_s : float
-        Time of the counted work-groups, and of the same ones of the plain kernel, in seconds.
+        Time of the counted work-groups, and of the same ones of the plain kernel, in seconds; 0
+        where they were not compared.
     total_s : float
         All of it: writing and building the copies, running them, reading the counters.
     """
@@ -156,12 +162,18 @@ def count_launch(
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report("counting")
-    sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
-    addresses, is_complete = None, True
+    some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
+    copy: _Copy | None = None
     if settings.records_addresses:
+        copy = _Copy.build(launch, instrument(kernel, analysis, records_addresses=True))
+    if copy is None or settings.compares_times:
+        sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
+    else:
+        sample, instrumented_s, plain_s = copy.count(boxes), 0.0, 0.0
+    addresses, is_complete = None, True
+    if copy is not None:
         report("recording addresses")
-        some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
-        addresses, is_complete = _record(launch, kernel, analysis, some)
+        addresses, is_complete = copy.record(analysis, some)
     return Counted(
         ndrange=launch.ndrange,
         sample=sample,
@@ -191,21 +203,39 @@ def _count(
     return sample, sum(one.duration_s for one in counted), plain_s
 
 
-def _record(
-    launch: CountingLaunch, kernel: Kernel, analysis: Analysis, boxes: Sequence[GroupBox]
-) -> tuple[RecordedAddresses, bool]:
-    """Run the recording copy: once to see how much there is to write down, then for good."""
-    recording = instrument(kernel, analysis, records_addresses=True)
-    built = launch.build_counting(recording)
-    trial = launch.count(recording, built, boxes, capacity=1)
-    most = max(int(one.counts[recording.counter_count].max()) for one in trial)
-    capacity = max(1, min(most, _MOST_LOGGED // launch.ndrange.work_group_size))
-    counted = launch.count(recording, built, boxes, capacity=capacity)
-    facts = analysis.facts
-    owners = {access.site: access.buffer for access in facts.accesses}
-    names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
-    numbers = {name: number for number, name in enumerate(names)}
-    return read_log(launch.ndrange, counted, recording, owners, numbers), capacity >= most
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """A copy of the kernel that counts and records addresses, built for a launch."""
+
+    launch: CountingLaunch
+    source: InstrumentedKernel
+    built: BuiltCopy
+
+    @classmethod
+    def build(cls, launch: CountingLaunch, source: InstrumentedKernel) -> "_Copy":
+        return cls(launch=launch, source=source, built=launch.build_counting(source))
+
+    def count(self, boxes: Sequence[GroupBox]) -> CounterSample:
+        """Count without recording more than one address."""
+        if not self.source.counter_count:
+            return make_uncounted_sample(self.launch.ndrange, boxes)
+        counted = self.launch.count(self.source, self.built, boxes, capacity=1)
+        return make_sample(self.launch.ndrange, counted, self.source.counter_count)
+
+    def record(
+        self, analysis: Analysis, boxes: Sequence[GroupBox]
+    ) -> tuple[RecordedAddresses, bool]:
+        """Run once to see how much there is to write down, then for good."""
+        launch, source = self.launch, self.source
+        trial = launch.count(source, self.built, boxes, capacity=1)
+        most = max(int(one.counts[source.counter_count].max()) for one in trial)
+        capacity = max(1, min(most, _MOST_LOGGED // launch.ndrange.work_group_size))
+        counted = launch.count(source, self.built, boxes, capacity=capacity)
+        facts = analysis.facts
+        owners = {access.site: access.buffer for access in facts.accesses}
+        names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
+        numbers = {name: number for number, name in enumerate(names)}
+        return read_log(launch.ndrange, counted, source, owners, numbers), capacity >= most
 
 
 def _box_of(ndrange: NDRange, group: int) -> GroupBox:

@@ -1,6 +1,8 @@
 """What the analytic models say of a launch on a device of this machine."""
 
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 
 from kernelcast.predictor.machine_file import read_machine
 from kernelcast.predictor.machines import list_machines
@@ -26,7 +28,14 @@ def find_own_machine(device_id: str) -> MachineDescription | None:
     """
     known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
     found = next(known, None)
-    return None if found is None else read_machine(found.path)
+    return None if found is None else _read_once(found.path, found.path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _read_once(path: Path, changed_ns: int) -> MachineDescription:
+    """Read a file, unless it is as it was: that takes longer than to estimate a launch."""
+    del changed_ns
+    return read_machine(path)
 
 
 def model_own_launch(

@@ -28,6 +28,10 @@ _OPENCL_NAMES = {
 _TYPE = re.compile(r"(?P<base>[a-z_]+?(?:8|16|32|64)?)(?:x(?P<lanes>\d+))?")
 _OPENCL_TYPE = re.compile(r"(?P<base>[a-z_]+)(?P<lanes>\d*)")
 
+RANDOM_PERIOD = 16_777_213
+"""Random floating-point contents repeat after so many numbers: to draw 500 million takes longer
+than all launches on them. A prime, so that no stride of a kernel meets the same values again."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
@@ -294,16 +298,18 @@ def _fill(
         return np.arange(size).astype(dtype).reshape(shape)
     if argument.init is Init.PERMUTATION:
         return rng.permutation(size).astype(dtype).reshape(shape)
+    drawn = min(size, RANDOM_PERIOD)
     if argument.init is Init.NORMAL:
-        return rng.standard_normal(size, dtype=np.float32).astype(dtype).reshape(shape)
+        normal = rng.standard_normal(drawn, dtype=np.float32).astype(dtype)
+        return np.resize(normal, size).reshape(shape)
     complaint = argument.complain_about_range()
     if complaint:
         msg = f"uniform buffer of {argument.element}: {complaint}"
         raise InputError(msg)
     low, high = argument.uniform_range
     if dtype.kind == "f":
-        unit = rng.random(size, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
-        return (unit * (high - low) + low).astype(dtype).reshape(shape)
+        unit = rng.random(drawn, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
+        return np.resize((unit * (high - low) + low).astype(dtype), size).reshape(shape)
     return rng.integers(math.ceil(low), math.ceil(high), size, dtype=dtype).reshape(shape)
 
 

@@ -10,10 +10,13 @@ import numpy.typing as npt
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.instrumented_kernel import ADDRESS_WORDS, InstrumentedKernel
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.building import build_program, get_kernel
+from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
+
+BuiltCopy = cl.Kernel
+"""A copy that was built for a launch, its arguments set."""
 
 _MOST_LOG_BYTES = 1 << 30
 _ZERO = np.zeros(1, dtype=np.uint8)
@@ -44,7 +47,7 @@ class CountedBox:
 class CountingLaunch(OpenCLLaunch):
     """A launch whose work-groups can also be counted; buffers stay as they are."""
 
-    def build_counting(self, instrumented: InstrumentedKernel) -> cl.Kernel:
+    def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
         """Build the counting copy, with the launch's arguments set.
 
         Raises
@@ -57,12 +60,7 @@ class CountingLaunch(OpenCLLaunch):
             text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
         else:
             text = mark_line(kernel.source_name) + kernel.source
-        program = build_program(
-            self._session.context,
-            self._session.device,
-            instrumented.header + text,
-            kernel.build_options,
-        )
+        program = self._session.counting_program(instrumented.header + text, kernel.build_options)
         built = get_kernel(program, kernel)
         with explained_errors(kernel, self.device):
             for index, argument in enumerate(self._scratch.arguments):
@@ -72,7 +70,7 @@ class CountingLaunch(OpenCLLaunch):
     def count(
         self,
         instrumented: InstrumentedKernel,
-        built: cl.Kernel,
+        built: BuiltCopy,
         boxes: Sequence[GroupBox],
         *,
         capacity: int = 0,
@@ -103,7 +101,7 @@ class CountingLaunch(OpenCLLaunch):
         return [self._count_box(instrumented, built, box, capacity) for box in boxes]
 
     def _count_box(
-        self, instrumented: InstrumentedKernel, built: cl.Kernel, box: GroupBox, capacity: int
+        self, instrumented: InstrumentedKernel, built: BuiltCopy, box: GroupBox, capacity: int
     ) -> CountedBox:
         offset, size = self.ndrange.work_items_of(box)
         rows = int(np.prod(size))
@@ -130,7 +128,7 @@ class CountingLaunch(OpenCLLaunch):
         return CountedBox(box=box, counts=counts, log=log, duration_s=duration_s)
 
     def _run_counting(
-        self, built: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
+        self, built: BuiltCopy, offset: tuple[int, ...], size: tuple[int, ...]
     ) -> float:
         self._has_run = True
         with explained_errors(self._kernel, self.device):

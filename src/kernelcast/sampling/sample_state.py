@@ -108,6 +108,8 @@ class Sampling:
         if smaller is None or smaller is last:
             return
         n1, n2 = smaller.box.work_group_count, last.box.work_group_count
+        if n1 == n2:  # boxes of whole rows: the next larger one was the same
+            return
         slope_s = max((last.duration_s - smaller.duration_s) / (n2 - n1), 0.0)
         self.intercept_s = max(smaller.duration_s - n1 * slope_s, 0.0)
 

@@ -4,7 +4,7 @@ Working on copies rather than saving and restoring means that nothing has to be 
 exception, Ctrl-C, a crashed driver or a killed process leave the user's buffers untouched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
 from kernelcast.records.arguments import Access
@@ -63,8 +63,15 @@ class ScratchArguments:
             key: cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=parent.size)
             for key, parent in self._originals.items()
         }
+        # What a kernel only writes it cannot notice: most of what is copied, and a copy of
+        # gigabytes takes longer than the launches.
+        self._noticed = {
+            _parent(argument).int_ptr
+            for argument, access in zip(arguments, accesses, strict=True)
+            if isinstance(argument, cl.Buffer) and access is not Access.WRITE
+        }
         self.arguments = [self._replace(argument) for argument in arguments]
-        self.refresh()
+        self._copy(self._originals)
 
     @property
     def copied_bytes(self) -> int:
@@ -72,8 +79,12 @@ class ScratchArguments:
         return sum(parent.size for parent in self._originals.values())
 
     def refresh(self) -> None:
-        """Give the copies the originals' content again."""
-        for key, original in self._originals.items():
+        """Give the copies that the kernel may read the originals' content again."""
+        self._copy(self._noticed & self._originals.keys())
+
+    def _copy(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            original = self._originals[key]
             cl.enqueue_copy(self._queue, self._copies[key], original, byte_count=original.size)
         self._queue.finish()
 

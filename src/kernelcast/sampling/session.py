@@ -23,6 +23,7 @@ from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.trial import try_device
 
 _KERNELS_KEPT = 64
+_COPIES_KEPT = 16
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
@@ -67,6 +68,7 @@ class DeviceSession:
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._kernels: OrderedDict[tuple[str, str], BuiltKernel] = OrderedDict()
+        self._programs: OrderedDict[tuple[str, tuple[str, ...]], cl.Program] = OrderedDict()
         self._last_busy_s = -math.inf
 
     @cached_property
@@ -110,6 +112,18 @@ class DeviceSession:
                 build_program(self.context, self.device, source, kernel.build_options), kernel
             ),
         )
+
+    def counting_program(self, source: str, options: tuple[str, ...]) -> cl.Program:
+        """Build, or find built, a counting copy: most do not depend on the index space."""
+        key = (source, options)
+        program = self._programs.get(key)
+        if program is None:
+            program = build_program(self.context, self.device, source, options)
+            self._programs[key] = program
+            while len(self._programs) > _COPIES_KEPT:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        return program
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
         built = self._kernels.get(key)

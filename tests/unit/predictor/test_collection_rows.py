@@ -8,7 +8,7 @@ import pytest
 from kernelcast.predictor.collection import kernel_rows
 from kernelcast.predictor.collection.collection import CollectionOrder, collect
 from kernelcast.predictor.collection.kernel_rows import Place
-from kernelcast.predictor.collection.kernel_task import KernelTask, make_failure
+from kernelcast.predictor.collection.kernel_task import KernelTask, list_shapes, make_failure
 from kernelcast.predictor.collection.messages import (
     Message,
     RowFailed,
@@ -212,6 +212,12 @@ def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: Plac
         collect_with(monkeypatch, place, observe)
 
 
+def test_other_local_sizes_come_later() -> None:
+    """All sizes have the usual local size, every other one the others."""
+    assert list_shapes(((64,),), (1, 2, 3)) == [(1, (64,)), (2, (64,)), (3, (64,))]
+    assert list_shapes(((64,), (128,)), (1, 2, 3))[3:] == [(1, (128,)), (3, (128,))]
+
+
 def test_damaged_and_outdated_plans_are_made_anew(place: Place) -> None:
     """Sizes are only reused for the settings they were chosen for."""
     place.plans.write(DEVICE, KERNEL, CollectionSettings(), (1, 2))
@@ -224,7 +230,7 @@ def test_damaged_and_outdated_plans_are_made_anew(place: Place) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"sizes": 0}, {"runs": 0}, {"shortest_s": 0.5, "longest_s": 0.1}, {"most_noise": 0.0},
-     {"multiples": -1}],
+     {"multiples": -1}, {"worst_noise": 0.0}, {"local_sizes": 0}],
 )  # fmt: skip
 def test_refuses_impossible_settings(wrong: dict[str, Any]) -> None:
     """Numbers out of range are refused before anything is measured."""

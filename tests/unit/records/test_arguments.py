@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import (
+    RANDOM_PERIOD,
     BufferArgument,
     ElementType,
     Init,
@@ -143,3 +144,15 @@ def test_refuses_files_that_do_not_fit(
     with pytest.raises(InputError, match=message) as caught:
         make_array(argument, seed=0)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("init", [Init.UNIFORM, Init.NORMAL])
+def test_long_random_contents_repeat(init: Init) -> None:
+    """Draws no more numbers than matter, and fills the buffer with them."""
+    count = RANDOM_PERIOD + 1000
+    content = make_array(
+        BufferArgument(element=ElementType("float32"), count=count, init=init), seed=3
+    )
+    assert content.shape == (count,)
+    assert np.array_equal(content[RANDOM_PERIOD:], content[:1000])
+    assert np.unique(content[:1000]).size > 990

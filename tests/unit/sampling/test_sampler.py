@@ -91,6 +91,16 @@ def test_noise_and_spikes_stay_outside(seed: int) -> None:
     assert abs(error_of(launch, seed)) <= 0.05
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_boxes_of_whole_layers_may_not_grow(seed: int) -> None:
+    """Samples where the next larger box of the pilot is the same again."""
+    layers = NDRange(global_size=(64, 64, 2000), local_size=(16, 16, 1))
+    disturbance = Disturbance(noise=0.1, spike_share=0.2, spike_factor=3.0, seed=seed)
+    each_s = 0.1 / layers.work_group_count
+    launch = SyntheticLaunch(layers, lambda at: each_s + 0.0 * at[0], disturbance=disturbance)
+    assert fit_linear(sample(launch, SamplingPlan(seed=seed))).seconds > 0
+
+
 @pytest.mark.parametrize("budget", [0.01, 0.02, 0.05])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(

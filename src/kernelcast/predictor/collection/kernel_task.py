@@ -87,7 +87,7 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
         report("looking for sizes")
         sizes = find_sizes(session, task)
         report.give(SizesChosen(sizes=sizes))
-    shapes = list_shapes(task.kernel, sizes)
+    shapes = list_shapes(task.kernel.local_sizes[: task.settings.local_sizes], sizes)
     for number, (size, local_size) in enumerate(shapes, start=1):
         report("making inputs")
         planned = _plan(task, session.description, size, local_size)
@@ -128,9 +128,11 @@ def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
     return choose_sizes(kernel.size, anchor, times_s, settings.sizes)
 
 
-def list_shapes(kernel: CorpusKernel, sizes: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+def list_shapes(
+    local_sizes: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]
+) -> list[tuple[int, tuple[int, ...]]]:
     """List sizes with local sizes: the usual one at every size, others at every other size."""
-    usual, *others = kernel.local_sizes
+    usual, *others = local_sizes
     shapes = [(size, usual) for size in sizes]
     return shapes + [(size, other) for other in others for size in sizes[::2]]
 

@@ -199,7 +199,8 @@ def _count(
 ) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:
-        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), CountSettings())
+        settings = CountSettings(compares_times=False)
+        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
         found.counters = summarise_run(problem, counted)
     except KernelcastError as error:
         found.notes.append(f"counters are derived from the source: {error}")
@@ -222,6 +223,6 @@ def _flag(
     times: RunTimes, state: MachineState, settings: CollectionSettings
 ) -> frozenset[ObservationFlag]:
     """Flag a row whose whole runs disagree, or beside which others were at work all the time."""
-    is_noisy = (times.noise or 0.0) > settings.most_noise
+    is_noisy = (times.noise or 0.0) > settings.worst_noise
     is_shared = (state.others_busy or 0.0) > settings.most_others
     return frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset()

@@ -15,6 +15,8 @@ class CollectionSettings:
     ----------
     sizes : int
         Sizes of each kernel.
+    local_sizes : int
+        Local sizes of each kernel at most: the usual one at every size, others at every other.
     shortest_s, longest_s : float
         Range of the whole launches' times that sizes are chosen for, in seconds. The paper's
         kernels take at least 0.1 s.
@@ -27,7 +29,9 @@ class CollectionSettings:
     window_sets : int
         Choices of places that each of them is sampled at.
     most_noise : float
-        Noise of whole runs from which on a row counts as contaminated and is measured again.
+        Noise of whole runs above which as many again are made.
+    worst_noise : float
+        Noise of all whole runs above which a row counts as contaminated and is measured again.
     most_others : float
         Processors that other processes may keep busy meanwhile, above which a row counts as
         contaminated too.
@@ -43,6 +47,7 @@ class CollectionSettings:
     """
 
     sizes: int = 8
+    local_sizes: int = 3
     shortest_s: float = 0.1
     longest_s: float = 0.5
     least_work_groups: int = 256
@@ -50,12 +55,18 @@ class CollectionSettings:
     multiples: int = 5
     window_sets: int = 2
     most_noise: float = 0.05
+    worst_noise: float = 0.1
     most_others: float = 0.15
     seed: int = 0
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
 
     def __post_init__(self) -> None:
-        whole = {"sizes": self.sizes, "runs": self.runs, "work-groups": self.least_work_groups}
+        whole = {
+            "sizes": self.sizes,
+            "local sizes": self.local_sizes,
+            "runs": self.runs,
+            "work-groups": self.least_work_groups,
+        }
         for name, value in whole.items():
             if value < 1:
                 msg = f"{name} {value}: give a whole number of at least 1"
@@ -69,9 +80,10 @@ class CollectionSettings:
         if not 0 < self.shortest_s < self.longest_s:
             msg = f"times {self.shortest_s} to {self.longest_s} s: give 0 < shortest < longest"
             raise InputError(msg)
-        if not min(self.most_noise, self.most_others, self.row_timeout_s) > 0:
+        limits = (self.most_noise, self.worst_noise, self.most_others, self.row_timeout_s)
+        if not min(limits) > 0:
             msg = (
-                f"most noise {self.most_noise}, most others {self.most_others}, time limit "
-                f"{self.row_timeout_s} s: give numbers above 0"
+                f"most noise {self.most_noise}, worst noise {self.worst_noise}, most others "
+                f"{self.most_others}, time limit {self.row_timeout_s} s: give numbers above 0"
             )
             raise InputError(msg)
