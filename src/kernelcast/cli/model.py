@@ -8,6 +8,7 @@ _COMMANDS = {
     "cpu": "kernelcast.cli.model_cpu:cpu",
     "fit": "kernelcast.cli.model_fit:fit",
     "gpu": "kernelcast.cli.model_gpu:gpu",
+    "scratchpad": "kernelcast.cli.model_scratchpad:scratchpad",
 }
 """Where each command stands; a command's libraries load when it is asked for."""
 

@@ -1,0 +1,1 @@
+"""The model of processors with scratchpads instead of caches (SW26010)."""

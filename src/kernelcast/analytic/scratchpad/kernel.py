@@ -1,0 +1,190 @@
+"""What one computing element (CPE) of a scratchpad processor does in a kernel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from kernelcast.records.errors import InputError
+
+
+class Direction(StrEnum):
+    """Which way a DMA request copies."""
+
+    IN = "in"
+    """From memory to the scratchpad."""
+    OUT = "out"
+    """From the scratchpad to memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One array's part of a DMA request.
+
+    Parameters
+    ----------
+    bytes : float
+        What is copied.
+    chunk_bytes : float or None
+        Bytes that lie side by side in memory; None if all do. Each chunk takes whole transactions
+        (Section III-C, strided transfers).
+
+    Raises
+    ------
+    InputError
+        If a size is not positive, or a chunk is larger than the copy.
+    """
+
+    bytes: float
+    chunk_bytes: float | None = None
+
+    def __post_init__(self) -> None:
+        chunk = self.bytes if self.chunk_bytes is None else self.chunk_bytes
+        if not 0 < chunk <= self.bytes:
+            msg = (
+                f"a copy of {self.bytes} bytes in chunks of {chunk}; expected both above 0, and "
+                "chunks no larger than the copy"
+            )
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DmaRequest:
+    """DMA requests of one kind, as one CPE issues them.
+
+    All arrays of one copy intrinsic make one request: the CPE waits for the last of them
+    (Section III-C).
+
+    Parameters
+    ----------
+    name : str
+        For messages and tables.
+    direction : Direction
+        Which way.
+    copies : tuple of Copy
+        The arrays, at least one.
+    count : float
+        Requests of one CPE.
+
+    Raises
+    ------
+    InputError
+        If there are no copies, or the count is not positive.
+    """
+
+    name: str
+    direction: Direction
+    copies: tuple[Copy, ...]
+    count: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.copies or self.count <= 0:
+            msg = f"DMA request {self.name}: needs at least one copy and a count above 0"
+            raise InputError(msg)
+
+    @property
+    def bytes(self) -> float:
+        """What one request copies: ``Req_size_DMA``."""
+        return sum(one.bytes for one in self.copies)
+
+    def divided(self, parts: int) -> "DmaRequest":
+        """Give smaller requests that copy the same in all (Section IV-1)."""
+        copies = tuple(
+            replace(
+                one,
+                bytes=one.bytes / parts,
+                chunk_bytes=None
+                if one.chunk_bytes is None
+                else min(one.chunk_bytes, one.bytes / parts),
+            )
+            for one in self.copies
+        )
+        return replace(self, copies=copies, count=self.count * parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GloadRequest:
+    """Gload requests of one kind: loads and stores of registers, around the scratchpad.
+
+    Parameters
+    ----------
+    name : str
+        For messages and tables.
+    bytes : float
+        What one request moves: ``Req_size_g``.
+    count : float
+        Requests of one CPE.
+
+    Raises
+    ------
+    InputError
+        If size or count are not positive.
+    """
+
+    name: str
+    bytes: float
+    count: float
+
+    def __post_init__(self) -> None:
+        if self.bytes <= 0 or self.count <= 0:
+            msg = f"Gload request {self.name}: {self.count} of {self.bytes} bytes; expected above 0"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchpadKernel:
+    """A kernel as one CPE executes it, the longest where they differ.
+
+    Parameters
+    ----------
+    name : str
+        For tables.
+    active_cpes : int
+        ``#active_CPEs``.
+    dma : tuple of DmaRequest
+        ``#DMA_reqs`` is the sum of their counts.
+    gloads : tuple of GloadRequest
+        ``#g_reqs`` is the sum of their counts.
+    compute : mapping of str to float
+        ``#t``: compute instructions by type; types are those of the machine.
+    average_ilp : float
+        ``avg_ILP``: compute instructions in flight together, at least 1.
+    notes : tuple of str
+        What is assumed.
+
+    Raises
+    ------
+    InputError
+        If a count is negative, the ILP is below 1, or nothing is done at all.
+    """
+
+    name: str
+    active_cpes: int
+    dma: tuple[DmaRequest, ...] = ()
+    gloads: tuple[GloadRequest, ...] = ()
+    compute: Mapping[str, float] = field(default_factory=dict)
+    average_ilp: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.average_ilp < 1 or self.active_cpes < 1:
+            msg = (
+                f"{self.name}: average ILP {self.average_ilp}, {self.active_cpes} active CPEs; "
+                "expected both at least 1"
+            )
+            raise InputError(msg)
+        if any(count < 0 for count in self.compute.values()):
+            msg = f"{self.name}: a number of compute instructions is negative"
+            raise InputError(msg)
+        if not self.dma and not self.gloads and not any(self.compute.values()):
+            msg = f"{self.name}: no DMA or Gload request and no compute instruction is given"
+            raise InputError(msg)
+
+    @property
+    def dma_requests(self) -> float:
+        """``#DMA_reqs``: of one CPE."""
+        return sum(one.count for one in self.dma)
+
+    @property
+    def gload_requests(self) -> float:
+        """``#g_reqs``: of one CPE."""
+        return sum(one.count for one in self.gloads)

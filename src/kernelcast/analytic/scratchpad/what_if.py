@@ -1,0 +1,251 @@
+"""What if: smaller DMA requests, double buffering, other numbers of CPEs (Section IV)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from kernelcast.analytic.scratchpad.equations import (
+    double_buffer_saving,
+    fewer_cpes_saving,
+    smaller_dma_saving,
+)
+from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel
+from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.model import ScratchpadTerms, model_kernel
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GranularityStep:
+    """A kernel with smaller DMA requests (Fig. 7).
+
+    Parameters
+    ----------
+    parts : int
+        Into how many each request is divided.
+    smallest_bytes : float
+        Bytes of the smallest request.
+    terms : ScratchpadTerms
+        Of the whole model.
+    saving_s : float
+        What the whole model says is saved against the kernel as given.
+    equation_13_s : float
+        What equation 13 says: it leaves the number of virtual groups as it was.
+    """
+
+    parts: int
+    smallest_bytes: float
+    terms: ScratchpadTerms
+    saving_s: float
+    equation_13_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubleBuffering:
+    """What double buffering would save (Fig. 5 and 8).
+
+    Parameters
+    ----------
+    terms : ScratchpadTerms
+        Of the kernel as it is.
+    saving_s : float
+        Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it.
+    equation_14_s : float
+        Equation 14 as it is printed, with all of ``T_DMA``: an upper bound.
+    needed_bytes : float
+        Scratchpad for two of the largest copy-in requests.
+    fits : bool
+        Whether the scratchpad holds that.
+    """
+
+    terms: ScratchpadTerms
+    saving_s: float
+    equation_14_s: float
+    needed_bytes: float
+    fits: bool
+
+    @property
+    def t_total_s(self) -> float:
+        """Time with double buffering."""
+        return self.terms.t_total_s - self.saving_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpePoint:
+    """A kernel on another number of CPEs (Fig. 9 and 10).
+
+    Parameters
+    ----------
+    active_cpes : int
+        How many.
+    terms : ScratchpadTerms
+        Of the whole model.
+    saving_s : float
+        What the whole model says is saved against the number given.
+    equation_15_s : float or None
+        What equation 15 says; None for more CPEs than given.
+    """
+
+    active_cpes: int
+    terms: ScratchpadTerms
+    saving_s: float
+    equation_15_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpeSweep:
+    """A kernel on several numbers of CPEs.
+
+    Parameters
+    ----------
+    points : tuple of CpePoint
+        Those that are possible, at least one, in the order asked for.
+    refused : tuple of (int, str)
+        Numbers that are not, and why.
+    cpes_per_group : int
+        CPEs of a core group.
+    """
+
+    points: tuple[CpePoint, ...]
+    cpes_per_group: int
+    refused: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def best(self) -> CpePoint:
+        """The fastest."""
+        return min(self.points, key=lambda one: one.terms.t_total_s)
+
+    @property
+    def best_of_one_group(self) -> CpePoint | None:
+        """The fastest within one core group; None if no such number was tried."""
+        within = [one for one in self.points if one.active_cpes <= self.cpes_per_group]
+        return min(within, key=lambda one: one.terms.t_total_s, default=None)
+
+
+def vary_granularity(
+    kernel: ScratchpadKernel, machine: ScratchpadMachine
+) -> tuple[GranularityStep, ...]:
+    """Divide DMA requests by 1, 2, 4 and so on, as long as none gets below a transaction.
+
+    Raises
+    ------
+    InputError
+        If the kernel has no DMA requests.
+    """
+    if not kernel.dma:
+        msg = f"{kernel.name}: no DMA request is given, so none can be made smaller"
+        raise InputError(msg)
+    given = model_kernel(kernel, machine)
+    return tuple(_divide(kernel, machine, given))
+
+
+def _divide(
+    kernel: ScratchpadKernel, machine: ScratchpadMachine, given: ScratchpadTerms
+) -> Iterator[GranularityStep]:
+    parts = 1
+    while True:
+        smaller = replace(kernel, dma=tuple(one.divided(parts) for one in kernel.dma))
+        least = min(copy.bytes for one in smaller.dma for copy in one.copies)
+        if parts > 1 and least < machine.transaction_bytes:
+            return
+        terms = model_kernel(smaller, machine)
+        yield GranularityStep(
+            parts=parts,
+            smallest_bytes=least,
+            terms=terms,
+            saving_s=given.t_total_s - terms.t_total_s,
+            equation_13_s=smaller_dma_saving(given.dma.requests, terms.dma.requests, given.t_dma_s),
+        )
+        parts *= 2
+
+
+def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> DoubleBuffering:
+    """Ask what double buffering would save.
+
+    Raises
+    ------
+    InputError
+        If the kernel has no DMA request that copies in.
+    """
+    copied = [one for one in kernel.dma if one.direction == "in"]
+    if not copied:
+        msg = f"{kernel.name}: no DMA request copies in, so there is nothing to buffer doubly"
+        raise InputError(msg)
+    terms = model_kernel(kernel, machine)
+    needed = 2 * max(one.bytes for one in copied)
+    rest = (terms.t_comp_s, terms.t_overlap_s)
+    return DoubleBuffering(
+        terms=terms,
+        saving_s=double_buffer_saving(terms.dma.groups, terms.copy_in_s, *rest),
+        equation_14_s=double_buffer_saving(terms.dma.groups, terms.t_dma_s, *rest),
+        needed_bytes=needed,
+        fits=needed <= machine.spm_bytes,
+    )
+
+
+def vary_cpes(
+    make_kernel: Callable[[int], ScratchpadKernel],
+    given: int,
+    counts: Iterable[int],
+    machine: ScratchpadMachine,
+) -> CpeSweep:
+    """Model a kernel on several numbers of CPEs.
+
+    Parameters
+    ----------
+    make_kernel : callable
+        Gives the kernel for a number of CPEs: what each of them does depends on it.
+    given : int
+        The number that the others are compared with.
+    counts : iterable of int
+        Numbers to try. A number is refused if it exceeds the processor's, or a request of so few
+        CPEs a scratchpad.
+    machine : ScratchpadMachine
+        The processor.
+
+    Raises
+    ------
+    InputError
+        If the kernel as given is not possible, or none of the numbers is.
+    """
+    base = model_kernel(make_kernel(given), machine)
+    found: list[CpePoint] = []
+    refused: list[tuple[int, str]] = []
+    for count in counts:
+        try:
+            terms = model_kernel(make_kernel(count), machine)
+        except InputError as error:
+            refused.append((count, str(error)))
+            continue
+        reduction = (given - count) / given
+        found.append(
+            CpePoint(
+                active_cpes=count,
+                terms=terms,
+                saving_s=base.t_total_s - terms.t_total_s,
+                equation_15_s=None
+                if reduction < 0
+                else fewer_cpes_saving(reduction, base.t_dma_s, base.t_comp_s),
+            )
+        )
+    if not found:
+        reason = refused[0][1] if refused else "none is asked for"
+        msg = f"no number of active CPEs is possible: {reason}"
+        raise InputError(msg)
+    return CpeSweep(
+        points=tuple(found), refused=tuple(refused), cpes_per_group=machine.cpes_per_group
+    )
+
+
+def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
+    """List numbers of CPEs worth trying: eighths of a core group, then halves of the others.
+
+    Examples
+    --------
+    >>> from kernelcast.testing.scratchpads import SW26010
+    >>> list_cpe_counts(SW26010)
+    [8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192, 224, 256]
+    """
+    group = machine.cpes_per_group
+    within = {max(1, group * part // 8) for part in range(1, 9)}
+    beyond = {group * part // 2 for part in range(3, 2 * machine.core_groups + 1)}
+    return sorted(within | beyond)

@@ -1,0 +1,150 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.mwp_cwp.inputs import MwpCwpLaunch, MwpCwpMachine
+from kernelcast.analytic.mwp_cwp.model import Case, CaseRule, model_mwp_cwp
+from kernelcast.records.errors import InputError
+
+# The worked example of Hong and Kim, ISCA 2009. Inputs and results (MWP 2.28, CWP 20, 50738 cycles)
+# as in the tests of github.com/jdsteve2/gpu_perf_prediction, which name the paper.
+GPU = MwpCwpMachine(
+    issue_cycles=4,
+    freq_hz=1e9,
+    mem_bandwidth_bytes_per_s=80e9,
+    mem_ld_cycles=420,
+    departure_del_coal_cycles=1,
+    departure_del_uncoal_cycles=10,
+)
+EXAMPLE = MwpCwpLaunch(
+    comp_insts=27,
+    coal_mem_insts=0,
+    uncoal_mem_insts=6,
+    synch_insts=6,
+    uncoal_per_mw=32,
+    load_bytes_per_warp=128,
+    active_warps_per_sm=20,
+    active_blocks_per_sm=5,
+    active_sms=16,
+    blocks=80,
+)
+
+
+def test_worked_example_gives_the_published_result() -> None:
+    """Gives MWP 2.28, CWP 20 and 50738 cycles; the paper goes on with MWP rounded to 2.28."""
+    found = model_mwp_cwp(EXAMPLE, GPU)
+    assert found.mwp == pytest.approx(2.28, abs=0.005)
+    assert found.cwp == 20
+    assert found.total_cycles == pytest.approx(50738, rel=1e-3)
+    assert found.seconds == pytest.approx(50738e-9, rel=1e-3)
+
+
+def test_worked_example_term_by_term() -> None:
+    """Gives every term as computed by hand."""
+    found = model_mwp_cwp(EXAMPLE, GPU)
+    assert found.mem_l_uncoal_cycles == 420 + 31 * 10
+    assert found.departure_delay_cycles == 320
+    assert found.mwp_without_bw == 730 / 320
+    assert found.mwp_peak_bw == pytest.approx(80 / (128 / 730 * 16))
+    assert found.comp_cycles == 4 * 33
+    assert found.mem_cycles == 6 * 730
+    assert found.cwp_full == pytest.approx((4380 + 132) / 132)
+    assert found.rep == 1
+    assert found.case is Case.MEMORY
+    assert found.exec_cycles == pytest.approx(4380 * 20 / (730 / 320) + 22 * (730 / 320 - 1))
+    assert found.synch_cycles == pytest.approx(320 * (730 / 320 - 1) * 6 * 5)
+
+
+def test_mixed_accesses_are_weighted() -> None:
+    """Weights latency and departure delay by the number of instructions of each kind."""
+    found = model_mwp_cwp(replace(EXAMPLE, coal_mem_insts=18), GPU)
+    assert found.mem_l_cycles == pytest.approx(0.25 * 730 + 0.75 * 420)
+    assert found.departure_delay_cycles == pytest.approx(0.25 * 320 + 0.75 * 1)
+    assert found.mem_cycles == 6 * 730 + 18 * 420
+
+
+def test_pure_computation_takes_its_issue_time() -> None:
+    """Takes instructions * issue cycles * warps, for every rule, where nothing is loaded."""
+    launch = replace(EXAMPLE, uncoal_mem_insts=0, comp_insts=1000, synch_insts=0, blocks=800)
+    for rule in CaseRule:
+        found = model_mwp_cwp(launch, GPU, rule=rule)
+        assert found.case is Case.COMPUTATION
+        assert found.total_cycles == 1000 * 4 * 20 * 10
+
+
+def test_much_computation_hides_memory() -> None:
+    """Takes one latency and all computation where MWP is larger than CWP."""
+    launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
+    found = model_mwp_cwp(launch, GPU, rule=CaseRule.BY_PARALLELISM)
+    assert found.case is Case.COMPUTATION
+    assert found.total_cycles == 420 + 5010 * 4 * 20
+
+
+def test_the_published_rule_loses_computation() -> None:
+    """Takes memory's formula for what computes most: it says less than issuing takes."""
+    launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
+    found = model_mwp_cwp(launch, GPU)
+    assert found.case is Case.MEMORY
+    assert found.total_cycles < 5010 * 4 * 20
+
+
+@given(st.integers(50, 5000), st.integers(1, 200))
+def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
+    """Takes bytes over bandwidth where coalesced loads of many warps saturate memory."""
+    slow = replace(GPU, mem_bandwidth_bytes_per_s=8e9)
+    launch = replace(
+        EXAMPLE, comp_insts=0, uncoal_mem_insts=0, coal_mem_insts=loads, synch_insts=0,
+        active_warps_per_sm=32, blocks=80 * blocks,
+    )  # fmt: skip
+    found = model_mwp_cwp(launch, slow)
+    moved = loads * 128 * 32 * 16 * blocks
+    assert found.mwp == found.mwp_peak_bw
+    assert found.case is Case.MEMORY
+    assert found.seconds == pytest.approx(moved / 8e9, rel=0.01)
+
+
+def test_a_single_warp_waits_for_everything() -> None:
+    """Adds computation and memory up, one after the other, where there is one warp."""
+    launch = replace(
+        EXAMPLE, active_warps_per_sm=1, active_blocks_per_sm=1, blocks=16, synch_insts=4
+    )
+    found = model_mwp_cwp(launch, GPU)
+    assert found.case is Case.FEW_WARPS
+    assert (found.mwp, found.cwp) == (1, 1)
+    assert found.total_cycles == found.mem_cycles + found.comp_cycles == 4380 + 132
+
+
+@given(st.floats(1, 100), st.sampled_from(list(CaseRule)))
+def test_repetitions_multiply(times: float, rule: CaseRule) -> None:
+    """Takes as many times longer as there are more blocks."""
+    one = model_mwp_cwp(EXAMPLE, GPU, rule=rule)
+    more = model_mwp_cwp(replace(EXAMPLE, blocks=80 * times), GPU, rule=rule)
+    assert more.seconds == pytest.approx(one.seconds * times)
+
+
+@given(st.floats(0.1, 10))
+def test_cycles_scale_with_the_clock(factor: float) -> None:
+    """Answers the same seconds however long a cycle is, if latencies in seconds stay."""
+    scaled = MwpCwpMachine(
+        issue_cycles=4 * factor,
+        freq_hz=1e9 * factor,
+        mem_bandwidth_bytes_per_s=80e9,
+        mem_ld_cycles=420 * factor,
+        departure_del_coal_cycles=factor,
+        departure_del_uncoal_cycles=10 * factor,
+    )
+    assert model_mwp_cwp(EXAMPLE, scaled).seconds == pytest.approx(
+        model_mwp_cwp(EXAMPLE, GPU).seconds
+    )
+
+
+def test_senseless_inputs_are_refused() -> None:
+    """Names what is not positive, and launches without instructions."""
+    with pytest.raises(InputError, match="mem_ld_cycles is 0"):
+        replace(GPU, mem_ld_cycles=0)
+    with pytest.raises(InputError, match="some instructions"):
+        replace(EXAMPLE, comp_insts=0, uncoal_mem_insts=0)
+    with pytest.raises(InputError, match="active_sms is 0"):
+        replace(EXAMPLE, active_sms=0)

@@ -1,0 +1,240 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.scratchpad.estimate import make_estimate
+from kernelcast.analytic.scratchpad.kernel import (
+    Copy,
+    Direction,
+    DmaRequest,
+    GloadRequest,
+    ScratchpadKernel,
+)
+from kernelcast.analytic.scratchpad.model import model_kernel
+from kernelcast.analytic.scratchpad.timeline import plan_round, plan_timeline
+from kernelcast.analytic.scratchpad.what_if import (
+    buffer_doubly,
+    list_cpe_counts,
+    vary_cpes,
+    vary_granularity,
+)
+from kernelcast.predictor.modelling.scratchpad_file import read_scratchpad_kernel
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import check_name
+from kernelcast.testing.scratchpads import SW26010
+
+KERNELS = Path(__file__).resolve().parents[4] / "examples/scratchpad/kernels"
+US = 1e-6
+
+
+def make_kernel(
+    *, size: float = 1024, requests: float = 8, floating: float = 1e4, gloads: float = 0
+) -> ScratchpadKernel:
+    """Make a kernel whose DMA requests copy half of the data in, half out."""
+    both = [
+        DmaRequest(name=one, direction=one, copies=(Copy(bytes=size),), count=requests / 2)
+        for one in Direction
+        if requests
+    ]
+    return ScratchpadKernel(
+        name="k",
+        active_cpes=64,
+        dma=tuple(both),
+        gloads=(GloadRequest(name="g", bytes=8, count=gloads),) if gloads else (),
+        compute={"floating": floating},
+    )
+
+
+kernels = st.builds(
+    make_kernel,
+    size=st.floats(1, 60000),
+    requests=st.sampled_from([0, 2, 3, 8, 100]),
+    floating=st.floats(1, 1e7),
+    gloads=st.sampled_from([0, 1, 50, 1e5]),
+)
+
+
+def example(name: str) -> Callable[[int], ScratchpadKernel]:
+    """Give an example's kernel by its number of CPEs."""
+    return lambda cpes: read_scratchpad_kernel(KERNELS / f"{name}.yaml", active_cpes=cpes)
+
+
+@given(kernels)
+def test_nothing_is_faster_than_its_slowest_part(kernel: ScratchpadKernel) -> None:
+    """Takes at least as long as memory or computation alone, at most as long as both."""
+    found = model_kernel(kernel, SW26010)
+    assert found.t_mem_s == pytest.approx(found.t_dma_s + found.t_g_s)
+    least, most = max(found.t_mem_s, found.t_comp_s), found.t_mem_s + found.t_comp_s
+    assert least * (1 - 1e-9) <= found.t_total_s <= most * (1 + 1e-9)
+    assert 0 <= found.t_overlap_s <= found.t_comp_s
+    assert 0 <= found.copy_in_s <= found.t_dma_s * (1 + 1e-9)
+
+
+@given(kernels, st.floats(1, 10))
+def test_more_computation_never_takes_less(kernel: ScratchpadKernel, factor: float) -> None:
+    """Grows with the instructions, at most as much as they do."""
+    more = replace(kernel, compute={"floating": kernel.compute["floating"] * factor})
+    one, other = model_kernel(kernel, SW26010), model_kernel(more, SW26010)
+    grown = other.t_comp_s - one.t_comp_s
+    assert -1e-12 <= other.t_total_s - one.t_total_s <= grown * (1 + 1e-6) + 1e-12
+
+
+@given(kernels)
+def test_bandwidth_halves_the_time_of_what_it_bounds(kernel: ScratchpadKernel) -> None:
+    """Halves DMA time with twice the bandwidth, down to the baseline latency."""
+    assume(kernel.dma)
+    fast = replace(SW26010, bandwidth_bytes_per_s=64e9)
+    slow_s, fast_s = (model_kernel(kernel, one).t_dma_s for one in (SW26010, fast))
+    base_s = kernel.dma_requests * 220 / 1.45e9
+    assert fast_s == pytest.approx(max(slow_s / 2, base_s))
+
+
+def test_computation_alone_is_equation_6() -> None:
+    """Has no memory term where nothing is copied: 1e4 * 9 cycles."""
+    found = model_kernel(make_kernel(requests=0), SW26010)
+    assert found.t_total_s == found.t_comp_s == pytest.approx(9e4 / 1.45e9)
+    assert make_estimate(found, SW26010).limiter == "compute"
+
+
+def test_nbody_gives_the_papers_numbers() -> None:
+    """Gives Fig. 8 from requests and instructions: within 0.3 % of each published time."""
+    found = model_kernel(read_scratchpad_kernel(KERNELS / "nbody.yaml"), SW26010)
+    assert found.dma.groups == 8
+    assert found.t_comp_s == pytest.approx(975 * US, rel=3e-3)
+    assert found.t_dma_s == pytest.approx(695 * US, rel=3e-3)
+    assert found.t_overlap_s == pytest.approx(571.4 * US, rel=3e-3)
+    assert found.t_total_s == pytest.approx(1098.6 * US, rel=3e-3)
+    assert found.t_g_s == 0
+
+
+def test_nbody_gains_what_was_measured_by_double_buffering() -> None:
+    """Predicts 43.4 us (43.5 from our requests), where the paper measured 42."""
+    found = buffer_doubly(read_scratchpad_kernel(KERNELS / "nbody.yaml"), SW26010)
+    assert found.saving_s == pytest.approx(43.4 * US, rel=5e-3)
+    assert found.equation_14_s == pytest.approx(2 * found.saving_s)
+    assert found.t_total_s == pytest.approx(found.terms.t_total_s - found.saving_s)
+    assert not found.fits
+    assert found.needed_bytes == 87040
+
+
+def test_double_buffering_is_useless_where_all_overlaps() -> None:
+    """Saves nothing in Scenario 2."""
+    kernel = make_kernel(floating=100)
+    assert model_kernel(kernel, SW26010).is_fully_overlapped
+    assert buffer_doubly(kernel, SW26010).saving_s == 0
+
+
+def test_memory_bound_kernel_is_fastest_on_48_cpes() -> None:
+    """Shows Fig. 9, left: 48 CPEs beat all others of a core group, and 64 by about 10 %."""
+    counts = [one for one in list_cpe_counts(SW26010) if one <= 64]
+    sweep = vary_cpes(example("wrf-dynamics"), 64, counts, SW26010)
+    assert sweep.best.active_cpes == 48
+    assert not sweep.refused
+    times = {one.active_cpes: one.terms.t_total_s for one in sweep.points}
+    assert times[64] / times[48] == pytest.approx(1.10, abs=0.02)
+    below = [times[count] for count in counts if count <= 32]
+    assert below == sorted(below, reverse=True)
+    dma = {one.active_cpes: one.terms.t_dma_s for one in sweep.points}
+    comp = {one.active_cpes: one.terms.t_comp_s for one in sweep.points}
+    assert dma[64] > dma[48]
+    assert comp[64] < comp[48]
+    assert sweep.best.equation_15_s is not None
+    assert sweep.best.equation_15_s > 0
+
+
+def test_compute_bound_kernel_is_fastest_on_all_cpes() -> None:
+    """Shows Fig. 9, right: more CPEs are always better, beyond a core group as well."""
+    sweep = vary_cpes(example("wrf-physics"), 64, list_cpe_counts(SW26010), SW26010)
+    times = [one.terms.t_total_s for one in sweep.points]
+    assert times == sorted(times, reverse=True)
+    assert {one.equation_15_s for one in sweep.points if one.active_cpes < 64} == {0.0}
+    assert {one.equation_15_s for one in sweep.points if one.active_cpes > 64} == {None}
+
+
+def test_smaller_requests_are_faster() -> None:
+    """Shows Fig. 7a: up to 20 % from 256 elements per request down to 32, as equation 13 bounds."""
+    steps = vary_granularity(read_scratchpad_kernel(KERNELS / "kmeans.yaml"), SW26010)
+    assert [one.parts for one in steps] == [1, 2, 4, 8]
+    times = [one.terms.t_total_s for one in steps]
+    assert times == sorted(times, reverse=True)
+    assert times[0] / times[-1] == pytest.approx(1.2, abs=0.02)
+    assert len({round(one.terms.t_dma_s * 1e12) for one in steps}) == 1
+    assert all(one.saving_s <= one.equation_13_s + 1e-12 for one in steps)
+    assert steps[-1].smallest_bytes == 256
+
+
+def test_requests_below_a_transaction_are_not_made() -> None:
+    """Stops before a copy gets smaller than 256 bytes."""
+    assert len(vary_granularity(make_kernel(size=300), SW26010)) == 1
+
+
+@given(st.integers(1, 64), st.floats(1e-9, 1e-3), st.floats(0, 1e-1))
+def test_timeline_agrees_with_the_equations(groups: int, latency: float, compute: float) -> None:
+    """Ends when equations 1 and 8 say, for two requests that serve one group after the other."""
+    plan = plan_round(groups, latency, compute)
+    t_dma = 2 * groups * latency
+    overlap = min(compute, (groups - 1) * latency)
+    assert plan.end_s == pytest.approx(t_dma + compute - overlap)
+    assert plan.is_fully_overlapped == ((groups - 1) * latency >= compute)
+    assert plan.idle_s == pytest.approx(max(0.0, compute - (groups - 1) * latency), abs=1e-12)
+
+
+def test_timeline_has_a_row_per_group() -> None:
+    """Plans the virtual groups of equation 9 and the latency of equation 11."""
+    found = model_kernel(read_scratchpad_kernel(KERNELS / "nbody.yaml"), SW26010)
+    plan = plan_timeline(found)
+    assert len(plan.groups) == found.dma.groups == 8
+    assert plan.groups[0].copy_in[1] == found.dma.latency_s
+    assert plan.rounds == 8
+    with pytest.raises(InputError, match="no timeline"):
+        plan_timeline(model_kernel(make_kernel(requests=0), SW26010))
+
+
+def test_several_core_groups_bring_their_bandwidth() -> None:
+    """Halves DMA time when the same requests come from twice the CPEs, half from each."""
+    one = model_kernel(make_kernel(requests=8), SW26010)
+    two = model_kernel(replace(make_kernel(requests=4), active_cpes=128), SW26010)
+    assert two.t_dma_s == pytest.approx(one.t_dma_s / 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (make_kernel(size=70000), "70,000 bytes; a scratchpad of SW26010 holds 65,536"),
+        (replace(make_kernel(), active_cpes=257), "257 active CPEs: SW26010 has 256"),
+        (
+            replace(make_kernel(), gloads=(GloadRequest(name="wide", bytes=64, count=1),)),
+            "moves 64 bytes; SW26010 moves at most 32",
+        ),
+    ],
+)
+def test_impossible_requests_are_refused(kernel: ScratchpadKernel, words: str) -> None:
+    """Says what the processor can do."""
+    with pytest.raises(InputError, match=words):
+        model_kernel(kernel, SW26010)
+
+
+def test_numbers_of_cpes_that_do_not_fit_are_told() -> None:
+    """Leaves them out of a sweep, with the reason; refuses a sweep without any left."""
+    sweep = vary_cpes(example("wrf-dynamics"), 64, [4, 64], SW26010)
+    assert [one.active_cpes for one in sweep.points] == [64]
+    assert sweep.refused[0][0] == 4
+    assert "scratchpad" in sweep.refused[0][1]
+    with pytest.raises(InputError, match="no number of active CPEs is possible"):
+        vary_cpes(example("wrf-dynamics"), 64, [4], SW26010)
+
+
+@given(kernels)
+def test_estimates_have_volumes_of_whole_transactions(kernel: ScratchpadKernel) -> None:
+    """Counts the bytes that memory moves, waste included; names end in units."""
+    found = model_kernel(kernel, SW26010)
+    estimate = make_estimate(found, SW26010)
+    asked = 64 * sum(one.bytes * one.count for one in kernel.dma)
+    assert estimate.volumes["DMA"] >= asked * (1 - 1e-9)
+    assert estimate.limiters[estimate.limiter] == max(estimate.limiters.values())
+    for name in estimate.quantities:
+        check_name(f"analytic.{name}")
