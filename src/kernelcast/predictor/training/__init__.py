@@ -1,0 +1,1 @@
+"""Learned models from stored observations: training, validation, and where they are kept."""

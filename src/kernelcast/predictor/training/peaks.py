@@ -1,0 +1,60 @@
+"""A device's peaks in four numbers, for features that mean the same on every device."""
+
+import math
+from dataclasses import dataclass
+
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.traits import Trait
+
+_FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePeaks:
+    """What a device can do at most; NaN is what is not known.
+
+    Parameters
+    ----------
+    compute_units : float
+        Number of compute units.
+    cache_bytes : float
+        Size of the last cache.
+    bandwidth_bytes_per_s : float
+        Loads from global memory, of the best element size.
+    flops_per_s : float
+        Single-precision operations per second.
+    """
+
+    compute_units: float = math.nan
+    cache_bytes: float = math.nan
+    bandwidth_bytes_per_s: float = math.nan
+    flops_per_s: float = math.nan
+
+
+UNKNOWN = DevicePeaks()
+"""Of a device that was never calibrated."""
+
+
+def read_peaks(machine: MachineDescription) -> DevicePeaks:
+    """Take the peaks out of a machine description.
+
+    Parameters
+    ----------
+    machine : MachineDescription
+        Calibrated or shipped.
+    """
+    memory = machine.memory("global")
+    loads = [one.value for one in memory.load_bytes_per_s.values()] if memory else []
+    kinds = (machine.instruction(name) for name in _FLOATS)
+    rates = [one.peak_per_s.value for one in kinds if one is not None and one.peak_per_s]
+    sizes = [one.size_bytes.value for one in machine.caches if one.size_bytes]
+    return DevicePeaks(
+        compute_units=_value(machine.compute_units),
+        cache_bytes=float(max(sizes, default=math.nan)),
+        bandwidth_bytes_per_s=max(loads, default=math.nan),
+        flops_per_s=max(rates, default=math.nan),
+    )
+
+
+def _value(trait: Trait[int] | None) -> float:
+    return math.nan if trait is None else float(trait.value)

@@ -1,0 +1,70 @@
+"""Reads observations from stores and Parquet files alike."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import Observation
+from kernelcast.training_data.parquet.reader import is_observation_file, read_parquet
+from kernelcast.training_data.store import Selection
+from kernelcast.training_data.store.selection import SOUND
+
+_ENDING = ".parquet"
+
+
+def read_observations(
+    sources: Sequence[str | Path] = (),
+    *,
+    devices: Sequence[str] = (),
+    with_flagged: bool = False,
+) -> Iterator[Observation]:
+    """Give observations one by one.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Store files, URLs of stores, Parquet files, folders of them; none means the user's store.
+    devices : sequence of str
+        Ids of devices or their beginnings; none means all.
+    with_flagged : bool
+        Whether flagged ones are given too: first launches, outliers, busy machines.
+
+    Raises
+    ------
+    InputError
+        If a source is not there, or cannot be read.
+    StoreError
+        If a store does not answer.
+    """
+    flags = frozenset() if with_flagged else SOUND.without_flags
+    wanted = Selection(devices=tuple(devices), without_flags=flags)
+    for source in sources or (None,):
+        files = [] if source is None else _find_files(source)
+        if not files:
+            with open_data_store(source, must_exist=True) as store:
+                yield from store.find(wanted)
+        for file in files:
+            yield from (one for one in read_parquet(file) if _matches(one, wanted))
+
+
+def _find_files(source: str | Path) -> list[Path]:
+    """Give the Parquet files of a source; none where it is a store."""
+    if "://" in str(source):
+        return []
+    path = Path(source)
+    if not path.is_dir():
+        # A damaged file is refused as what its name says it is.
+        is_parquet = path.suffix == _ENDING or is_observation_file(path)
+        return [path] if path.is_file() and is_parquet else []
+    files = sorted(path.rglob(f"*{_ENDING}"))
+    if not files:
+        msg = f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
+        raise InputError(msg)
+    return files
+
+
+def _matches(one: Observation, wanted: Selection) -> bool:
+    device = one.launch.device.id
+    is_wanted = not wanted.devices or device.startswith(wanted.devices)
+    return is_wanted and not one.flags & wanted.without_flags

@@ -1,0 +1,74 @@
+"""Which rows of a table count, and what to say where they do not suffice."""
+
+import numpy as np
+
+from kernelcast.predictor.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Texts, TrainingTable
+
+
+def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
+    """Give the measured launches that a filter takes, in their order."""
+    keep = np.isfinite(table.seconds) & (table.seconds >= rows.shortest_s)
+    if rows.least_work_groups:
+        keep &= table.work_groups >= rows.least_work_groups
+    return table.take(keep)
+
+
+def list_labels(column: Texts) -> list[str]:
+    """Give the different labels of a column, sorted."""
+    return sorted(set(map(str, column)))
+
+
+def require_rows(table: TrainingTable) -> None:
+    """Refuse a table without a measured row.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to learn from.
+    """
+    if np.isfinite(table.seconds).any():
+        return
+    msg = (
+        f"{len(table)} observations, none of them with a measured time: nothing to learn from; "
+        "measure some by `kernelcast collect`, or name other data by --data"
+    )
+    raise InputError(msg)
+
+
+def describe_shortage(
+    table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
+) -> str:
+    """Say what the rows of a device, or of all, are short of, and what to do.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        The rows there are, before any filter.
+    groups : int
+        Different groups among those that count.
+    what : str
+        What the groups are: ``kernel``, ``application`` or ``device``.
+    rows : RowFilter
+        Which rows count.
+    """
+    devices = list_labels(table.devices)
+    measured = choose_rows(table, ALL_ROWS)
+    counting = choose_rows(table, rows)
+    sampled = int(np.count_nonzero(np.isfinite(counting.linear_s)))
+    found = [_count(len(table), "row"), f"{len(measured)} measured"]
+    is_filtered = rows != ALL_ROWS
+    if is_filtered:
+        found.append(f"{len(counting)} of {rows.describe()}")
+    found.append(f"{sampled} of these sampled")
+    more = f" --device {devices[0]}" if len(devices) == 1 else ""
+    looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
+    return (
+        f"{', '.join(found)}, of {_count(groups, what)}; at least {LEAST_GROUPS} {what}s with "
+        f"sampled and measured launches are needed: `kernelcast collect{more}` adds some{looser}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

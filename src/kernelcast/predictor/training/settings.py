@@ -1,0 +1,147 @@
+"""How models are trained and validated; imports nothing heavy, since help texts show it."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kernelcast.models.protocol import COVERAGE
+from kernelcast.records.errors import InputError
+
+DEFAULT_MODEL = "hybrid"
+"""The model that estimates use."""
+POOLED_MODEL = "hybrid_pooled"
+"""The one model that serves all devices."""
+LEAST_GROUPS = 3
+"""One to hold out, and two to learn from."""
+
+
+class Split(StrEnum):
+    """What is held out as a whole."""
+
+    KERNEL = "kernel"
+    APPLICATION = "application"
+    DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which launches count.
+
+    Parameters
+    ----------
+    shortest_s : float
+        Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels
+        take at least 0.1 s (section 6).
+    least_work_groups : int
+        Fewest work-groups; 0 takes all, also launches whose work-groups nobody has noted.
+
+    Raises
+    ------
+    InputError
+        If a number is negative or no number.
+
+    Examples
+    --------
+    >>> RowFilter().takes(0.2, 256), RowFilter().takes(0.2, 255), RowFilter().takes(0.05, 1000)
+    (True, False, False)
+    """
+
+    shortest_s: float = 0.1
+    least_work_groups: int = 256
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.shortest_s < math.inf and self.least_work_groups >= 0):
+            msg = (
+                f"rows of at least {self.shortest_s} s and {self.least_work_groups} work-groups: "
+                "give numbers of at least 0"
+            )
+            raise InputError(msg)
+
+    def takes(self, seconds: float, work_groups: float) -> bool:
+        """Tell whether a launch counts; NaN stands for what is not known."""
+        many = not self.least_work_groups or work_groups >= self.least_work_groups
+        return seconds >= self.shortest_s and many
+
+    def describe(self) -> str:
+        """Say what is asked of a launch.
+
+        Examples
+        --------
+        >>> RowFilter().describe()
+        'at least 0.1 s and 256 work-groups'
+        """
+        return f"at least {self.shortest_s:g} s and {self.least_work_groups} work-groups"
+
+
+ALL_ROWS = RowFilter(shortest_s=0.0, least_work_groups=0)
+"""Every measured launch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationSettings:
+    """How models are validated.
+
+    Parameters
+    ----------
+    split : Split
+        What is held out as a whole. For devices, models learn from all other devices at once.
+    models : tuple of str
+        Names of the catalogue; none means the usual rivals of the split.
+    rows : RowFilter
+        Launches that are learned from and judged: others have no part in either.
+    coverage : float
+        Share of rows that intervals shall hold.
+    jobs : int
+        Processes; -1 takes one per processor.
+    scheduler : str or None
+        Address of a Dask cluster that takes the place of own processes.
+
+    Raises
+    ------
+    InputError
+        If the number of processes is none.
+    """
+
+    split: Split = Split.KERNEL
+    models: tuple[str, ...] = ()
+    rows: RowFilter = field(default_factory=RowFilter)
+    coverage: float = COVERAGE
+    jobs: int = -1
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        check_jobs(self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """How models are trained.
+
+    Parameters
+    ----------
+    with_validation : bool
+        Whether each model is validated too, which takes many times longer than to train it.
+    coverage : float
+        Share of rows that intervals shall hold in the validation.
+    jobs : int
+        Processes of the validation; -1 takes one per processor.
+
+    Raises
+    ------
+    InputError
+        If the number of processes is none.
+    """
+
+    with_validation: bool = True
+    coverage: float = COVERAGE
+    jobs: int = -1
+
+    def __post_init__(self) -> None:
+        check_jobs(self.jobs)
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that is none."""
+    if jobs < 1 and jobs != -1:
+        msg = f"{jobs} processes: give at least 1, or -1 for one per processor"
+        raise InputError(msg)

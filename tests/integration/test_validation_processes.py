@@ -1,0 +1,143 @@
+"""Validations by several processes and by a cluster: the same report, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.models.validation import ValidationReport
+from kernelcast.predictor.collection import cluster as connecting
+from kernelcast.predictor.training import validating
+from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.predictor.training.validating import validate_models
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.observation import Observation
+from kernelcast.testing.observations import make_observation
+from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training_data.store import open_store
+
+TABLE = make_rows(kernels=4, sizes=2)
+_PATIENCE_S = 60.0
+_KERNELS, _ROWS = 40, 400
+
+
+def validate(*, jobs: int = 1, scheduler: str | None = None) -> ValidationReport:
+    """Validate two models."""
+    settings = ValidationSettings(
+        models=("linear", "hybrid"), rows=ALL_ROWS, jobs=jobs, scheduler=scheduler
+    )
+    return validate_models(TABLE, settings)
+
+
+def list_group(group: int) -> list[int]:
+    """Give the processes of a group that run still."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, owner = entry.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(owner) == group and state != "Z":
+            found.append(int(entry.parent.name))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition, not for ever."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Fill a store with more than a few seconds' work."""
+
+    def observe(number: int) -> Observation:
+        one = make_observation(number, kernels=_KERNELS, devices=1)
+        return replace(one, samples=(replace(one.samples[0], multiple=0),))
+
+    path = tmp_path / "rows.sqlite"
+    with open_store(path) as opened:
+        opened.add_many(map(observe, range(_ROWS)))
+    return path
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    """Run a scheduler with one worker in this process; give its address."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as found:
+        yield found.scheduler_address
+
+
+def test_processes_give_the_same_report() -> None:
+    """Two processes find what one finds."""
+    assert validate(jobs=2) == validate()
+
+
+def test_a_cluster_gives_the_same_report(cluster: str) -> None:
+    """So do the workers of a Dask cluster."""
+    assert validate(scheduler=cluster) == validate()
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Says how to start one."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(validating, "_WORKERS_TIMEOUT_S", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        pytest.raises(InputError, match=r"has no workers.*dask worker"),
+    ):
+        validate(scheduler=empty.scheduler_address)
+
+
+def test_a_cluster_that_fails_is_an_error(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it was, and no traceback; errors of our own stay what they are."""
+    errors = iter([RuntimeError("lost"), InputError("wrong")])
+
+    def fail(*_: object) -> None:
+        raise next(errors)
+
+    monkeypatch.setattr(validating, "validate", fail)
+    with pytest.raises(KernelcastError, match=r"the cluster failed \(RuntimeError\('lost'\)\)"):
+        validate(scheduler=cluster)
+    with pytest.raises(InputError, match=r"^wrong$"):
+        validate(scheduler=cluster)
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names it and how to start one."""
+    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT_S", 0.5)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers.*dask scheduler"):
+        validate(scheduler="tcp://127.0.0.1:9")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_ctrl_c_leaves_no_process(store: Path) -> None:
+    """It ends with 130, one line and without workers, whenever it strikes."""
+    command = [sys.executable, "-m", "kernelcast", "validate", "--data", str(store), "--jobs", "2"]
+    running = subprocess.Popen(
+        [*command, "--models", "random_forest,gradient_boosting", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: len(list_group(running.pid)) >= 3, "workers have started")
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        shown, told = running.communicate(timeout=_PATIENCE_S)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == 130, told
+    assert not shown
+    assert "Traceback" not in told
+    wait_until(lambda: not list_group(running.pid), "workers have ended")

@@ -1,0 +1,163 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kernelcast.cli import app, training_run
+from kernelcast.models.persistence import load_model
+from kernelcast.predictor.data_store import STORE_VARIABLE
+from kernelcast.predictor.training.registry import MODELS_VARIABLE, open_registry
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.testing.synthetic_rows import make_rows
+
+TABLE = make_rows(kernels=4, sizes=2, devices=3)
+NAMES = sorted({*TABLE.devices})
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a user who has nothing yet, and rows that stand for any data."""
+
+    def load(_: object, *, devices: tuple[str, ...]) -> TrainingTable:
+        return TABLE.take(TABLE.devices == devices[0]) if devices else TABLE
+
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    monkeypatch.delenv(MODELS_VARIABLE, raising=False)
+    monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    monkeypatch.setattr(training_run, "load_training_table", load)
+    return tmp_path
+
+
+def run(*words: str | Path) -> Result:
+    """Run `kernelcast train` in this process."""
+    return CliRunner().invoke(app, ["train", "--jobs", "1", *map(str, words)])
+
+
+def test_trains_a_model_per_device_into_the_registry(home: Path) -> None:
+    """Shows each, and estimates find it where the data are."""
+    result = run("--model", "ridge")
+    assert result.exit_code == 0, result.output
+    registry = open_registry()
+    assert registry.url == str(home / "models")
+    for name in NAMES:
+        stored = registry.load(f"ridge/{name}", None, TABLE.schema)
+        assert stored.report is not None
+        assert {*stored.report.rows.kernels} == {*TABLE.kernels}
+        version = registry.pointers(f"ridge/{name}").latest
+        assert f"ridge/{name}: written to {registry.url}/ridge/{name} as {version}" in result.stdout
+
+
+def test_json_has_an_object_per_model(home: Path) -> None:
+    """What was learned from, where it is, and how good it is."""
+    result = run("--model", "linear", "--registry", home / "mine", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [one["name"] for one in found] == [f"linear/{name}" for name in NAMES]
+    first = found[0]
+    assert {*first} == {
+        "name", "model", "place", "devices", "kernels", "rows", "data_digest", "schema",
+        "validation",
+    }  # fmt: skip
+    assert first["data_digest"] == TABLE.take(TABLE.devices == NAMES[0]).digest
+    assert first["kernels"] == sorted({*TABLE.kernels})
+    assert first["place"].startswith(str(home / "mine"))
+    (score,) = first["validation"]
+    assert (score["device"], score["split"], score["rows"]) == (NAMES[0], "kernel", 8)
+    assert 0 < score["median"] <= score["worst"]
+
+
+def test_one_file_holds_one_model(home: Path) -> None:
+    """Several devices need a choice; nothing is trained before that is told."""
+    file = home / "one.skops"
+    refused = run("--out", file, "--no-validation", "--model", "linear")
+    assert refused.exit_code == 2
+    assert "data are of 3 devices; choose one by --device, give --pooled" in refused.stderr
+    assert not file.exists()
+    result = run("--out", file, "--no-validation", "--model", "linear", "--device", NAMES[1])
+    assert result.exit_code == 0, result.output
+    stored = load_model(str(file), TABLE.schema)
+    assert stored.report is None
+    assert not (home / "models").exists()
+
+
+def test_pooled_trains_one_model_of_all_devices(home: Path) -> None:
+    """Under its own name, without a device in it."""
+    result = run("--pooled", "--no-validation", "--json")
+    assert result.exit_code == 0, result.output
+    (one,) = json.loads(result.stdout)
+    assert (one["name"], one["model"], one["devices"]) == ("hybrid_pooled", "hybrid_pooled", NAMES)
+    assert one["validation"] is None
+    assert open_registry().pointers("hybrid_pooled").latest is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--model", "oracle"], "no model is called 'oracle'"),
+        (["--pooled", "--model", "ridge"], "--pooled trains hybrid_pooled"),
+        (["--out", "a.skops", "--registry", "b"], "give one of them"),
+        (["--jobs", "0"], "--jobs"),
+    ],
+)
+def test_bad_input_ends_with_status_2(words: list[str], reason: str, home: Path) -> None:
+    """Says what is wrong, and leaves nothing behind."""
+    result = run(*words)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert not [*home.iterdir()]
+
+
+def test_a_device_that_cannot_be_served_ends_with_status_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others are trained; the reason is told in both forms."""
+    keep = (TABLE.devices != NAMES[0]) | (TABLE.kernels == TABLE.kernels[0])
+    monkeypatch.setattr(training_run, "load_training_table", lambda *_, **__: TABLE.take(keep))
+    result = run("--model", "linear", "--no-validation", "--json")
+    assert result.exit_code == 1
+    *trained, refused = json.loads(result.stdout)
+    assert [one["name"] for one in trained] == [f"linear/{name}" for name in NAMES[1:]]
+    assert refused["name"] == f"linear/{NAMES[0]}"
+    assert refused["error_message"] in result.stderr
+
+
+def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models before the interrupt stay in the registry."""
+    publish = training_run.publish_model
+    calls: list[str] = []
+
+    def interrupt(*args: object) -> str:
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        calls.append("")
+        return publish(*args)  # type: ignore[arg-type]  # passed through
+
+    monkeypatch.setattr(training_run, "publish_model", interrupt)
+    result = run("--model", "linear", "--no-validation")
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert open_registry().pointers(f"linear/{NAMES[0]}").versions
+    assert not open_registry().pointers(f"linear/{NAMES[1]}").versions
+
+
+def test_help_needs_no_heavy_library() -> None:
+    """What takes long to import is imported when it is used."""
+    code = (
+        "import sys; from kernelcast.cli import train, validate, models; "
+        "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
+        "print(*sorted(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_a_registry_that_cannot_be_written_is_an_error(home: Path) -> None:
+    """Names the place."""
+    (home / "file").write_text("", encoding="utf-8")
+    result = run("--registry", home / "file", "--model", "linear", "--no-validation")
+    assert result.exit_code == 2
+    assert str(home / "file") in result.stderr
+    assert "internal error" not in result.stderr
