@@ -1,9 +1,9 @@
 """The command line of ``kernelcast calibrate`` as one checked record."""
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.predictor.calibration import CalibrationSettings, Effort
 from kernelcast.records.errors import InputError
 
@@ -66,9 +66,7 @@ class CalibrateRequest:
 
 def _check_report(path: Path) -> None:
     """Find out before a calibration of minutes that its report could not be written."""
-    if importlib.util.find_spec("matplotlib") is None:
-        msg = "--report needs matplotlib; install it with `pip install 'kernelcast[plot]'`"
-        raise InputError(msg)
+    require_matplotlib("--report")
     if not path.parent.is_dir():
         msg = f"{path}: there is no folder {path.parent}; make it first"
         raise InputError(msg)

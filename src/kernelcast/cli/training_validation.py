@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.training_progress import fit_progress
@@ -69,7 +70,8 @@ class ValidateRequest:
 def run_validation(request: ValidateRequest) -> ExitStatus:
     """Validate, show what was found, and give the exit status."""
     if request.folder is not None:
-        _make_folder(request.folder)  # told before anything runs for minutes
+        require_matplotlib("--out")  # both told before anything runs for minutes
+        _make_folder(request.folder)
     table = load_training_table(request.sources, devices=request.device_ids)
     with fit_progress("fits", is_wanted=not request.as_json) as tell:
         report = validate_models(table, request.settings(), tell)

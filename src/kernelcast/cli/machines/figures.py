@@ -1,12 +1,19 @@
 """The figures of a machine's report, as SVG that takes the page's colour."""
 
-import io
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernelcast.cli.html_page import (
+    COLOURS,
+    INK,
+    MARKERS,
+    WIDTH_INCHES,
+    Html,
+    figure_style,
+    figure_to_svg,
+)
 from kernelcast.cli.machines.quantities import format_traits
 from kernelcast.records.machine import Curve, MachineDescription
 
@@ -14,20 +21,11 @@ if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Legible on white and on black (after Okabe and Ito), told apart by markers as well.
-_COLOURS = ("#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0")
-_MARKERS = "osD^vPX*"
-_INK = "#010203"  # replaced by the page's own colour
-_WIDTH, _HEIGHT = 8.0, 4.2
+_HEIGHT = 4.2
 _PANEL_HEIGHT = 2.7
 _PANEL_COLUMNS = 2
 _WIDE_RATIO = 12.0
 _FEW = 4
-# Names of parts that nothing refers to; several figures on a page would repeat them.
-_IDS = re.compile(
-    r' id="(?:figure|axes|patch|line2d|text|xtick|ytick|matplotlib\.axis|legend|'
-    r'FillBetweenPolyCollection|LineCollection|PathCollection)_\d+"'
-)
 _SIZES = ((30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))
 
 
@@ -69,17 +67,10 @@ def plan_figures(machine: MachineDescription) -> list[ReportFigure]:
     return [one for one in planned if one.panels]
 
 
-def draw_svg(figure: ReportFigure, machine: MachineDescription) -> str:
-    """Draw a figure as an SVG element for a page: no fixed ink, no ids that clash."""
-    with _style():
-        drawn = draw(figure, machine)
-        text = io.StringIO()
-        drawn.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = _IDS.sub("", svg)
-    return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', svg)
+def draw_svg(figure: ReportFigure, machine: MachineDescription) -> Html:
+    """Draw a figure as an SVG element for a page."""
+    with figure_style():
+        return figure_to_svg(draw(figure, machine))
 
 
 def draw(figure: ReportFigure, machine: MachineDescription) -> "Figure":
@@ -90,7 +81,7 @@ def draw(figure: ReportFigure, machine: MachineDescription) -> "Figure":
     columns = min(count, _PANEL_COLUMNS)
     rows = -(-count // columns)
     height = _HEIGHT if count == 1 else _PANEL_HEIGHT * rows
-    drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
+    drawn = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False).flat
     for place, one in enumerate(axes):
         if place >= count:
@@ -174,25 +165,11 @@ _KNOWN = {
 }  # fmt: skip
 
 
-@contextmanager
-def _style() -> Iterator[None]:
-    from matplotlib import rc_context
-
-    with rc_context({
-        "svg.fonttype": "none", "svg.hashsalt": "kernelcast", "font.family": "sans-serif",
-        "font.size": 9, "text.color": _INK, "axes.edgecolor": _INK, "axes.labelcolor": _INK,
-        "axes.titlecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
-        "legend.frameon": False, "legend.fontsize": 8,
-    }):  # fmt: skip
-        yield
-
-
 def _draw_panel(axes: "Axes", curves: Sequence[Curve], *, has_small_text: bool) -> None:
     for place, curve in enumerate(curves):
-        colour = _COLOURS[place % len(_COLOURS)]
+        colour = COLOURS[place % len(COLOURS)]
         axes.plot(
-            curve.x, curve.y, color=colour, marker=_MARKERS[place % len(_MARKERS)], markersize=3,
+            curve.x, curve.y, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=3,
             linewidth=1.2, label=_label(curve, curves),
         )  # fmt: skip
         if curve.low and curve.high:
@@ -202,7 +179,7 @@ def _draw_panel(axes: "Axes", curves: Sequence[Curve], *, has_small_text: bool) 
     size = 7.5 if has_small_text else 9
     axes.set_xlabel(first.x_name, fontsize=size)
     axes.set_ylabel(first.y_name, fontsize=size)
-    axes.grid(visible=True, which="major", color=_INK, alpha=0.15, linewidth=0.5)
+    axes.grid(visible=True, which="major", color=INK, alpha=0.15, linewidth=0.5)
     if len(curves) > 1:
         _add_legend(axes, len(curves), is_panel=has_small_text)
 
@@ -271,11 +248,11 @@ def _draw_levels(axes: "Axes", machine: MachineDescription) -> None:
     """Draw the latencies and sizes of the caches into the walk through global memory."""
     for cache in machine.caches:
         if cache.latency_s is not None:
-            axes.axhline(cache.latency_s.value, color=_INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
+            axes.axhline(cache.latency_s.value, color=INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
         if cache.size_bytes is None:
             continue
         size = cache.size_bytes.value
-        axes.axvline(size, color=_INK, alpha=0.5, linestyle=":", linewidth=0.9)
+        axes.axvline(size, color=INK, alpha=0.5, linestyle=":", linewidth=0.9)
         text = f"{cache.name} {format_traits('size_bytes', (cache.size_bytes,), marks=False)}"
         axes.text(
             size, 0.99, f" {text}", fontsize=7, rotation=90, va="top", ha="right",
@@ -283,4 +260,4 @@ def _draw_levels(axes: "Axes", machine: MachineDescription) -> None:
         )  # fmt: skip
     memory = machine.memory("global")
     if memory is not None and memory.latency_s is not None:
-        axes.axhline(memory.latency_s.value, color=_INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
+        axes.axhline(memory.latency_s.value, color=INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)

@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
 
+from kernelcast.models.validation.record_json import read_record
 from kernelcast.records.errors import InputError
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
-_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,30 +247,9 @@ def report_from_json(text: str) -> ValidationReport:
         content = json.loads(text)
         found = content.pop("format")
         if found == FORMAT:
-            return _read(ValidationReport, content)
+            return read_record(ValidationReport, content)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         msg = f"report: cannot be read ({error!r}); is it the JSON of a validation?"
         raise InputError(msg) from error
     msg = f"report: format {found}, this program reads {FORMAT}; validate anew"
     raise InputError(msg)
-
-
-def _read(kind: type[_Record], content: Mapping[str, Any]) -> _Record:
-    """Make a record of a dictionary, nested records and tuples too."""
-    hints = get_type_hints(kind)
-    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]  # kinds are dataclasses
-    if names != {*content}:
-        msg = f"{kind.__name__} has {sorted(names)}, found {sorted(content)}"
-        raise KeyError(msg)
-    return kind(**{name: _convert(hints[name], value) for name, value in content.items()})
-
-
-def _convert(hint: Any, value: Any) -> Any:  # noqa: ANN401  # types and JSON may be anything
-    if isinstance(hint, UnionType):
-        inner = next(one for one in get_args(hint) if one is not type(None))
-        return None if value is None else _convert(inner, value)
-    if get_origin(hint) is tuple:
-        return tuple(_convert(get_args(hint)[0], one) for one in value)
-    if isinstance(value, Mapping) and hasattr(hint, "__dataclass_fields__"):
-        return _read(hint, value)
-    return value

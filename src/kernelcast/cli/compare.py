@@ -1,0 +1,83 @@
+"""``kernelcast compare``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli.options import debug_option
+from kernelcast.cli.training_options import data_option, jobs_option, rows_device_option
+from kernelcast.predictor.training.settings import RowFilter, Split
+
+_ROWS = RowFilter()
+_RESAMPLES = 10_000
+_FEWEST_RESAMPLES = 100
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Compare two models on kernels they have not seen, kernel by kernel.",
+)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@data_option
+@rows_device_option
+@click.option(
+    "--split",
+    type=click.Choice([Split.KERNEL.value, Split.APPLICATION.value]),
+    default=Split.KERNEL.value,
+    help="What is held out as a whole.",
+)
+@jobs_option
+@click.option(
+    "--shortest",
+    "shortest_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=_ROWS.shortest_s,
+    help="Leave launches out that were measured shorter, from learning and from judging.",
+)
+@click.option(
+    "--least-work-groups",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=_ROWS.least_work_groups,
+    help="Leave launches out that have fewer work-groups, likewise.",
+)
+@click.option(
+    "--resamples",
+    metavar="N",
+    type=click.IntRange(min=_FEWEST_RESAMPLES),
+    default=_RESAMPLES,
+    help="How often kernels are drawn anew for the interval of the difference.",
+)
+@click.option(
+    "--out",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write comparison.json and a page, comparison.html, into FOLDER; needs kernelcast[plot].",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON instead of tables: what comparison.json holds.",
+)
+@debug_option
+@click.pass_context
+def compare(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CompareRequest has the types
+    """Predict the same kernels by models A and B that have not seen them, and compare.
+
+    A and B are names such as linear, analytic or hybrid; a wrong name lists all. Per device: the
+    errors of both, by how much they differ with a 95 % interval, which kernels either predicts
+    better by more than the noise of their measured times, and what pushed a learned model on the
+    kernels where it errs most.
+
+    Exit status: 0 when both models are judged on every device, 1 when not, 2 for bad input, 130
+    after Ctrl-C.
+    """
+    # scikit-learn takes longer to import than all other commands do.
+    from kernelcast.cli.compare_run import CompareRequest, run_comparison
+
+    ctx.exit(run_comparison(CompareRequest(**options)))

@@ -1,0 +1,151 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from kernelcast.cli import app, compare_run, html_page
+from kernelcast.models.validation.comparison import comparison_from_json
+from kernelcast.predictor.data_store import STORE_VARIABLE
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.testing.synthetic_rows import make_rows
+
+TABLE = make_rows(kernels=6, sizes=3, devices=2)
+ALL = ("--shortest", "0", "--least-work-groups", "0", "--resamples", "200", "--jobs", "1")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, object]]:
+    """Hand out synthetic rows instead of a store's, and note what was asked for."""
+    seen: list[tuple[object, object]] = []
+
+    def load(sources: object, *, devices: object) -> TrainingTable:
+        seen.append((sources, devices))
+        return TABLE
+
+    monkeypatch.setattr(compare_run, "load_training_table", load)
+    return seen
+
+
+def run(*words: str | Path) -> Result:
+    """Run `kernelcast compare`."""
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+@pytest.mark.usefixtures("asked")
+def test_shows_both_models_and_their_difference() -> None:
+    """Prints errors, difference with interval, noise, wins, classes and reasons per device."""
+    result = run("linear", "ridge", *ALL)
+    assert result.exit_code == 0, result.stderr
+    for device in ("device-0", "device-1"):
+        assert f"{device}: 18 rows of 6 kernels" in result.stdout
+    number = r"[+-]\d+\.\d\d"
+    assert len(re.findall(
+        rf"ridge less linear: {number} points of mean error, 95 % interval {number} to {number} "
+        r"\(BCa bootstrap over kernels\)", result.stdout,
+    )) == 2  # fmt: skip
+    for told in (
+        r"of 6 kernels: linear better on \d", r"noise floor: \d", "0 - 5 %", "over 10 %",
+        "where ridge errs most, and why",
+    ):  # fmt: skip
+        assert len(re.findall(told, result.stdout)) == 2
+    assert result.stdout.count("groups, in points: ") == 6  # three kernels on each device
+
+
+def test_options_reach_what_loads_and_compares(asked: list[tuple[object, object]]) -> None:
+    """Sources and devices are handed on, and JSON is the comparison itself."""
+    words = ("--data", "a.sqlite", "--data", "b.parquet", "--device", "dev", "--split",
+             "application", "--json")  # fmt: skip
+    result = run("linear", "two_point", *ALL, *words)
+    assert result.exit_code == 0, result.stderr
+    assert asked == [(("a.sqlite", "b.parquet"), ("dev",))]
+    found = comparison_from_json(result.stdout)
+    assert (found.first, found.second) == ("linear", "two_point")
+    assert (found.split, found.resampled, found.resamples) == ("application", "application", 200)
+
+
+@pytest.mark.usefixtures("asked")
+def test_writes_json_and_a_page_of_its_own(tmp_path: Path) -> None:
+    """The folder holds the comparison and a page with a picture per device, of one file."""
+    folder = tmp_path / "new" / "out"
+    result = run("linear", "ridge", *ALL, "--out", folder)
+    assert result.exit_code == 0, result.stderr
+    assert f"written to {folder}" in result.stdout
+    found = comparison_from_json((folder / "comparison.json").read_text())
+    assert len(found.explained) == 6
+    page = (folder / "comparison.html").read_text()
+    assert page.count("<svg") == 2
+    assert page.count("<article>") == 2
+    assert page.count("<dt>ridge less linear</dt>") == 2
+    assert "Where ridge errs most, and why" in page
+    assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_model_without_answers_is_named_and_fails() -> None:
+    """Without analytic estimates nothing is compared: the reason on stderr, status 1."""
+    place = TABLE.schema.names.index("analytic.estimate_s")
+    kept = TABLE.features[:, place].copy()
+    TABLE.features[:, place] = np.nan
+    try:
+        result = run("linear", "analytic", *ALL)
+    finally:
+        TABLE.features[:, place] = kept
+    assert result.exit_code == 1
+    assert "there is no row that both models answered" in result.stdout
+    assert "analytic on device-0" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("linear", "oracle"), "no model is called 'oracle'"),
+        (("linear", "linear"), "cannot be compared with itself"),
+        (("linear",), "Missing argument"),
+        (("linear", "ridge", "--split", "device"), "'device' is not one of"),
+        (("linear", "ridge", "--resamples", "1"), "--resamples"),
+        (("linear", "ridge", "--shortest", "1e9"), "kernels"),
+    ],
+)
+@pytest.mark.usefixtures("asked")
+def test_wrong_words_are_told(words: tuple[str, ...], told: str) -> None:
+    """Ends with status 2 and one clear line."""
+    result = run(*words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_no_store_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without observations there is nothing to compare."""
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "none.sqlite"))
+    result = run("linear", "hybrid")
+    assert result.exit_code == 2
+    assert "there is no store of observations" in result.stderr
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_cannot_be_written_is_told_before_fits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A folder that is a file's, and a page without matplotlib, are refused at once."""
+
+    def fit(*_: object, **__: object) -> None:
+        pytest.fail("fits have begun")
+
+    monkeypatch.setattr(compare_run, "compare_models", fit)
+    (tmp_path / "file").touch()
+    result = run("linear", "ridge", "--out", tmp_path / "file" / "out")
+    assert (result.exit_code, "cannot be made" in result.stderr) == (2, True)
+    monkeypatch.setattr(html_page.importlib.util, "find_spec", lambda _: None)
+    result = run("linear", "ridge", "--out", tmp_path / "out")
+    assert (result.exit_code, "kernelcast[plot]" in result.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("asked")
+def test_json_is_one_object() -> None:
+    """Standard output holds the JSON and nothing else, refusals go to standard error."""
+    result = run("linear", "ridge", *ALL, "--json")
+    assert json.loads(result.stdout)["method"] == "BCa"

@@ -1,0 +1,197 @@
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.cli.validation_page import write_validation_page
+from kernelcast.cli.validation_page.content import choose_model
+from kernelcast.cli.validation_page.names import LONGEST, shorten_names
+from kernelcast.cli.validation_page.paper import PUBLISHED
+from kernelcast.models.validation import ModelRows, ValidatedRows, ValidationReport
+from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.records.errors import InputError
+from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.testing.synthetic_rows import make_rows
+
+
+def make_report(
+    table: TrainingTable, models: tuple[str, ...] = ("linear", "hybrid"), seed: int = 0
+) -> ValidationReport:
+    """Make a report of answers that are drawn, not predicted."""
+    rng = np.random.default_rng(seed)
+    answers = [_draw(table, name, rng) for name in models]
+    rankings = [score_ranking(table, one) for one in answers]
+    devices = sorted(set(table.devices.tolist()))
+    return ValidationReport(
+        split="kernel", coverage=0.9, schema_id="v1-abc", data_digest="0123456789abcdef",
+        versions={"numpy": "2.4"}, refused={"history on device-0": "no launch <twice>"},
+        scores=tuple(
+            score_device(table, table.kernels, one, device)
+            for one in answers for device in devices
+        ),
+        rankings=tuple(one for one in rankings if one is not None),
+        rows=ValidatedRows(
+            keys=tuple(table.keys.tolist()), groups=tuple(table.kernels.tolist()),
+            kernels=tuple(table.kernels.tolist()), devices=tuple(table.devices.tolist()),
+            measured_s=tuple(table.seconds.tolist()),
+            models=tuple(_list(one) for one in answers),
+        ),
+    )  # fmt: skip
+
+
+def _draw(table: TrainingTable, name: str, rng: np.random.Generator) -> Answers:
+    spread = np.abs(rng.standard_t(2, size=len(table))) * 0.02
+    seconds = table.seconds * np.exp(rng.choice([-1, 1], size=len(table)) * spread)
+    seconds = table.linear_s if name == "linear" else seconds
+    width = np.exp(0.02 + rng.exponential(0.04, size=len(table)))
+    return Answers(
+        model=name, seconds=seconds, low=seconds / width, high=seconds * width,
+        in_domain=rng.uniform(size=len(table)) < 0.95,
+    )  # fmt: skip
+
+
+def _list(answers: Answers) -> ModelRows:
+    return ModelRows(
+        model=answers.model, seconds=tuple(answers.seconds.tolist()),
+        low=tuple(answers.low.tolist()), high=tuple(answers.high.tolist()),
+        in_domain=tuple(answers.in_domain.tolist()),
+    )  # fmt: skip
+
+
+def make_points(device: str) -> list[SamplingPointScore]:
+    """Make the scores of five sampling points and the default."""
+    return [
+        SamplingPointScore(
+            device=device, label=f"{point}, {point + 1}" if point else "default", multiple=point,
+            rows=70, mean=0.08 / (point or 4), median=0.03 / (point or 4), p90=0.2,
+            cost=0.01 + 0.02 * point,
+        )
+        for point in (1, 2, 3, 4, 5, 0)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> TrainingTable:
+    """Give rows of a few kernels on two devices."""
+    return make_rows(kernels=5, sizes=3, devices=2)
+
+
+def write(folder: Path, report: ValidationReport, *points: SamplingPointScore) -> str:
+    """Write a page and give its text."""
+    write_validation_page(report, points, folder / "page.html")
+    return (folder / "page.html").read_text()
+
+
+def test_a_page_has_every_part(table: TrainingTable, tmp_path: Path) -> None:
+    """Holds tables and pictures per device, and is one file."""
+    page = write(tmp_path, make_report(table), *make_points("device-0"))
+    assert page.count("<article>") == 3
+    assert page.count("<svg") == 2 + 2 + 1  # bars and ratios of both, points of one
+    for part in (
+        "Mean error by device", "Coverage of intervals", "Which device is fastest", "Table 3",
+        "Fig. 11, 12 and 14", "Fig. 15", "Where hybrid errs most", "What could not be trained",
+        "no launch &lt;twice&gt;", "Noise floor", "5, 6",
+    ):  # fmt: skip
+        assert part in page
+    assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+    assert page.count("currentColor") > 100
+
+
+def test_numbers_are_those_of_the_report(table: TrainingTable, tmp_path: Path) -> None:
+    """Every model's mean and every coverage is printed as it is."""
+    report = make_report(table)
+    page = write(tmp_path, report)
+    for one in report.scores:
+        assert one.errors is not None
+        assert one.coverage is not None
+        assert f"<td>{one.errors.mean * 100:.2f} %</td>" in page
+        assert f"{one.coverage * 100:.1f} %" in page
+
+
+def test_the_papers_numbers_are_labelled_as_its_own(table: TrainingTable, tmp_path: Path) -> None:
+    """Columns with published numbers say so, and hold what the paper prints."""
+    page = write(tmp_path, make_report(table))
+    rows = re.findall(r"<tr><td>((?:GTX|HD) \d+)</td><td>([^<]*)</td><td>([^<]*)</td>", page)
+    assert rows == [
+        ("GTX 280", "7.19 %", "6.42 %"), ("GTX 580", "5.72 %", "4.76 %"),
+        ("GTX 680", "10 %", "-"), ("HD 6970", "8.10 %", "7.91 %"),
+    ]  # fmt: skip
+    assert [one.name for one in PUBLISHED] == [name for name, _, _ in rows]
+    for name in ("GTX 280", "GTX 580"):
+        assert f"{name} (paper)" in page
+    for told in ("1.88 %", "2.36 %", "-0.48", "+3.50", "13.41 %", "+5.06"):
+        assert told in page
+    headings = re.findall(r"<th>([^<]*)</th>", page)
+    assert all("(paper)" in one for one in headings if one.startswith(("GTX", "HD")))
+
+
+def test_noise_of_rows_is_shown_where_known(table: TrainingTable, tmp_path: Path) -> None:
+    """The worst kernels have their own noise beside them."""
+    noise = dict.fromkeys(table.keys.tolist(), 0.1234)
+    report = make_report(table)
+    write_validation_page(report, [], tmp_path / "page.html", noise=noise)
+    assert (tmp_path / "page.html").read_text().count("12.34 %") == 10
+    assert "12.34 %" not in write(tmp_path, report)
+
+
+def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
+    """Bars that stick out are cut and labelled, and names of over sixty kernels take two rows."""
+    many = make_rows(kernels=70, sizes=1)
+    huge = np.where(np.arange(len(many)) == 3, 9 * many.linear_s, many.linear_s)
+    page = write(tmp_path, make_report(replace(many, linear_s=huge)))
+    measured = many.seconds[3]
+    assert f">{abs(huge[3] - measured) / measured * 100:.0f} %<" in page.replace("> ", ">")
+    svg = page[page.index("<svg") : page.index("</svg>")]
+    assert all(f">kernel{number}<" in svg for number in range(70))
+
+
+def test_a_model_without_answers_has_no_pictures(table: TrainingTable, tmp_path: Path) -> None:
+    """Where the model to show answered nothing, tables say so and pictures are left out."""
+    report = make_report(table)
+    nothing = Answers(
+        model="hybrid", seconds=np.full(len(table), np.nan), low=np.full(len(table), np.nan),
+        high=np.full(len(table), np.nan), in_domain=np.zeros(len(table), dtype=bool),
+    )  # fmt: skip
+    none = (None,) * len(table)
+    rows = ModelRows(
+        model="hybrid", seconds=none, low=none, high=none, in_domain=(False,) * len(table)
+    )
+    scores = [one for one in report.scores if one.model == "linear"]
+    scores += [score_device(table, table.kernels, nothing, one) for one in ("device-0", "device-1")]
+    empty = replace(
+        report, scores=tuple(scores),
+        rows=replace(report.rows, models=(report.rows.models[0], rows)),
+    )  # fmt: skip
+    page = write(tmp_path, empty)
+    assert "<svg" not in page
+    assert "Where hybrid errs most" not in page
+
+
+def test_pictures_show_the_hybrid_or_the_last_model(table: TrainingTable) -> None:
+    """Chooses the hybrid wherever it stands, else the last that is not the linear model."""
+    assert choose_model(make_report(table, ("hybrid", "svr"))) == "hybrid"
+    assert choose_model(make_report(table, ("ridge", "svr", "linear"))) == "svr"
+    assert choose_model(make_report(table, ("linear",))) == "linear"
+
+
+def test_short_names_are_told_apart() -> None:
+    """Equal ends get more of their labels, and long names lose their middle."""
+    long = "suite/app/" + "very_" * 20 + "long"
+    found = shorten_names(["s/a/run", "s/b/run", "t/b/run", "s/a/triad", long])
+    assert found["s/a/run"] == "a/run"
+    assert {found["s/b/run"], found["t/b/run"]} == {"s/b/run", "t/b/run"}
+    assert found["s/a/triad"] == "triad"
+    assert len(found[long]) == LONGEST
+    assert found[long].startswith("very")
+    assert found[long].endswith("long")
+
+
+def test_a_page_that_cannot_be_written_is_told(table: TrainingTable, tmp_path: Path) -> None:
+    """Names the file and the reason."""
+    with pytest.raises(InputError, match=r"absent/page.html: the report cannot be written"):
+        write_validation_page(make_report(table), [], tmp_path / "absent" / "page.html")

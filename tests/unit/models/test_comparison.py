@@ -1,0 +1,230 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.models.validation import (
+    DeviceScore,
+    GroupScore,
+    ModelRows,
+    ValidatedRows,
+    ValidationReport,
+)
+from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
+from kernelcast.models.validation.comparison import (
+    DeviceComparison,
+    compare,
+    comparison_from_json,
+    comparison_to_json,
+)
+from kernelcast.records.errors import InputError
+
+Errors = list[list[float | None]]
+"""A list of rows' errors per kernel; None where the model had no answer."""
+
+
+def make_report(
+    *,
+    split: str = "kernel",
+    noise: float = 0.0,
+    linear: list[float] | None = None,
+    **models: Errors,
+) -> ValidationReport:
+    """Make a report on one device of kernels k0, k1, ...; two kernels make an application."""
+    sizes = [len(rows) for rows in next(iter(models.values()))]
+    kernels = [f"k{place}" for place, size in enumerate(sizes) for _ in range(size)]
+    groups = [f"a{int(one[1:]) // 2}" for one in kernels] if split == "application" else kernels
+    return ValidationReport(
+        split=split, coverage=0.9, schema_id="v1-0", data_digest="d", versions={},
+        scores=tuple(make_score(name, noise, linear or [0.01] * len(sizes)) for name in models),
+        rankings=(), refused={"one on d": "why", "other on d": "not asked for"},
+        rows=ValidatedRows(
+            keys=tuple(map(str, range(len(kernels)))), groups=tuple(groups),
+            kernels=tuple(kernels), devices=("d",) * len(kernels),
+            measured_s=(2.0,) * len(kernels),
+            models=tuple(make_rows(name, rows) for name, rows in models.items()),
+        ),
+    )  # fmt: skip
+
+
+def make_score(name: str, noise: float, linear: list[float]) -> DeviceScore:
+    """Make a score that holds the linear model's errors and the noise."""
+    groups = tuple(
+        GroupScore(group=f"k{place}", rows=1, error=0.0, linear_error=error)
+        for place, error in enumerate(linear)
+    )
+    return DeviceScore(
+        model=name, device="d", errors=None, unanswered=0, classes=(), groups=groups, noise=noise,
+        coverage=None, half_width=None, in_domain=None,
+    )  # fmt: skip
+
+
+def make_rows(name: str, errors: Errors) -> ModelRows:
+    """Make answers with these errors, too long ones."""
+    seconds = tuple(None if one is None else 2.0 * (1 + one) for rows in errors for one in rows)
+    return ModelRows(
+        model=name, seconds=seconds, low=seconds, high=seconds, in_domain=(True,) * len(seconds)
+    )
+
+
+def compare_two(first: Errors, second: Errors, **options: object) -> DeviceComparison:
+    """Compare models `one` and `two`."""
+    report = make_report(one=first, two=second, **options)  # type: ignore[arg-type]
+    (device,) = compare(report, "one", "two", resamples=500).devices
+    return device
+
+
+ERRORS = st.lists(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=4), min_size=2, max_size=12)
+
+
+@given(errors=ERRORS)
+@settings(max_examples=40, deadline=None)
+def test_equal_models_do_not_differ(errors: Errors) -> None:
+    """A model against its own copy: no difference, an interval with 0 in it, ties only."""
+    found = compare_two(errors, errors)
+    assert found.difference == 0
+    assert (found.low, found.high) == (0, 0)
+    assert found.count_wins(None) == len(errors)
+
+
+@given(errors=ERRORS, shift=st.floats(0.01, 1.0))
+@settings(max_examples=40, deadline=None)
+def test_a_constant_shift_is_found(errors: Errors, shift: float) -> None:
+    """A model that is worse by the same everywhere: the difference is that, and certain."""
+    worse: Errors = [[one + shift for one in rows if one is not None] for rows in errors]
+    found = compare_two(errors, worse)
+    for value in (found.difference, found.low, found.high):
+        assert value == pytest.approx(shift, abs=1e-9)
+    assert found.count_wins("one") == len(errors)
+
+
+@given(errors=ERRORS, others=ERRORS)
+@settings(max_examples=40, deadline=None)
+def test_swapping_models_swaps_signs(errors: Errors, others: Errors) -> None:
+    """Who comes first changes the sign of differences and nothing else."""
+    count = min(len(errors), len(others))
+    pairs = [(mine, theirs) for mine, theirs in zip(errors, others, strict=False)][:count]
+    first: Errors = [mine[: min(len(mine), len(theirs))] for mine, theirs in pairs]
+    second: Errors = [theirs[: min(len(mine), len(theirs))] for mine, theirs in pairs]
+    there, back = compare_two(first, second), compare_two(second, first)
+    assert there.difference == pytest.approx(-(back.difference or 0.0), abs=1e-12)
+    assert there.low == pytest.approx(-(back.high or 0.0), abs=1e-9)
+    assert there.high == pytest.approx(-(back.low or 0.0), abs=1e-9)
+    assert there.count_wins("one") == back.count_wins("two")
+
+
+def test_a_case_by_hand() -> None:
+    """Means over rows, winners beyond the noise, classes over groups, worked out by hand."""
+    first: Errors = [[0.01, 0.03], [0.10], [0.30, 0.50, None]]
+    second: Errors = [[0.03, 0.03], [0.02], [0.10, 0.20, 0.30]]
+    found = compare_two(first, second, noise=0.02, linear=[0.02, 0.07, 0.4])
+    assert (found.rows, found.unpaired) == (5, 1)
+    assert found.first_errors is not None
+    assert found.second_errors is not None
+    assert found.first_errors.mean == pytest.approx(0.188)
+    assert found.second_errors.mean == pytest.approx(0.076)
+    assert found.difference == pytest.approx(-0.112)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= -0.112 <= found.high
+    assert [one.kernel for one in found.kernels] == ["k2", "k1", "k0"]
+    assert [one.winner for one in found.kernels] == ["two", "two", None]
+    assert [one.difference for one in found.kernels] == pytest.approx([-0.25, -0.08, 0.01])
+    assert [one.kernel for one in found.list_wins("two", 1)] == ["k2"]
+    assert found.list_wins("one") == []
+    classes = [(one.groups, one.first_error, one.second_error) for one in found.classes]
+    assert classes == [
+        (1, pytest.approx(0.02), pytest.approx(0.03)),
+        (1, pytest.approx(0.10), pytest.approx(0.02)),
+        (1, pytest.approx(0.40), pytest.approx(0.15)),
+    ]
+
+
+def test_noise_of_the_kernel_decides_before_that_of_the_device() -> None:
+    """A kernel whose own times vary is not won by less than that."""
+    report = make_report(one=[[0.05], [0.05]], two=[[0.01], [0.01]], noise=0.001)
+    found = compare(report, "one", "two", noise={"0": 0.2, "1": float("nan")}, resamples=100)
+    (device,) = found.devices
+    assert {one.kernel: one.winner for one in device.kernels} == {"k0": None, "k1": "two"}
+    assert {one.kernel: one.noise for one in device.kernels} == {"k0": 0.2, "k1": 0.001}
+
+
+def test_intervals_hold_the_true_difference() -> None:
+    """Of many samples of skewed, clustered differences about 95 % of intervals hold the truth."""
+    rng = np.random.default_rng(3)
+    held = 0
+    trials = 300
+    for seed in range(trials):
+        of_kernels = rng.exponential(0.1, size=60) - 0.04
+        clusters = np.repeat(np.arange(60), 4)
+        values = of_kernels[clusters] + rng.normal(scale=0.02, size=len(clusters))
+        interval = find_interval(values, clusters, Bootstrap(resamples=800, seed=seed))
+        assert interval is not None
+        held += interval[0] <= 0.06 <= interval[1]
+    assert 0.91 <= held / trials <= 0.985
+
+
+def test_rows_of_one_kernel_count_as_one() -> None:
+    """More rows of the same few kernels do not make the interval narrower."""
+    rng = np.random.default_rng(1)
+    of_kernels = rng.normal(size=20)
+    few = find_interval(of_kernels, np.arange(20), Bootstrap())
+    many = find_interval(np.repeat(of_kernels, 50), np.repeat(np.arange(20), 50), Bootstrap())
+    assert few == pytest.approx(many)
+
+
+def test_applications_are_drawn_whole() -> None:
+    """Where applications are held out, kernels of one are not drawn on their own."""
+    first: Errors = [[0.1], [0.1], [0.3], [0.3]]
+    second: Errors = [[0.2], [0.0], [0.4], [0.2]]
+    report = make_report(one=first, two=second, split="application")
+    found = compare(report, "one", "two", resamples=200)
+    assert found.resampled == "application"
+    (device,) = found.devices
+    assert (device.low, device.high) == (pytest.approx(0), pytest.approx(0))
+    assert compare_two(first, second).high == pytest.approx(0.1, abs=0.06)
+    assert (compare_two(first, second).high or 0.0) > 0.01
+
+
+def test_what_cannot_be_told_is_none() -> None:
+    """One kernel has no interval; models without a common row have no difference."""
+    alone = compare_two([[0.1, 0.2]], [[0.2, 0.1]])
+    assert (alone.low, alone.high) == (None, None)
+    assert alone.difference == pytest.approx(0)
+    apart = compare_two([[0.1], [None]], [[None], [0.1]])
+    assert (apart.rows, apart.unpaired, apart.difference, apart.first_errors) == (0, 2, None, None)
+
+
+def test_comparison_survives_json() -> None:
+    """What is written is what is read, and only of its own models."""
+    report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]], other=[[0.1], [0.1]])
+    found = compare(report, "one", "two", resamples=100)
+    assert found.refused == {"one on d": "why"}
+    assert comparison_from_json(comparison_to_json(found)) == found
+
+
+def test_refuses_other_files() -> None:
+    """Text that is no comparison, or of another format, is refused."""
+    report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
+    good = json.loads(comparison_to_json(compare(report, "one", "two", resamples=100)))
+    for text in ("", "{}", "[1]", *map(json.dumps, ({**good, "format": 99}, {**good, "more": 1}))):
+        with pytest.raises(InputError, match="comparison"):
+            comparison_from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "told"),
+    [
+        ("three", {}, "no model three"),
+        ("one", {}, "two different"),
+        ("two", {"resamples": 0}, "resamples"),
+        ("two", {"confidence": 95.0}, "confidence"),
+    ],
+)
+def test_refuses_what_makes_no_sense(second: str, options: dict[str, float], told: str) -> None:
+    """Unknown models, the same one twice, and a bootstrap that is none."""
+    report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
+    with pytest.raises(InputError, match=told):
+        compare(report, "one", second, **options)  # type: ignore[arg-type]
