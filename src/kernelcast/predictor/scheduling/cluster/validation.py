@@ -1,0 +1,51 @@
+"""Errors of a validation, for the simulation."""
+
+from pathlib import Path
+
+from kernelcast.models.validation.report import report_from_json
+from kernelcast.predictor.scheduling.cluster.errors import ErrorModel, measured_errors
+from kernelcast.records.errors import InputError
+
+
+def read_validation(path: Path, *, model: str | None = None) -> list[ErrorModel]:
+    """Read the ratios of predicted to measured time of a validation's models.
+
+    Parameters
+    ----------
+    path : Path
+        The JSON of a validation.
+    model : str, optional
+        This model only.
+
+    Returns
+    -------
+    list of ErrorModel
+        One per model, over all devices.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used or has no such model.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: the validation cannot be read: {error}"
+        raise InputError(msg) from error
+    rows = report_from_json(text).rows
+    names = [one.model for one in rows.models]
+    if model is not None and model not in names:
+        msg = f"{path}: has no model {model}; there are {', '.join(names)}"
+        raise InputError(msg)
+    return [
+        measured_errors(
+            one.model,
+            [
+                predicted / measured
+                for predicted, measured in zip(one.seconds, rows.measured_s, strict=True)
+                if predicted is not None
+            ],
+        )
+        for one in rows.models
+        if model in {None, one.model}
+    ]

@@ -1,0 +1,198 @@
+"""Tells a Dask scheduler how long tasks take before the first of them has run.
+
+Dask keeps one duration per name of tasks (the part of a task's key before its hash), learns it
+while tasks run, and takes half a second for names it has never seen. The documented setting
+``distributed.scheduler.default-task-durations`` gives it better ones to begin with; it is read by
+the scheduler's process when the first task of a name arrives.
+"""
+
+import importlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Estimate
+
+SETTING = "distributed.scheduler.default-task-durations"
+"""Where Dask's configuration holds durations by name."""
+
+
+def task_durations(seconds_by_name: Mapping[str, float]) -> dict[str, str]:
+    """Write durations as Dask's configuration has them.
+
+    Parameters
+    ----------
+    seconds_by_name : mapping of str to float, in seconds
+        By the name of tasks: that of the function, or what precedes the first dash in their keys.
+
+    Raises
+    ------
+    InputError
+        If Dask would take a name for another, or a duration is not positive.
+
+    Examples
+    --------
+    >>> task_durations({"horner_1048576": 0.0125})
+    {'horner_1048576': '12500.000us'}
+    """
+    return {_check_name(name): _write(name, s) for name, s in seconds_by_name.items()}
+
+
+def durations_of_estimates(
+    estimates: Iterable[Estimate],
+    *,
+    workers: Mapping[str, int],
+    names: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Make one duration per kernel of its estimates on the devices that workers use.
+
+    Parameters
+    ----------
+    estimates : iterable of Estimate
+        Of each kernel one per device.
+    workers : mapping of str to int
+        How many workers use each device, by the device's id.
+    names : mapping of str to str, optional
+        Names of tasks by kernels' names, where they differ. Kernels at several sizes need names
+        of their own: call this once per size.
+
+    Returns
+    -------
+    dict of str to str
+
+    Raises
+    ------
+    InputError
+        If a kernel has two estimates for a device, or none for one that workers use.
+    """
+    by_kernel: dict[str, dict[str, float]] = {}
+    for one in estimates:
+        known = by_kernel.setdefault(one.kernel, {})
+        if one.device_id in known:
+            msg = f"{one.kernel} on {one.device_id}: is estimated twice; call once per size"
+            raise InputError(msg)
+        known[one.device_id] = one.seconds
+    return task_durations(
+        {
+            (names or {}).get(kernel, kernel): mean_duration(found, workers)
+            for kernel, found in by_kernel.items()
+        }
+    )
+
+
+def mean_duration(seconds_by_device: Mapping[str, float], workers: Mapping[str, int]) -> float:
+    """Give the mean time of a task where workers on different devices share many of them.
+
+    Parameters
+    ----------
+    seconds_by_device : mapping of str to float, in seconds
+        What a task takes on each device.
+    workers : mapping of str to int
+        How many workers use each device.
+
+    Returns
+    -------
+    float, in seconds
+        A worker that is twice as fast runs twice as many tasks: the harmonic mean.
+
+    Raises
+    ------
+    InputError
+        If a device in use has no time, or there are no workers.
+
+    Examples
+    --------
+    >>> mean_duration({"fast": 1.0, "slow": 3.0}, {"fast": 1, "slow": 1})
+    1.5
+    """
+    used = {device: count for device, count in workers.items() if count > 0}
+    missing = sorted({*used} - {*seconds_by_device})
+    if missing or not used:
+        msg = f"no time for {', '.join(missing)}" if missing else "no workers; give at least one"
+        raise InputError(msg)
+    for device in used:
+        if not 0 < seconds_by_device[device] < math.inf:
+            msg = f"{device}: takes {seconds_by_device[device]} s; expected a positive time"
+            raise InputError(msg)
+    tasks_per_s = sum(count / seconds_by_device[device] for device, count in used.items())
+    return sum(used.values()) / tasks_per_s
+
+
+@contextmanager
+def expected_durations(durations: Mapping[str, str]) -> Iterator[None]:
+    """Let schedulers that are started in this process know durations.
+
+    Parameters
+    ----------
+    durations : mapping of str to str
+        As `task_durations` gives them; those of the user's own configuration stay beside them.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed.
+    """
+    config = _import_dask("dask.config")
+    known = config.get(SETTING, default={}) or {}
+    with config.set({SETTING: {**known, **durations}}):
+        yield
+
+
+def write_dask_config(path: Path, durations: Mapping[str, str]) -> None:
+    """Write a file of Dask's configuration, for schedulers in other processes.
+
+    Parameters
+    ----------
+    path : Path
+        Such as ``~/.config/dask/kernelcast.yaml`` on the scheduler's machine; Dask reads every
+        YAML file there, and every one in the folder that DASK_CONFIG names.
+    durations : mapping of str to str
+        As `task_durations` gives them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    section, _, setting = SETTING.rpartition(".")
+    content: dict[str, Any] = {setting: dict(sorted(durations.items()))}
+    for name in reversed(section.split(".")):
+        content = {name: content}
+    try:
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: the configuration cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+def _check_name(name: str) -> str:
+    """Make sure that a task called so is filed under that name."""
+    # A key is its name, a dash and a hash.
+    found = _import_dask("dask.utils").key_split(f"{name}-0123456789")
+    if found != name:
+        msg = (
+            f"{name!r}: Dask would file such tasks under {found!r}; begin with a letter, and put "
+            "no number behind a dash (triad_4096, not triad-4096)"
+        )
+        raise InputError(msg)
+    return name
+
+
+def _write(name: str, seconds: float) -> str:
+    if not 0 < seconds < math.inf:
+        msg = f"{name}: takes {seconds} s; expected a positive time"
+        raise InputError(msg)
+    return f"{seconds * 1e6:.3f}us"
+
+
+def _import_dask(module: str) -> Any:  # noqa: ANN401 - the library ships no types
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        msg = "Dask is not installed: pip install 'kernelcast[cluster]'"
+        raise InputError(msg) from error

@@ -1,0 +1,1 @@
+"""Performance models for StarPU: predictions in, files that its schedulers read out."""

@@ -1,0 +1,81 @@
+"""A real Dask scheduler knows the durations that it was given."""
+
+import time
+from typing import Any
+
+import pytest
+
+from kernelcast.predictor.scheduling.dask_durations import (
+    durations_of_estimates,
+    expected_durations,
+    task_durations,
+)
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Estimate, Interval, Tier
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.traits import Trait, TraitSource
+
+distributed = pytest.importorskip("distributed")
+
+PATIENCE_S = 30.0
+
+
+def make_estimate(kernel: str, device_id: str, seconds: float) -> Estimate:
+    """Make an estimate."""
+    return Estimate(
+        device=device_id, device_id=device_id, kernel=kernel,
+        ndrange=NDRange(global_size=(64,), local_size=(64,)), compute_units=1,
+        saturation=SaturationPoint(
+            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1, saturated_from=1
+        ),
+        sample_work_groups=(1, 2), sampled_work_groups=3,
+        interval=Interval(seconds=seconds, low=seconds, high=seconds, coverage=0.9),
+        tier=Tier.LINEAR, estimates_s={"linear": seconds}, sampling_seconds=0.0,
+        overhead_seconds=0.0,
+    )  # fmt: skip
+
+
+def hold(event: str) -> None:
+    """Wait until the test has looked."""
+    distributed.Event(event).wait()
+
+
+def read_durations(dask_scheduler: Any) -> tuple[dict[str, float], float]:  # noqa: ANN401
+    """Give what the scheduler knows of each task, by its key, and the work it sees in all."""
+    known = {key: task.prefix.duration_average for key, task in dask_scheduler.tasks.items()}
+    return known, dask_scheduler.total_occupancy
+
+
+def test_the_scheduler_expects_what_it_was_told() -> None:
+    """Before any task has ended; names that it was not told of have Dask's own half second."""
+    durations = task_durations({"horner_4096": 0.125, "matmul_64": 7.0})
+    with (
+        expected_durations(durations),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        keys = ["horner_4096-1", "matmul_64-1", "unheard-1"]
+        futures = [client.submit(hold, "looked", key=key) for key in keys]
+        found: dict[str, float] = {}
+        occupancy_s = 0.0
+        deadline_s = time.monotonic() + PATIENCE_S
+        while len(found) < len(keys) and time.monotonic() < deadline_s:  # they are on their way
+            found, occupancy_s = client.run_on_scheduler(read_durations)
+        distributed.Event("looked", client=client).set()
+        client.gather(futures)
+    assert [found[key] for key in keys] == [0.125, 7.0, -1]
+    assert occupancy_s == pytest.approx(0.125 + 7.0 + 0.5)
+
+
+def test_estimates_give_one_duration_per_kernel() -> None:
+    """The mean of what workers on two devices take, who share the tasks by speed."""
+    found = [make_estimate("triad", "a", 1.0), make_estimate("triad", "b", 3.0),
+             make_estimate("nbody", "a", 0.5)]  # fmt: skip
+    assert durations_of_estimates(found[:2], workers={"a": 1, "b": 1}) == {"triad": "1500000.000us"}
+    named = durations_of_estimates(found[2:], workers={"a": 2}, names={"nbody": "nbody_64"})
+    assert named == {"nbody_64": "500000.000us"}
+    with pytest.raises(InputError, match="estimated twice"):
+        durations_of_estimates([found[0], found[0]], workers={"a": 1})

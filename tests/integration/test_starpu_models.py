@@ -1,0 +1,213 @@
+"""StarPU's own tools and library read what is exported."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+from kernelcast.predictor.scheduling.starpu.codelet_file import read_codelets
+from kernelcast.predictor.scheduling.starpu.export import save_model
+from kernelcast.predictor.scheduling.starpu.footprints import (
+    DataKind,
+    TaskData,
+    footprint_of_data,
+    footprint_of_size_base,
+)
+from kernelcast.predictor.scheduling.starpu.model_text import read_model
+from kernelcast.predictor.scheduling.starpu.records import (
+    CodeletModel,
+    Entry,
+    Worker,
+    WorkerKind,
+    parse_worker,
+)
+from kernelcast.records.device import DeviceDescription
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "node1"
+DISPLAY = shutil.which("starpu_perfmodel_display")
+PACKAGE = "starpu-1.3"
+
+needs_tools = pytest.mark.skipif(DISPLAY is None, reason="needs Debian's starpu-tools")
+
+
+def _has_library() -> bool:
+    if shutil.which("pkg-config") is None or shutil.which("gcc") is None:
+        return False
+    asked = subprocess.run(["pkg-config", "--exists", PACKAGE], check=False)
+    return asked.returncode == 0
+
+
+needs_library = pytest.mark.skipif(
+    not _has_library(), reason="needs gcc, pkg-config and Debian's libstarpu-dev"
+)
+
+
+def display(folder: Path, *words: str) -> str:
+    """Run StarPU's tool on a folder of models; give what it prints."""
+    assert DISPLAY is not None
+    environment = {**os.environ, "STARPU_PERF_MODEL_DIR": str(folder), "STARPU_HOSTNAME": HOST,
+                   "STARPU_SILENT": "1"}  # fmt: skip
+    done = subprocess.run(
+        [DISPLAY, *words], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def make_entries(count: int) -> tuple[Entry, ...]:
+    """Make times that grow with the size."""
+    return tuple(
+        Entry(footprint=0xABC00 + n, size_bytes=4096 * 2**n, seconds=1.5e-3 * 2**n + 1e-4,
+              deviation_s=1e-5, flops=1e6)
+        for n in range(count)
+    )  # fmt: skip
+
+
+@needs_tools
+def test_every_file_is_read(tmp_path: Path) -> None:
+    """Histories and both regressions, on every kind of worker and implementation."""
+    texts = ("cpu", "cpu_impl2", "opencl0", "opencl3_impl1", "cuda1")
+    workers = {parse_worker(one): make_entries(4) for one in texts}
+    models = [
+        CodeletModel(symbol="many_workers", entries=workers),
+        CodeletModel(symbol="single_size", entries={parse_worker("opencl0"): make_entries(1)}),
+        CodeletModel(symbol="two_sizes", entries={parse_worker("cpu"): make_entries(2)}),
+    ]
+    for one in models:
+        save_model(one, tmp_path, host=HOST)
+    listed = display(tmp_path, "-l")
+    for one in models:
+        assert f"<{one.symbol}.{HOST}>" in listed
+        shown = display(tmp_path, "-s", one.symbol)
+        for worker, entries in one.entries.items():
+            assert f"performance model for {worker}" in shown
+            for entry in entries:
+                assert f"{entry.footprint:08x}" in shown
+                assert f"{entry.seconds * 1e6:e}" in shown
+    # time = a * size + c: a in microseconds per byte, c of 100 us
+    for parameter, value in (("a", 1500 / 4096), ("b", 1.0), ("c", 100.0)):
+        lines = display(tmp_path, "-s", "many_workers", "-p", parameter).splitlines()
+        place = next(n for n, one in enumerate(lines) if "opencl0_impl0" in one)
+        assert float(lines[place + 1]) == pytest.approx(value, rel=1e-3)
+
+
+PROBE = r"""
+#include <stdio.h>
+#include <starpu.h>
+static struct starpu_perfmodel history = {.type = STARPU_HISTORY_BASED, .symbol = "probe"};
+static struct starpu_perfmodel linear = {.type = STARPU_REGRESSION_BASED, .symbol = "probe"};
+static struct starpu_perfmodel curve = {.type = STARPU_NL_REGRESSION_BASED, .symbol = "probe"};
+static size_t base(struct starpu_task *task, unsigned n) { (void)task; (void)n; return 4096; }
+static struct starpu_perfmodel based = {
+    .type = STARPU_HISTORY_BASED, .symbol = "based", .size_base = base};
+static void run(void *buffers[], void *argument) { (void)buffers; (void)argument; }
+int main(void)
+{
+    static float data[3 * 5 * 7];
+    starpu_data_handle_t handles[4];
+    if (starpu_init(NULL)) return 77;
+    starpu_vector_data_register(&handles[0], STARPU_MAIN_RAM, (uintptr_t)data, 100, 4);
+    starpu_matrix_data_register(&handles[1], STARPU_MAIN_RAM, (uintptr_t)data, 5, 5, 7, 4);
+    starpu_block_data_register(&handles[2], STARPU_MAIN_RAM, (uintptr_t)data, 3, 15, 3, 5, 7, 4);
+    starpu_variable_data_register(&handles[3], STARPU_MAIN_RAM, (uintptr_t)data, 40);
+    struct starpu_perfmodel *models[] = {&history, &linear, &curve, &based};
+    struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(0, 0);
+    for (int i = 0; i < 4; ++i) {
+        struct starpu_codelet codelet = {.cpu_funcs = {run}, .nbuffers = 4, .model = models[i],
+            .modes = {STARPU_R, STARPU_R, STARPU_R, STARPU_W}};
+        struct starpu_task *task = starpu_task_create();
+        task->cl = &codelet;
+        for (int b = 0; b < 4; ++b) task->handles[b] = handles[b];
+        printf("%08x %08x %.4f\n", starpu_task_data_footprint(task),
+               starpu_task_footprint(models[i], task, arch, 0),
+               starpu_task_expected_length(task, arch, 0));
+        task->destroy = 0;
+        starpu_task_destroy(task);
+    }
+    for (int b = 0; b < 4; ++b) starpu_data_unregister(handles[b]);
+    starpu_shutdown();
+    return 0;
+}
+"""
+
+
+@needs_library
+def test_starpu_finds_the_entries(tmp_path: Path) -> None:
+    """Its footprints are ours, and each type of model expects what was exported."""
+    data = [
+        TaskData(kind=DataKind.VECTOR, counts=(100,), element_bytes=4),
+        TaskData(kind=DataKind.MATRIX, counts=(5, 7), element_bytes=4),
+        TaskData(kind=DataKind.BLOCK, counts=(3, 5, 7), element_bytes=4),
+        TaskData(kind=DataKind.VARIABLE, counts=(), element_bytes=40),
+    ]
+    footprint, size = footprint_of_data(data), sum(one.bytes for one in data)
+    cpu = Worker(kind=WorkerKind.CPU)
+    entries = tuple(
+        Entry(footprint=footprint + n, size_bytes=size * 2**n, seconds=2e-3 * 2**n)
+        for n in range(4)
+    )
+    based = Entry(footprint=footprint_of_size_base(4096), size_bytes=4096, seconds=5e-3)
+    save_model(CodeletModel(symbol="probe", entries={cpu: entries}), tmp_path, host=HOST)
+    save_model(CodeletModel(symbol="based", entries={cpu: (based,)}), tmp_path, host=HOST)
+    program = tmp_path / "probe"
+    (tmp_path / "probe.c").write_text(PROBE)
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", PACKAGE], capture_output=True, text=True, check=True
+    ).stdout.split()
+    subprocess.run(
+        ["gcc", "-o", program, tmp_path / "probe.c", *flags], check=True, capture_output=True
+    )
+    environment = {
+        **os.environ, "STARPU_PERF_MODEL_DIR": str(tmp_path), "STARPU_HOSTNAME": HOST,
+        "STARPU_NCPU": "1", "STARPU_NOPENCL": "0", "STARPU_NCUDA": "0", "STARPU_SILENT": "1",
+    }  # fmt: skip
+    done = subprocess.run(
+        [program], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert {row[0] for row in rows} == {f"{footprint:08x}"}
+    assert [row[1] for row in rows] == [f"{footprint:08x}"] * 3 + [f"{based.footprint:08x}"]
+    assert [float(row[2]) for row in rows] == pytest.approx([2000, 2000, 2000, 5000], rel=1e-4)
+
+
+def test_the_examples_codelets_can_be_read() -> None:
+    """Three codelets, each for an OpenCL and a CPU worker, at three sizes."""
+    codelets = read_codelets(ROOT / "examples" / "starpu" / "kernels" / "codelets.yaml")
+    assert [one.symbol for one in codelets] == ["kc_horner", "kc_matmul", "kc_stencil"]
+    for one in codelets:
+        assert [str(place.worker) for place in one.workers] == ["opencl0_impl0", "cpu0_impl0"]
+        assert len({size.footprint for size in one.sizes}) == len(one.sizes) == 3
+
+
+@pytest.mark.device
+def test_kernels_are_estimated_for_the_export(
+    description: DeviceDescription, tmp_path: Path
+) -> None:
+    """Without files of estimates, the device behind the worker is asked now."""
+    (tmp_path / "codelets.yaml").write_text(f"""
+codelets:
+  kc_matmul:
+    data: [{{matrix: ["{{N}}", "{{N}}"], element_bytes: 4}}]
+    sizes: [{{N: 512}}]
+    workers:
+      opencl0: {{problem: {ROOT / "examples/starpu/kernels/matmul.yaml"}}}
+""")
+    done = CliRunner().invoke(
+        app,
+        ["starpu", "export", str(tmp_path / "codelets.yaml"), "--device",
+         f"opencl0={description.id}", "--into", str(tmp_path), "--host", HOST, "--json"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert told["device_id"] == description.id
+    assert told["deviation_seconds"] > 0
+    text = (tmp_path / "codelets/45" / f"kc_matmul.{HOST}").read_text()
+    (entry,) = read_model(text, symbol="kc_matmul").entries[parse_worker("opencl0")]
+    assert entry.seconds == pytest.approx(told["seconds"], rel=1e-5)
