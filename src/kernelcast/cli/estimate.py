@@ -76,6 +76,23 @@ _FILE = click.Path(path_type=Path)
     help="Time limit in seconds for each problem on each device, build and measurement included; "
     "the process that runs the kernel is stopped then.",
 )
+@click.option(
+    "--no-history",
+    is_flag=True,
+    help="Sample also where this very launch was observed before.",
+)
+@click.option(
+    "--no-sampling",
+    is_flag=True,
+    help="Run nothing: answer from earlier observations, or by the analytic model of a calibrated "
+    "device.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say how each answer was obtained, and why not in a better way. With --json it is always "
+    "there.",
+)
 @json_option
 @click.option(
     "--record",
@@ -106,7 +123,9 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
     """Predict how long the kernels of problem files take on each device.
 
     A few work-groups are run on copies of the buffers and timed; the whole launch's time follows
-    from them, with an interval. Devices answer one after the other, each in a process of its
+    from them, with an interval. A learned model of the device, where there is one, corrects it. A
+    launch that was observed before is answered from its observations, unless whole runs are
+    measured or samples recorded. Devices answer one after the other, each in a process of its
     own. Errors and progress go to standard error. Ctrl-C prints what is done.
 
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after

@@ -74,8 +74,10 @@ def _describe_measurement(estimate: Estimate) -> dict[str, str]:
     }
 
 
-def _describe_saturation(saturation: SaturationPoint) -> str:
+def _describe_saturation(saturation: SaturationPoint | None) -> str:
     """Show the value in use, and the other where rules and measurement disagree."""
+    if saturation is None:
+        return ""
     used = saturation.p_sat
     text = f"{used.value} {used.source}"
     if saturation.disagreement is None:

@@ -1,6 +1,7 @@
 """Prints what ``kernelcast estimate`` has collected."""
 
 from kernelcast.cli.collecting import Collected
+from kernelcast.cli.estimate_explanation import list_explanations
 from kernelcast.cli.estimate_table import list_warnings, make_table
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.terminal import complain, show, show_json, show_line
@@ -24,6 +25,8 @@ def present(collected: Collected, request: EstimateRequest) -> None:
         show(wide, narrow=narrow)
         for warning in list_warnings(collected.answers):
             show_line(f"warning: {warning}")
+        for line in list_explanations(collected.answers) if request.explain else ():
+            show_line(line)
     for complaint in collected.complaints:
         complain(complaint)
     if collected.is_interrupted:

@@ -22,7 +22,7 @@ class EstimateRequest:
     InputError
         If a number is out of its range or a file cannot be written.
     click.UsageError
-        If neither a problem nor a recording is given.
+        If neither a problem nor a recording is given, or nothing may run and something shall.
     """
 
     problem_files: tuple[Path, ...]
@@ -34,6 +34,9 @@ class EstimateRequest:
     seed: int
     parameters: Mapping[str, int | float]
     timeout_s: float
+    no_history: bool
+    no_sampling: bool
+    explain: bool
     as_json: bool
     record_file: Path | None
     replay_file: Path | None
@@ -42,6 +45,9 @@ class EstimateRequest:
     def __post_init__(self) -> None:
         if not self.problem_files and self.replay_file is None:
             msg = "give at least one problem file, for example `kernelcast estimate P.yaml`"
+            raise click.UsageError(msg)
+        if self.no_sampling and (self.measure or self.record_file or self.replay_file):
+            msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
             raise click.UsageError(msg)
         for path in (self.record_file, self.plot_file):
             if path is not None:
@@ -56,6 +62,8 @@ class EstimateRequest:
             coverage=self.coverage,
             measured_runs=self.runs if self.measure else None,
             seed=self.seed,
+            samples=not self.no_sampling,
+            uses_history=not (self.no_history or self.record_file),
         )
 
     def problems(self) -> list[Problem]:

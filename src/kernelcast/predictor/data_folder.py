@@ -7,6 +7,8 @@ from pathlib import Path
 from kernelcast.records.errors import InputError
 
 _VARIABLE = "KERNELCAST_DATA"
+STORE_VARIABLE = "KERNELCAST_STORE"
+"""Environment variable that names another store, for instance one that several machines share."""
 
 
 def data_folder() -> Path:
@@ -31,6 +33,17 @@ def data_folder() -> Path:
 def default_store() -> Path:
     """Give the file that observations are kept in unless another store is named."""
     return data_folder() / "observations.sqlite"
+
+
+def choose_store() -> str | Path:
+    """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file.
+
+    Raises
+    ------
+    InputError
+        If the user has no home to keep data in.
+    """
+    return os.environ.get(STORE_VARIABLE) or default_store()
 
 
 def _users_data() -> Path:

@@ -1,24 +1,11 @@
 """Where this user's observations are, and how they are opened."""
 
-import os
 from pathlib import Path
 
-from kernelcast.predictor.data_folder import default_store
+from kernelcast.predictor.data_folder import STORE_VARIABLE, choose_store
 from kernelcast.training_data.store import Store, open_store
 
-STORE_VARIABLE = "KERNELCAST_STORE"
-"""Environment variable that names another store, for instance one that several machines share."""
-
-
-def choose_store() -> str | Path:
-    """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file.
-
-    Raises
-    ------
-    InputError
-        If the user has no home to keep data in.
-    """
-    return os.environ.get(STORE_VARIABLE) or default_store()
+__all__ = ["STORE_VARIABLE", "choose_store", "open_data_store"]
 
 
 def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:

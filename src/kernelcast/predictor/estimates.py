@@ -1,13 +1,17 @@
 """Estimates of whole problems on several devices, each device in a process of its own."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
+from kernelcast.predictor.answering.answerer import Answer, Answerer
+from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.data_folder import choose_store
 from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.estimation import ReportProgress
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.recordings import RecordedAnswer
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.training.registry import choose_registry
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -71,17 +75,24 @@ def estimate_on_devices(
 ) -> Iterator[RecordedAnswer]:
     """Predict one problem on devices one after the other: two at once would time each other.
 
-    Parameters and errors are those of `estimate_problem`. An answer is given as soon as it is
+    Parameters and errors are those of `estimate_problem`. Learned models and observations are the
+    user's own, see `choose_registry` and `choose_store`. An answer is given as soon as it is
     there, so that an interrupt keeps what is done; only a device that refuses the problem waits
     for the first that takes it.
     """
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)
+    answerer = Answerer(
+        settings=settings,
+        shelf=_find_shelf(choose_registry()),
+        memory=_find_memory(str(choose_store())) if settings.uses_history else None,
+        timeout_s=timeout_s,
+    )
     waiting: list[RecordedAnswer] = []
     is_taken = False
     for device in devices:
-        one = _ask(problem, device, settings, timeout_s, report)
+        one = _ask(answerer, problem, device, report)
         waiting.append(one)
         is_taken = is_taken or not isinstance(one.answer.error, InputError)
         if is_taken:
@@ -92,22 +103,25 @@ def estimate_on_devices(
             raise one.answer.error
 
 
+@cache
+def _find_shelf(url: str) -> ModelShelf:
+    """Give the learned models of a registry: a process loads each once."""
+    return ModelShelf(url)
+
+
+@cache
+def _find_memory(place: str) -> Memory:
+    return Memory(place)
+
+
 def _ask(
-    problem: Problem,
-    device: DeviceDescription,
-    settings: EstimateSettings,
-    timeout_s: float,
-    report: ReportProgress,
+    answerer: Answerer, problem: Problem, device: DeviceDescription, report: ReportProgress
 ) -> RecordedAnswer:
-    outcome: EstimateOutcome | None = None
+    found: Answer | None = None
     cause: KernelcastError | None = None
     try:
-        outcome = run_isolated(
-            "estimate_problem",
-            EstimateTask(problem=problem, device_id=device.id, settings=settings),
-            timeout_s=timeout_s,
-            subject=device.id,
-            report=lambda stage: report(f"{device.id}: {stage}"),
+        found = answerer.answer(
+            problem, device, report=lambda stage: report(f"{device.id}: {stage}")
         )
     except KernelcastError as error:
         cause = error
@@ -116,7 +130,8 @@ def _ask(
         device=device.name,
         problem=problem.name,
         kernel=problem.kernel.name,
-        estimate=outcome.estimate if outcome else None,
+        estimate=found.estimate if found else None,
         error=cause,
     )
+    outcome = found.outcome if found else None
     return RecordedAnswer(answer=answer, recording=outcome.recording if outcome else None)

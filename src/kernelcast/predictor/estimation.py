@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kernelcast.models.linear import LinearFit, fit_linear, make_interval
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.estimates import Estimate, Measurement, Tier
+from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.sampler import sample
@@ -17,6 +18,15 @@ ReportProgress = Callable[[str], None]
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
 _COSTLY_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledEstimate:
+    """An estimate with the samples and the line behind it."""
+
+    estimate: Estimate
+    run: SampleRun
+    fit: LinearFit
 
 
 def estimate_launch(
@@ -51,6 +61,18 @@ def estimate_launch(
     DeviceError
         If the device fails.
     """
+    return sample_launch(launch, kernel_name, settings, report=report, started_s=started_s).estimate
+
+
+def sample_launch(
+    launch: PreparedLaunch,
+    kernel_name: str,
+    settings: EstimateSettings,
+    *,
+    report: ReportProgress = lambda _: None,
+    started_s: float | None = None,
+) -> SampledEstimate:
+    """Do what `estimate_launch` does, and keep the samples."""
     begin = time.perf_counter() if started_s is None else started_s
     report("sampling")
     run = sample(launch, settings.plan)
@@ -73,10 +95,17 @@ def estimate_launch(
         overhead_seconds=max(overhead_s, 0.0),
         warnings=tuple(_warn(launch, run, fit)),
         in_domain=not _is_too_small(run, fit),
+        launch_seconds=launch.launch_overhead_s,
+        explanation=Explanation(
+            tier=Tier.LINEAR,
+            interval="the spread of the samples, and what whole runs differ by beside it",
+            linear=_describe(run, fit),
+        ),
     )
-    if not settings.measure:
-        return estimate
-    return replace(estimate, measurement=measure(launch, settings.measured_runs, report=report))
+    if settings.measure:
+        measured = measure(launch, settings.measured_runs, report=report)
+        estimate = replace(estimate, measurement=measured)
+    return SampledEstimate(estimate=estimate, run=run, fit=fit)
 
 
 def measure(
@@ -98,6 +127,18 @@ def _methods(fit: LinearFit) -> dict[str, float]:
     if fit.two_point_s is not None and fit.two_point_s > 0:
         methods["two_point"] = fit.two_point_s
     return methods
+
+
+def _describe(run: SampleRun, fit: LinearFit) -> LinearFacts:
+    return LinearFacts(
+        p1=fit.p1,
+        p2=fit.p2,
+        launches=len(run.launches),
+        intercept_s=fit.intercept_s,
+        rate_s=fit.rate_s,
+        standard_error_s=fit.standard_error_s,
+        is_even=run.is_even,
+    )
 
 
 def _is_too_small(run: SampleRun, fit: LinearFit) -> bool:

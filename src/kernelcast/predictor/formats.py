@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.explanation import Explanation
 
-METHODS = ("linear", "analytic", "hybrid")
+METHODS = ("linear", "two_point", "pooled_rate", "analytic", "hybrid", "history")
 """Keys that `estimates` always has; null where no such method has answered."""
 
 
@@ -65,9 +67,9 @@ def _describe(estimate: Estimate) -> dict[str, object]:
         "local_size": list(estimate.ndrange.known_local_size),
         "work_groups": estimate.ndrange.work_group_count,
         "compute_units": estimate.compute_units,
-        "p_sat": saturation.p_sat.value,
-        "p_sat_computed": saturation.computed,
-        "p_sat_measured": saturation.measured,
+        "p_sat": saturation.p_sat.value if saturation else None,
+        "p_sat_computed": saturation.computed if saturation else None,
+        "p_sat_measured": saturation.measured if saturation else None,
         "sample_work_groups": list(estimate.sample_work_groups),
         "sampled_work_groups": estimate.sampled_work_groups,
         "seconds": estimate.seconds,
@@ -79,9 +81,43 @@ def _describe(estimate: Estimate) -> dict[str, object]:
         "estimates": _list_methods(estimate.estimates_s),
         "sampling_seconds": estimate.sampling_seconds,
         "overhead_seconds": estimate.overhead_seconds,
+        "compile_seconds": estimate.compile_seconds,
+        "launch_seconds": estimate.launch_seconds,
         "in_domain": estimate.in_domain,
         "warnings": list(estimate.warnings),
+        "explanation": explanation_to_json(estimate.explain()),
     }
+
+
+def explanation_to_json(explanation: Explanation) -> dict[str, object]:
+    """Turn an explanation into plain values; times are in seconds, moments ISO 8601."""
+    history = explanation.history
+    return {
+        "tier": str(explanation.tier),
+        "missing": dict(explanation.missing),
+        "methods": _list_methods(explanation.methods_s),
+        "interval": explanation.interval,
+        "linear": None if explanation.linear is None else asdict(explanation.linear),
+        "model": None if explanation.model is None else asdict(explanation.model),
+        "history": None
+        if history is None
+        else {
+            "observations": history.observations,
+            "first": _write_moment(history.first),
+            "last": _write_moment(history.last),
+        },
+        "influences": [asdict(one) for one in explanation.influences],
+        "limiters": {
+            name: seconds
+            for name, seconds in explanation.limiters.items()
+            if math.isfinite(seconds)
+        },
+        "notes": list(explanation.notes),
+    }
+
+
+def _write_moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _describe_measurement(estimate: Estimate) -> dict[str, object]:

@@ -25,11 +25,18 @@ class EstimateSettings:
         How many whole runs.
     seed : int
         Seed of random buffer contents.
+    samples : bool
+        Whether work-groups may be run; else the analytic model of the device answers alone.
+    uses_history : bool
+        Whether an exact repeat of an observed launch is answered from its observations, without
+        sampling. Where whole runs are measured, history only stands beside the sampled answer.
+    uses_models : bool
+        Whether a learned model corrects the sampled answer, where there is one for the device.
 
     Raises
     ------
     InputError
-        If a number is out of its range.
+        If a number is out of its range, or whole runs are to be measured without running any.
     """
 
     plan: SamplingPlan = field(default_factory=SamplingPlan)
@@ -37,8 +44,14 @@ class EstimateSettings:
     measure: bool = False
     measured_runs: int = 5
     seed: int = 0
+    samples: bool = True
+    uses_history: bool = True
+    uses_models: bool = True
 
     def __post_init__(self) -> None:
+        if self.measure and not self.samples:
+            msg = "measured runs without running anything: leave out one of both"
+            raise InputError(msg)
         if not 0 < self.coverage < 1:
             msg = f"coverage {self.coverage}: give a share between 0 and 1, for example 0.9"
             raise InputError(msg)
@@ -47,8 +60,14 @@ class EstimateSettings:
             raise InputError(msg)
 
 
-def make_settings(
-    *, budget: float, coverage: float, measured_runs: int | None, seed: int
+def make_settings(  # noqa: PLR0913 - one per option
+    *,
+    budget: float,
+    coverage: float,
+    measured_runs: int | None,
+    seed: int,
+    samples: bool = True,
+    uses_history: bool = True,
 ) -> EstimateSettings:
     """Make settings from plain numbers; one seed for buffers and for the windows' places.
 
@@ -62,6 +81,8 @@ def make_settings(
         How many whole runs are timed for comparison; None means none.
     seed : int
         Of everything random, at least 0.
+    samples, uses_history : bool
+        As of `EstimateSettings`.
 
     Raises
     ------
@@ -77,7 +98,11 @@ def make_settings(
         msg = f"seed {seed}: give a whole number of at least 0"
         raise InputError(msg)
     settings = EstimateSettings(
-        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, seed=seed
+        plan=SamplingPlan(budget=budget, seed=seed),
+        coverage=coverage,
+        seed=seed,
+        samples=samples,
+        uses_history=uses_history,
     )
     if measured_runs is None:
         return settings

@@ -1,21 +1,15 @@
 """The answer: seconds with an interval, and what stands behind them."""
 
 import math
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
-
-class Tier(StrEnum):
-    """How an estimate was obtained, best first."""
-
-    HISTORY = "history"
-    HYBRID = "hybrid"
-    LINEAR = "linear"
-    ANALYTIC = "analytic"
+__all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement", "Tier"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +84,11 @@ class Estimate:
         The launch, local size chosen.
     compute_units : int
         Of the device.
-    saturation : SaturationPoint
-        P_sat by rules and by measurement.
+    saturation : SaturationPoint or None
+        P_sat by rules and by measurement; None where no device was asked.
     sample_work_groups : tuple of int
         P1 and P2: work-groups of a shorter and of a longer sampling launch; where all are of one
-        size, of one launch and of all together.
+        size, of one launch and of all together; zeros without samples.
     sampled_work_groups : int
         Work-groups that ran in all sampling launches together.
     interval : Interval
@@ -115,6 +109,15 @@ class Estimate:
         Whether the launch resembles what the method was made for.
     measurement : Measurement or None
         Whole runs, where they were asked for.
+    compile_seconds : float or None
+        Host time of building the kernel; None where it was not built for the answer.
+    launch_seconds : float or None
+        Time of a launch that does nothing; None where it is not known.
+    identity : LaunchIdentity or None
+        What observations of the launch are stored under; None where the arguments' contents are
+        not known.
+    explanation : Explanation or None
+        See `explain`.
     """
 
     device: str
@@ -122,7 +125,7 @@ class Estimate:
     kernel: str
     ndrange: NDRange
     compute_units: int
-    saturation: SaturationPoint
+    saturation: SaturationPoint | None
     sample_work_groups: tuple[int, int]
     sampled_work_groups: int
     interval: Interval
@@ -134,6 +137,15 @@ class Estimate:
     limiter: str | None = None
     in_domain: bool = True
     measurement: Measurement | None = field(default=None)
+    compile_seconds: float | None = None
+    launch_seconds: float | None = None
+    identity: LaunchIdentity | None = None
+    explanation: Explanation | None = None
+
+    def explain(self) -> Explanation:
+        """Say how the answer was obtained, and why not in a better way."""
+        known = self.explanation or Explanation(tier=self.tier)
+        return replace(known, tier=self.tier, methods_s=self.estimates_s)
 
     @property
     def seconds(self) -> float:

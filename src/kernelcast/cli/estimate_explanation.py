@@ -1,0 +1,90 @@
+"""What ``kernelcast estimate --explain`` prints below its table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelcast.cli.text import format_range, format_seconds, format_share
+from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.explanation import Explanation, HistoryFacts, LinearFacts, ModelFacts
+
+_MOST_LIMITERS = 5
+_DIGEST_LETTERS = 12
+
+
+def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
+    """Write the explanation of every answer, line by line."""
+    for answer in answers:
+        if answer.estimate is not None:
+            yield ""
+            yield f"{answer.problem} on {answer.device_id}"
+            yield from (f"  {line}" for line in _explain(answer.estimate))
+
+
+def _explain(estimate: Estimate) -> Iterator[str]:
+    known = estimate.explain()
+    yield f"answered by: {known.tier}"
+    for tier, reason in known.missing.items():
+        yield f"not by {tier}: {reason}"
+    yield "methods: " + _list_times(known.methods_s)
+    interval = format_range(estimate.low, estimate.high)
+    yield f"interval: {interval} ({format_share(estimate.coverage)}), from {known.interval}"
+    yield from _describe_parts(known)
+    yield f"cost: {_describe_cost(estimate)}"
+    for note in known.notes:
+        yield f"note: {note}"
+
+
+def _describe_parts(known: Explanation) -> Iterator[str]:
+    if known.linear is not None:
+        yield "line: " + _describe_line(known.linear)
+    if known.model is not None:
+        yield "model: " + _describe_model(known.model)
+    if known.history is not None:
+        yield "history: " + _describe_history(known.history)
+    if known.influences:
+        shown = (f"{one.feature} x{one.factor:.3f}" for one in known.influences)
+        yield "features that matter most: " + ", ".join(shown)
+    if known.limiters:
+        order = sorted(known.limiters.items(), key=lambda one: -one[1])
+        yield "limiters: " + _list_times(dict(order[:_MOST_LIMITERS]))
+
+
+def _describe_line(line: LinearFacts) -> str:
+    even = "even" if line.is_even else "uneven"
+    return (
+        f"{line.launches} launches of {line.p1} to {line.p2} work-groups, {even} work; "
+        f"{format_seconds(line.rate_s)} a work-group and {format_seconds(line.intercept_s)} a "
+        f"launch; standard error {format_seconds(line.standard_error_s)}"
+    )
+
+
+def _describe_model(model: ModelFacts) -> str:
+    parts = [f"{model.name} {model.version} of {model.place}"]
+    if model.rows is not None:
+        parts.append(f"trained on {model.rows} observations")
+    if model.data_digest:
+        parts.append(f"data {model.data_digest[:_DIGEST_LETTERS]}")
+    if model.error is not None:
+        parts.append(f"mean error {format_share(model.error)} on kernels held out")
+    return ", ".join(parts)
+
+
+def _describe_history(history: HistoryFacts) -> str:
+    text = f"{history.observations} observation{'' if history.observations == 1 else 's'}"
+    if history.first is None or history.last is None:
+        return text
+    first, last = (one.isoformat(" ", "seconds") for one in (history.first, history.last))
+    return f"{text} from {first}" + ("" if first == last else f" to {last}")
+
+
+def _describe_cost(estimate: Estimate) -> str:
+    parts = [
+        f"samples {format_seconds(estimate.sampling_seconds)} on the device",
+        f"{format_seconds(estimate.overhead_seconds)} of host time beside them",
+    ]
+    if estimate.compile_seconds is not None:
+        parts.append(f"of which building {format_seconds(estimate.compile_seconds)}")
+    return ", ".join(parts)
+
+
+def _list_times(times_s: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in times_s.items())

@@ -1,0 +1,1 @@
+"""Tiers of an estimate: history, learned model, samples, analytic model, whichever is best."""

@@ -1,0 +1,70 @@
+"""What a launch is remembered under."""
+
+from collections.abc import Mapping
+
+from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_arguments,
+)
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+
+FileStamps = tuple[tuple[str, int, int], ...]
+"""Path, time of the last change in nanoseconds, and size of each file of a buffer's content."""
+
+
+def identify_launch(
+    problem: Problem,
+    device: DeviceDescription,
+    *,
+    seed: int,
+    ndrange: NDRange | None = None,
+    parameters: Mapping[str, int | float | str] | None = None,
+) -> LaunchIdentity:
+    """Say what a launch is: source, options, index space, arguments, device and driver.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    device : DeviceDescription
+        The device.
+    seed : int
+        Of random buffer contents.
+    ndrange : NDRange, optional
+        Replaces the problem's index space: local size chosen.
+    parameters : mapping, optional
+        What a problem file calls the sizes; no part of the identity.
+
+    Raises
+    ------
+    InputError
+        If a buffer's file cannot be read.
+    """
+    return LaunchIdentity(
+        kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
+        device=DeviceIdentity(
+            id=device.id, name=device.name, platform=device.platform, driver=device.driver
+        ),
+        ndrange=problem.ndrange if ndrange is None else ndrange,
+        arguments_digest=digest_arguments(problem.arguments, seed=seed),
+        parameters=dict(parameters or {}),
+    )
+
+
+def stamp_files(problem: Problem) -> FileStamps:
+    """Give what tells that a file of a buffer's content has changed; empty for most problems."""
+    found = []
+    for argument in problem.arguments:
+        if isinstance(argument, BufferArgument) and argument.path is not None:
+            try:
+                status = argument.path.stat()
+            except OSError:
+                found.append((str(argument.path), 0, 0))
+            else:
+                found.append((str(argument.path), status.st_mtime_ns, status.st_size))
+    return tuple(found)

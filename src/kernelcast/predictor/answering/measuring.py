@@ -1,0 +1,268 @@
+"""Samples a launch on a device and gathers what learned models need; runs in a child process."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import analyse
+from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.predictor.answering.asking import (
+    EstimateOutcome,
+    EstimateTask,
+    LaunchFacts,
+    LaunchRow,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.predictor.counting import CountSettings, count_launch
+from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
+from kernelcast.predictor.feature_counts import summarise_run
+from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.modelling.launches import choose_local_size
+from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
+from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import Explanation
+from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.replay import RecordingLaunch
+from kernelcast.sampling.session import DeviceSession
+
+_EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRequest:
+    """Asks for the features that learned models need.
+
+    Parameters
+    ----------
+    facts : LaunchFacts or None
+        Found at an earlier sampling: nothing is counted then.
+    keep : callable
+        Takes the sampled answer before anything is counted: what comes after may crash a driver.
+    """
+
+    facts: LaunchFacts | None = None
+    keep: Callable[[EstimateOutcome], None] = lambda _: None
+
+
+def estimate_in_session(
+    session: DeviceSession,
+    problem: Problem,
+    settings: EstimateSettings,
+    *,
+    row: RowRequest | None = None,
+    report: ReportProgress = lambda _: None,
+) -> EstimateOutcome:
+    """Predict one problem on a device that is open already.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        The launch.
+    settings : EstimateSettings
+        Budget, coverage, measurement.
+    row : RowRequest, optional
+        Asks for features too.
+    report : callable, optional
+        Is told of each stage.
+
+    Raises
+    ------
+    InputError
+        If source and arguments do not fit together.
+    DeviceError
+        If the device cannot run the launch. That there are no features is no error.
+    """
+    report("building the kernel and its buffers")
+    started_s = time.perf_counter()
+    kernel = problem.kernel
+    accesses = infer_accesses(kernel, len(problem.arguments))
+    counts = row is not None and row.facts is None
+    with session.lock:
+        session.whole_kernel(kernel)
+        compile_s = time.perf_counter() - started_s
+        with prepared_problem(
+            session,
+            problem,
+            CountingLaunch if counts else OpenCLLaunch,
+            seed=settings.seed,
+            inferred=accesses,
+        ) as launch:
+            recorder = RecordingLaunch(launch, kernel.name)
+            sampled = sample_launch(
+                recorder, kernel.name, settings, report=report, started_s=started_s
+            )
+            outcome = EstimateOutcome(
+                estimate=replace(sampled.estimate, compile_seconds=compile_s),
+                recording=replace(recorder.recording(), plan=settings.plan),
+                accesses=tuple(
+                    getattr(given, "access", None) or found
+                    for given, found in zip(problem.arguments, accesses, strict=True)
+                ),
+            )
+            if row is None:
+                return replace(outcome, estimate=_add_analytic(outcome.estimate, problem))
+            row.keep(outcome)
+            report("counting")
+            known = row.facts
+            return _add_row(
+                outcome, sampled, problem, lambda: known or _gather(session, launch, problem)
+            )
+
+
+def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
+    """Ask the analytic model of a device, without opening the device.
+
+    Raises
+    ------
+    KernelcastError
+        If the model has no answer.
+    """
+    report("analytic model")
+    ndrange, notes = choose_local_size(task.problem.ndrange)
+    found = model_own_launch(task.problem, ndrange, task.device_id)
+    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes)
+
+
+def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
+    """Put the analytic model's answer and its limiters beside others."""
+    if found is None:
+        return estimate
+    known = estimate.explanation or Explanation(tier=estimate.tier)
+    return replace(
+        estimate,
+        estimates_s={**estimate.estimates_s, "analytic": found.seconds},
+        limiter=found.limiter,
+        explanation=replace(known, limiters=dict(found.limiters)),
+    )
+
+
+def _add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
+    """Ask the analytic model from the source alone; that it has no answer costs a warning."""
+    try:
+        found = model_own_launch(problem, estimate.ndrange, estimate.device_id)
+    except KernelcastError as error:
+        warning = f"no analytic estimate: {error}"
+        return replace(estimate, warnings=(*estimate.warnings, warning))
+    return put_analytic(estimate, found)
+
+
+def _add_row(
+    outcome: EstimateOutcome,
+    sampled: SampledEstimate,
+    problem: Problem,
+    find: Callable[[], LaunchFacts],
+) -> EstimateOutcome:
+    """Add features; whatever fails on the way, the sampled answer stands."""
+    started_s = time.perf_counter()
+    facts, row, failure = None, None, ""
+    try:
+        facts = find()
+        row = make_row(sampled, facts)
+    except KernelcastError as error:
+        failure = str(error)
+    except Exception as error:  # noqa: BLE001 - a bug in reading features must not cost the answer
+        failure = f"features could not be made, please report it: {error!r}"
+    estimate = outcome.estimate
+    overhead_s = estimate.overhead_seconds + time.perf_counter() - started_s
+    estimate = replace(estimate, overhead_seconds=overhead_s)
+    if facts is None:
+        estimate = _add_analytic(estimate, problem)
+    else:
+        estimate = put_analytic(estimate, facts.analytic)
+    return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure)
+
+
+def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
+    """Find all features but the sampled ones, as a collection does."""
+    started_s = time.perf_counter()
+    features = read_source_features(problem, _EVERYTHING)
+    found = DeviceFindings(
+        ndrange=launch.ndrange,
+        compute_units=session.description.compute_units,
+        compiler=read_compiler_facts(session, problem.kernel, problem.ndrange),
+        saturation=launch.saturation,
+    )
+    recorded = _count(launch, problem, found)
+    add_analytic_findings(found, problem, session.description.id, recorded)
+    counters = found.counters or features.counters
+    warp = CounterSource(counters=counters, facts=features.facts).warp
+    return LaunchFacts(
+        values=drop_sampled(compose_vector(features, found)),
+        issued_per_work_item=warp.issued if warp else None,
+        analytic=found.analytic,
+        notes=tuple(found.notes),
+        cost_s=time.perf_counter() - started_s,
+    )
+
+
+def _count(
+    launch: OpenCLLaunch, problem: Problem, found: DeviceFindings
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        if not isinstance(launch, CountingLaunch):
+            return None
+        settings = CountSettings(compares_times=False)
+        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
+        found.counters = summarise_run(problem, counted)
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
+
+
+def drop_sampled(vector: FeatureVector) -> dict[str, float]:
+    """Give the features of a vector that do not depend on samples."""
+    found = vector.as_dict().items()
+    return {name: one for name, one in found if group_of(name) is not FeatureGroup.SAMPLED}
+
+
+def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
+    """Put samples and facts together into what learned models see."""
+    estimate, fit = sampled.estimate, sampled.fit
+    machine = find_own_machine(estimate.device_id)
+    source = SampledSource(
+        run=sampled.run,
+        linear_s=fit.seconds,
+        compute_units=estimate.compute_units,
+        issued_per_work_item=facts.issued_per_work_item,
+    )
+    return LaunchRow(
+        vector=combine(source, analytic=facts.values),
+        linear_s=fit.seconds,
+        linear_error=fit.standard_error_s / fit.seconds,
+        two_point_s=fit.two_point_s,
+        sampling_s=sampled.run.sampling_s,
+        work_groups=estimate.ndrange.work_group_count,
+        compute_units=estimate.compute_units,
+        peaks=UNKNOWN if machine is None else read_peaks(machine),
+    )
+
+
+def run_estimate(
+    session: DeviceSession,
+    task: EstimateTask,
+    *,
+    keep: Callable[[EstimateOutcome], None],
+    report: ReportProgress,
+) -> EstimateOutcome:
+    """Do a task on an open device."""
+    row = RowRequest(facts=task.facts, keep=keep) if task.wants_row else None
+    return estimate_in_session(session, task.problem, task.settings, row=row, report=report)

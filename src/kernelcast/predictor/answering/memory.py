@@ -1,0 +1,156 @@
+"""The store of observations as estimates use it: opened when first needed, made when first written.
+
+A store that cannot be read costs an explanation, never an estimate.
+"""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.data_folder import choose_store
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import ObservationFlag, Origin
+
+if TYPE_CHECKING:
+    from kernelcast.records.feature_vector import FeatureSchema
+    from kernelcast.training_data.store import Store
+
+_COLUMNS = (
+    "measured_at_us", "key", "device_id", "ndrange", "arguments_digest", "seconds", "noise",
+    "run_count", "flags",
+)  # fmt: skip
+_ANALYTIC = "analytic.estimate_s"
+# Older observations of a launch say nothing more about it.
+_NEWEST = 200
+
+
+class Memory:
+    """What was observed before.
+
+    Parameters
+    ----------
+    place : Store, str, Path or None
+        A store, or where it is; None means the user's own, see `choose_store`.
+    """
+
+    def __init__(self, place: "Store | str | Path | None" = None) -> None:
+        self._place: str | Path | None = None
+        self._store: Store | None = None
+        if place is None or isinstance(place, str | Path):
+            self._place = place
+        else:
+            self._store = place
+        self._is_ours = self._store is None
+        self._lock = threading.Lock()
+
+    def open(self, *, may_create: bool) -> "Store | None":
+        """Give the store; None where there is none and none may be made.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be opened.
+        InputError
+            If the place is none, or the user has no home.
+        """
+        with self._lock:
+            if self._store is None:
+                place = self._place or choose_store()
+                is_url = "://" in str(place)
+                if not (may_create or is_url or Path(place).is_file()):
+                    return None
+                # A database takes longer to import than many an estimate to make.
+                from kernelcast.predictor.data_store import open_data_store
+
+                self._store = open_data_store(place)
+            return self._store
+
+    def close(self) -> None:
+        """Close a store that was opened here."""
+        with self._lock:
+            if self._store is not None and self._is_ours:
+                self._store.close()
+
+    def recall(self, identity: LaunchIdentity) -> LaunchHistory:
+        """Give what was collected or observed of exactly this launch.
+
+        Source, build options, kernel, device, driver, index space and arguments are the same;
+        whatever else a kernel is called. Imported observations are not of this machine.
+
+        Raises
+        ------
+        KernelcastError
+            If the store cannot be opened or read.
+        """
+        history = LaunchHistory()
+        if identity.ndrange is None or identity.ndrange.local_size is None:
+            return history
+        store = self.open(may_create=False)
+        if store is None:
+            return history
+        from kernelcast.training_data.store.plain import dump_ndrange, load_flags, load_time
+        from kernelcast.training_data.store.selection import Selection
+
+        wanted = Selection(
+            kernel_digests=(identity.kernel.digest,),
+            devices=(identity.device.id,),
+            drivers=(identity.device.driver,),
+            origins=(Origin.OBSERVED, Origin.COLLECTED),
+            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
+        )
+        exact = (identity.device.id, dump_ndrange(identity.ndrange), identity.arguments_digest)
+        found: list[dict[str, Any]] = [
+            dict(zip(_COLUMNS, row, strict=True))
+            for batch in store.read_rows(wanted, columns=_COLUMNS)
+            for row in batch
+        ]
+        rows = [
+            one
+            for one in found
+            if (one["device_id"], one["ndrange"], one["arguments_digest"]) == exact
+        ]
+        rows.sort(key=lambda one: (one["measured_at_us"] or 0, one["key"]))
+        for one in rows[-_NEWEST:]:
+            history.add(
+                Seen(
+                    seconds=one["seconds"],
+                    noise=one["noise"] if one["run_count"] > 1 else None,
+                    when=load_time(one["measured_at_us"]),
+                    is_first=ObservationFlag.FIRST_LAUNCH in load_flags(one["flags"]),
+                )
+            )
+        return history
+
+    def list_analytic_errors(
+        self, device_id: str, schema: "FeatureSchema"
+    ) -> tuple[list[float], list[str]]:
+        """Give how far the analytic model was off on a device's observations.
+
+        Returns
+        -------
+        sizes : list of float
+            |log(measured / analytic)| of each sound observation with both.
+        kernels : list of str
+            Which kernel each is of.
+
+        Raises
+        ------
+        KernelcastError
+            If the store cannot be opened or read.
+        """
+        store = self.open(may_create=False)
+        if store is None:
+            return [], []
+        from kernelcast.training_data.store.selection import SOUND, Selection
+        from kernelcast.training_data.store.table import load_table
+
+        wanted = Selection(devices=(device_id,), without_flags=SOUND.without_flags,
+                           schema_ids=(schema.id,))  # fmt: skip
+        table = load_table(store, wanted, schema=schema)
+        analytic_s = table.features[:, schema.names.index(_ANALYTIC)]
+        known = np.isfinite(analytic_s) & (table.device_ids == device_id)
+        sizes = np.abs(np.log(table.seconds[known] / analytic_s[known]))
+        return sizes.tolist(), [str(one) for one in table.kernels[known]]

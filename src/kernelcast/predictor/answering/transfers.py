@@ -1,0 +1,68 @@
+"""What a launch's buffers cost to move, by the calibrated description of the device."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelcast.records.arguments import Access, BufferArgument
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfers:
+    """Time of moving buffers, each in a copy of its own.
+
+    Parameters
+    ----------
+    to_device_s, from_device_s : float
+        Buffers that the kernel may read, to the device, and those it may write, from it, in
+        seconds.
+    """
+
+    to_device_s: float
+    from_device_s: float
+
+
+def estimate_transfers(
+    problem: Problem, accesses: Sequence[Access | None], machine: MachineDescription | None
+) -> Transfers | None:
+    """Estimate how long a launch's buffers take to the device and back.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    accesses : sequence of Access or None
+        What the kernel does with each argument; of what is not known both ways are counted. May be
+        empty: then the problem's own words count.
+    machine : MachineDescription or None
+        Of the device.
+
+    Returns
+    -------
+    Transfers or None
+        None without a description that tells the costs.
+    """
+    if machine is None:
+        return None
+    known = accesses or [getattr(one, "access", None) for one in problem.arguments]
+    pairs = [
+        (one.bytes, access or Access.READ_WRITE)
+        for one, access in zip(problem.arguments, known, strict=True)
+        if isinstance(one, BufferArgument)
+    ]
+    read = [size for size, access in pairs if access is not Access.WRITE]
+    written = [size for size, access in pairs if access is not Access.READ]
+    to_device_s = _sum(machine, "transfer_to_device", read)
+    from_device_s = _sum(machine, "transfer_from_device", written)
+    if to_device_s is None or from_device_s is None:
+        return None
+    return Transfers(to_device_s=to_device_s, from_device_s=from_device_s)
+
+
+def _sum(machine: MachineDescription, way: str, sizes: Sequence[int]) -> float | None:
+    start = machine.costs.get(f"{way}_s")
+    rate = machine.costs.get(f"{way}_bytes_per_s")
+    if start is None or rate is None:
+        return None
+    return sum(start.value + size / rate.value for size in sizes)

@@ -1,0 +1,176 @@
+"""Writes observations into a store beside the program, and loses none that it has taken."""
+
+import atexit
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kernelcast.records.errors import KernelcastError
+
+if TYPE_CHECKING:
+    from kernelcast.records.observation import Observation
+    from kernelcast.training_data.store import Store
+
+_BATCH = 2000
+_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
+# About 100 MB: a store that has been away for so long will not come back by waiting.
+_MOST_WAITING = 200_000
+
+
+class ObservationLostError(KernelcastError):
+    """Is raised when a store takes no observations, and says how many are waiting or lost."""
+
+
+class ObservationWriter:
+    """Takes observations at once and writes them in batches from a thread of its own.
+
+    Parameters
+    ----------
+    open_store : callable
+        Gives the store; called from the thread.
+
+    Notes
+    -----
+    What was taken is written by `flush`, by `close`, and when the interpreter ends, also after
+    Ctrl-C or `sys.exit`. A store that does not answer is tried again; meanwhile observations wait.
+    Only a killed process loses what it took within the last `_PAUSE_S`: `flush` first where that
+    matters.
+    """
+
+    def __init__(self, open_store: Callable[[], "Store | None"]) -> None:
+        self._open_store = open_store
+        self._waiting: deque[Observation] = deque()
+        self._taken = self._written = 0
+        self._problem: KernelcastError | None = None
+        self._is_closed = self._is_urgent = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, one: "Observation") -> None:
+        """Take an observation.
+
+        Raises
+        ------
+        ObservationLostError
+            If the writer is closed, or too many are waiting already: this one is not taken.
+        """
+        with self._changed:
+            if self._is_closed:
+                msg = "the predictor is closed: it takes no observations any more"
+                raise ObservationLostError(msg)
+            if len(self._waiting) >= _MOST_WAITING:
+                msg = (
+                    f"{len(self._waiting):,} observations wait for a store that does not take "
+                    f"them; this one is not taken ({self._problem})"
+                )
+                raise ObservationLostError(msg)
+            if self._thread is None:
+                self._start()
+            self._waiting.append(one)
+            self._taken += 1
+            if len(self._waiting) == _BATCH:
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float = 30.0) -> None:
+        """Wait until all that was taken so far is in the store.
+
+        Raises
+        ------
+        ObservationLostError
+            If the store has not taken it within the time; it goes on waiting.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            goal = self._taken
+            self._is_urgent = True
+            self._changed.notify_all()
+            while self._written < goal:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    msg = (
+                        f"{goal - self._written:,} observations are not in the store yet "
+                        f"({self._problem or 'it is slow'}); they go on waiting"
+                    )
+                    raise ObservationLostError(msg)
+                self._changed.wait(left_s)
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Write what waits, and take nothing more.
+
+        Raises
+        ------
+        ObservationLostError
+            If the store has not taken all within the time: the rest is lost.
+        """
+        try:
+            self.flush(timeout_s)
+        finally:
+            with self._changed:
+                self._is_closed = True
+                self._changed.notify_all()
+                thread = self._thread
+            if thread is not None:
+                thread.join(timeout=_LONGEST_PAUSE_S)
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="kernelcast-observations",
+                                        daemon=True)  # fmt: skip
+        self._thread.start()
+        _register(self)
+
+    def _run(self) -> None:
+        pause_s = _PAUSE_S
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._has_work, timeout=pause_s)
+                if self._is_closed and not self._waiting:
+                    return
+                if self._is_closed and self._problem is not None:
+                    return
+                batch = list(islice(self._waiting, _BATCH))
+            if not batch:
+                continue
+            problem = self._write(batch)
+            with self._changed:
+                self._problem = problem
+                if problem is None:
+                    pause_s = _PAUSE_S
+                    for _ in batch:
+                        self._waiting.popleft()
+                    self._written += len(batch)
+                    self._is_urgent = self._is_urgent and bool(self._waiting)
+                    self._changed.notify_all()
+            if problem is not None:
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _has_work(self) -> bool:
+        return self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH
+
+    def _write(self, batch: "list[Observation]") -> KernelcastError | None:
+        try:
+            store = self._open_store()
+            if store is not None:
+                store.add_many(batch)
+        except KernelcastError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
+            return KernelcastError(repr(error))
+        return None
+
+
+def _register(writer: ObservationWriter) -> None:
+    """Write what waits when the interpreter ends; a writer that is gone before needs nothing."""
+    reference = weakref.ref(writer)
+
+    def finish() -> None:
+        known = reference()
+        if known is not None:
+            known.close()
+
+    atexit.register(finish)

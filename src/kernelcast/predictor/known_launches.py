@@ -1,0 +1,140 @@
+"""Launches that a predictor has met: their samples, their observations, and the answer in use."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.identity import FileStamps, stamp_files
+from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.problem import Problem
+
+_MOST_LAUNCHES: Final = 10_000
+_MOST_PROBLEMS: Final = 4_096
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class KnownLaunch:
+    """One launch on one device.
+
+    Parameters
+    ----------
+    identity : LaunchIdentity
+        The launch, local size chosen where that is known.
+    device : DeviceDescription or None
+        The device, where the launch was asked for.
+    answer : Estimate or None
+        What is answered until something changes.
+    sampled : Estimate or None
+        The answer by samples, models beside it.
+    outcome : EstimateOutcome or None
+        The samples.
+    history : LaunchHistory or None
+        What was observed; None before the store was asked.
+    absence : str
+        Why the store has nothing to say.
+    shadow_s : float or None
+        What the method in the shadow says, in seconds.
+    before_shift : Interval or None
+        What was answered before times have shifted; the launch is to be sampled anew then.
+    lock, sampling : lock
+        For the fields, and for whoever makes the answer.
+    """
+
+    identity: LaunchIdentity
+    device: DeviceDescription | None = None
+    answer: Estimate | None = None
+    sampled: Estimate | None = None
+    outcome: EstimateOutcome | None = None
+    history: LaunchHistory | None = None
+    absence: str = ""
+    shadow_s: float | None = None
+    before_shift: Interval | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    sampling: threading.RLock = field(default_factory=threading.RLock)
+
+    def keep_outcome(self, outcome: EstimateOutcome) -> None:
+        """Keep samples without the launches behind them: thousands of answers stay in memory."""
+        recording = replace(outcome.recording, launches=(), whole_s=())
+        self.outcome = replace(outcome, recording=recording)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A problem that was answered; it is held, so that its place in memory names it."""
+
+    problem: Problem
+    known: KnownLaunch
+    files: FileStamps
+
+
+class KnownLaunches:
+    """All launches that were met; the oldest are forgotten where there are too many.
+
+    Notes
+    -----
+    `recall_answer` takes no lock: it reads one dictionary.
+    """
+
+    def __init__(self) -> None:
+        self._launches: OrderedDict[str, KnownLaunch] = OrderedDict()
+        self._asked: dict[tuple[int, str], _Asked] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def recall_answer(self, problem: Problem, device_id: str) -> Estimate | None:
+        """Give the answer to the very same problem object; None where there is none in use."""
+        asked = self._asked.get((id(problem), device_id))
+        if asked is None or (asked.files and asked.files != stamp_files(problem)):
+            return None
+        return asked.known.answer
+
+    def remember_asked(
+        self, problem: Problem, device_id: str, known: KnownLaunch, files: FileStamps
+    ) -> None:
+        """Remember whose launch it is."""
+        if len(self._asked) >= _MOST_PROBLEMS:
+            self._asked = {}
+        self._asked[id(problem), device_id] = _Asked(problem, known, files)
+
+    def find(self, identity: LaunchIdentity) -> KnownLaunch:
+        """Give the launch of an identity; a new one where it was not met before."""
+        with self._lock:
+            known = self._launches.get(identity.key)
+            if known is None:
+                known = self._launches[identity.key] = KnownLaunch(identity=identity)
+                if len(self._launches) > _MOST_LAUNCHES:
+                    self._launches.popitem(last=False)
+                    self._asked = {}
+            return known
+
+    def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
+        """Say under which identity a launch really ran: its local size was chosen by the device."""
+        if identity.key == known.identity.key:
+            return known
+        with self._lock:
+            other = self._launches.setdefault(identity.key, known)
+            self._launches[known.identity.key] = other
+        if other is known:
+            known.identity = identity
+            known.history = None
+        return other
+
+    def list_all(self) -> list[KnownLaunch]:
+        """Give every launch once."""
+        with self._lock:
+            return list({id(one): one for one in self._launches.values()}.values())
+
+    def forget_device(self, device_id: str) -> None:
+        """Forget the launches of a device: its driver is another now."""
+        with self._lock:
+            kept = ((key, one) for key, one in self._launches.items()
+                    if one.identity.device.id != device_id)  # fmt: skip
+            self._launches = OrderedDict(kept)
+            self._asked = {}

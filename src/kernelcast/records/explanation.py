@@ -1,0 +1,141 @@
+"""Why an estimate is what it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Tier(StrEnum):
+    """How an estimate was obtained, best first."""
+
+    HISTORY = "history"
+    HYBRID = "hybrid"
+    LINEAR = "linear"
+    ANALYTIC = "analytic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearFacts:
+    """The line through the samples.
+
+    Parameters
+    ----------
+    p1, p2 : int
+        Work-groups of a shorter and of a longer sampling launch.
+    launches : int
+        Sampling launches.
+    intercept_s, rate_s : float
+        What each launch costs beside its work-groups, and seconds per work-group.
+    standard_error_s : float
+        Of the whole launch's time, from the spread of the samples, in seconds.
+    is_even : bool
+        Whether work-groups of different places were found to take about the same time.
+    """
+
+    p1: int
+    p2: int
+    launches: int
+    intercept_s: float
+    rate_s: float
+    standard_error_s: float
+    is_even: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """A learned model.
+
+    Parameters
+    ----------
+    name, version, place : str
+        What it is published as, and the registry that holds it.
+    schema_id, data_digest : str
+        Of the features it takes, and of the data it was trained on.
+    rows : int or None
+        Observations it was trained on.
+    error : float or None
+        Mean relative error on groups held out, of the validation stored with it, over the devices
+        it was validated on.
+    """
+
+    name: str
+    version: str
+    place: str
+    schema_id: str
+    data_digest: str
+    rows: int | None = None
+    error: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFacts:
+    """Earlier observations of the very same launch.
+
+    Parameters
+    ----------
+    observations : int
+        How many the answer rests on.
+    first, last : datetime or None
+        When the oldest and the newest of them were made; None where it is not known.
+    """
+
+    observations: int
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """What one feature does to a learned model's answer.
+
+    Parameters
+    ----------
+    feature : str
+        Its name.
+    factor : float
+        The answer with the feature over the answer as if the feature were not known.
+    """
+
+    feature: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What stands behind an estimate.
+
+    Parameters
+    ----------
+    tier : Tier
+        How it was obtained.
+    missing : mapping of str to str
+        Why each better tier has not answered.
+    methods_s : mapping of str to float
+        Every method's answer side by side, in seconds.
+    interval : str
+        Where the interval comes from.
+    linear : LinearFacts or None
+        The line, where there are samples.
+    model : ModelFacts or None
+        The learned model, where one was asked.
+    history : HistoryFacts or None
+        Earlier observations, where there are any.
+    influences : tuple of Influence
+        Features that matter most to the learned model, strongest first.
+    limiters : mapping of str to float
+        Seconds that each part of the launch alone would take, by the analytic model.
+    notes : tuple of str
+        What was assumed or could not be had.
+    """
+
+    tier: Tier
+    missing: Mapping[str, str] = field(default_factory=dict)
+    methods_s: Mapping[str, float] = field(default_factory=dict)
+    interval: str = ""
+    linear: LinearFacts | None = None
+    model: ModelFacts | None = None
+    history: HistoryFacts | None = None
+    influences: tuple[Influence, ...] = ()
+    limiters: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,115 @@
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.protocol import FittedModel
+from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.measuring import RowRequest, estimate_in_session
+from kernelcast.predictor.collection.row import observe_launch
+from kernelcast.predictor.collection.settings import CollectionSettings
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.records.estimates import Tier
+from kernelcast.records.feature_vector import FeatureGroup, group_of
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.testing.fake_asker import widen_schema
+from kernelcast.testing.synthetic_rows import make_rows
+
+pytestmark = pytest.mark.device
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mandelbrot" / "mandelbrot.yaml"
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Give a small example: some milliseconds of uneven work in 2-D, in small work-groups."""
+    problem = read_problem(EXAMPLE, parameters={"SIDE": 512, "LIMIT": 300})
+    return replace(problem, ndrange=replace(problem.ndrange, local_size=(8, 4)))
+
+
+@pytest.fixture(scope="module")
+def tiny_model() -> FittedModel:
+    """Give a model of synthetic launches that takes the features in use."""
+    return make_model("hybrid").fit(widen_schema(make_rows(kernels=8, sizes=3), make_schema()))
+
+
+@pytest.fixture
+def predictor(
+    session: DeviceSession, tiny_model: FittedModel, tmp_path: Path
+) -> Iterator[Predictor]:
+    """Give a predictor of the device with that model, and with a store of its own."""
+    registry = ModelRegistry(url=str(tmp_path / "models"))
+    registry.publish("hybrid_pooled", tiny_model, make_schema())
+    with Predictor(
+        [session.description], store=tmp_path / "rows.sqlite", registry=registry.url
+    ) as found:
+        yield found
+
+
+def test_features_are_those_of_a_collection(session: DeviceSession, problem: Problem) -> None:
+    """An estimate gives models the features that a collection would have stored."""
+    outcome = estimate_in_session(session, problem, EstimateSettings(), row=RowRequest())
+    assert outcome.row is not None, outcome.row_failure
+    identity = identify_launch(problem, session.description, seed=0)
+    settings = CollectionSettings(runs=1, multiples=1, window_sets=0)
+    collected = observe_launch(session, problem, identity, settings).features
+    assert collected is not None
+    ours, theirs = outcome.row.vector, collected
+    assert ours.schema == theirs.schema
+    assert ours.names == theirs.names
+    steady = {FeatureGroup.STATIC, FeatureGroup.COMPILER, FeatureGroup.COUNTERS,
+              FeatureGroup.ANALYTIC}  # fmt: skip
+    ours_by_name, theirs_by_name = ours.as_dict(), theirs.as_dict()
+    for name in ours.names:
+        if group_of(name) in steady:
+            assert math.isclose(ours_by_name[name], theirs_by_name[name], rel_tol=1e-9), name
+    assert outcome.row.linear_s == outcome.estimate.seconds
+    assert outcome.row.linear_error > 0
+
+
+def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, problem: Problem) -> None:
+    """With facts at hand nothing is counted, and the features are the same but for the samples."""
+    kept: list[EstimateOutcome] = []
+    first = estimate_in_session(
+        session, problem, EstimateSettings(), row=RowRequest(keep=kept.append)
+    )
+    assert [one.row for one in kept] == [None]
+    assert first.facts is not None
+    again = estimate_in_session(
+        session, problem, EstimateSettings(), row=RowRequest(facts=first.facts)
+    )
+    assert again.row is not None
+    assert first.row is not None
+    assert again.row.vector.names == first.row.vector.names
+    assert again.facts == first.facts
+    assert first.facts.cost_s > 0
+    assert first.estimate.overhead_seconds >= first.facts.cost_s
+
+
+def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
+    """A device's launch is sampled and forecast, then answered from what was observed."""
+    (device,) = predictor.devices()
+    sampled = predictor.estimate(problem, device.id)
+    assert "hybrid" in sampled.estimates_s, sampled.warnings
+    assert sampled.tier in {Tier.HYBRID, Tier.LINEAR}
+    assert sampled.explain().model is not None
+    assert 0 < sampled.low <= sampled.seconds <= sampled.high < math.inf
+    assert sampled.compile_seconds is not None
+    assert sampled.compile_seconds > 0
+    for one in (sampled.seconds, sampled.seconds, 1.01 * sampled.seconds):
+        predictor.observe(sampled, one)
+    known = predictor.estimate(problem, device.id)
+    assert known.tier is Tier.HISTORY
+    (entry,) = predictor.estimate_many([problem])
+    assert entry.estimate is known
+    assert entry.compile_s == sampled.compile_seconds
+    assert entry.launch_s == sampled.launch_seconds

@@ -1,0 +1,160 @@
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+from kernelcast.cli.estimate_explanation import list_explanations
+from kernelcast.predictor import estimates
+from kernelcast.predictor.answering.answerer import Answerer
+from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.problem_file import read_problem
+from kernelcast.records.estimates import DeviceAnswer, Tier
+from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
+from kernelcast.records.observation import Origin
+from kernelcast.records.observed_times import summarise_runs
+from kernelcast.testing.fake_asker import FakeAsker, make_analytic, make_device
+from kernelcast.testing.observations import make_observation
+
+PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
+DEVICE = make_device()
+
+
+@pytest.fixture
+def asker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAsker:
+    """Let a formula answer instead of devices, with an empty data folder."""
+    found = FakeAsker(work_group_s=1e-3, analytic=make_analytic(0.4))
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    monkeypatch.setattr("kernelcast.cli.collecting.choose_devices", lambda _: [DEVICE])
+
+    def make(**options: object) -> Answerer:
+        return Answerer(**options, asker=found)  # type: ignore[arg-type]  # fields by name
+
+    monkeypatch.setattr(estimates, "Answerer", make)
+    return found
+
+
+def run(*options: str) -> tuple[int, str]:
+    """Run the command; give exit status and output."""
+    result = CliRunner().invoke(app, ["estimate", str(PROBLEM), *options])
+    return result.exit_code, result.output
+
+
+def store_observations(*times_s: float) -> None:
+    """Put observations of the problem into the user's store."""
+    problem = read_problem(PROBLEM)
+    identity = identify_launch(problem, DEVICE, seed=0)
+    with open_data_store() as store:
+        for number, one in enumerate(times_s):
+            made = replace(
+                make_observation(0), launch=identity, runs=summarise_runs([one]),
+                origin=Origin.OBSERVED, measurement=str(number), features=None, samples=(),
+            )  # fmt: skip
+            store.add(made)
+
+
+@pytest.mark.usefixtures("asker")
+def test_explains_in_json() -> None:
+    """JSON always says why the answer is what it is; methods stand side by side."""
+    status, output = run("--json")
+    (answer,) = json.loads(output)
+    assert status == 0
+    assert answer["tier"] == "linear"
+    explanation = answer["explanation"]
+    assert set(explanation["missing"]) == {"history", "hybrid"}
+    assert explanation["linear"]["rate_s"] == pytest.approx(1e-3, rel=0.01)
+    assert set(explanation["methods"]) == {
+        "linear", "two_point", "pooled_rate", "analytic", "hybrid", "history",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("asker")
+def test_explains_in_words() -> None:
+    """`--explain` prints the same below the table, and nothing without it."""
+    _, plain = run()
+    _, explained = run("--explain")
+    assert "answered by: linear" in explained
+    assert "not by hybrid: no learned model" in explained
+    assert "a work-group" in explained
+    assert "answered by" not in plain
+
+
+def test_repeats_are_answered_from_the_store(asker: FakeAsker) -> None:
+    """An observed launch is answered without sampling, unless history is refused."""
+    store_observations(0.7, 0.71, 0.72)
+    _, output = run("--json")
+    (known,) = json.loads(output)
+    assert (known["tier"], known["seconds"]) == ("history", 0.71)
+    assert known["explanation"]["history"]["observations"] == 3
+    assert known["p_sat"] is None
+    assert asker.tasks == []
+    _, table = run("--explain")
+    assert "history: 3 observations" in table
+    _, output = run("--json", "--no-history")
+    assert json.loads(output)[0]["tier"] == "linear"
+    assert len(asker.tasks) == 1
+
+
+def test_runs_nothing_if_told_so(asker: FakeAsker) -> None:
+    """`--no-sampling` asks the analytic model alone, or says what is missing."""
+    status, output = run("--no-sampling", "--json")
+    (answer,) = json.loads(output)
+    assert (status, answer["tier"], answer["seconds"]) == (0, "analytic", 0.4)
+    assert answer["low"] < 0.4 < answer["high"]
+    assert asker.tasks == []
+    asker.analytic = None
+    status, output = run("--no-sampling")
+    assert status == 1
+    assert "kernelcast calibrate" in output
+    status, output = run("--no-sampling", "--measure")
+    assert status == 2
+
+
+@pytest.mark.usefixtures("asker")
+def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
+    """Where the store cannot be read the launch is sampled, and the explanation says so."""
+    (tmp_path / "observations.sqlite").write_bytes(b"no store" * 100)
+    estimates._find_memory.cache_clear()
+    status, output = run("--json")
+    (answer,) = json.loads(output)
+    assert (status, answer["tier"]) == (0, "linear")
+    assert "does not answer" in answer["explanation"]["missing"]["history"]
+
+
+@pytest.mark.usefixtures("asker")
+def test_every_part_of_an_explanation_is_shown() -> None:
+    """Model, data, features, limiters, history and notes each have a line."""
+    answers = list(estimates.estimate_on_devices(
+        read_problem(PROBLEM), [DEVICE], settings=estimates.EstimateSettings()
+    ))  # fmt: skip
+    estimate = answers[0].answer.estimate
+    assert estimate is not None
+    known = replace(
+        estimate.explain(),
+        model=ModelFacts(
+            name="hybrid/d", version="0003-ab", place="/models", schema_id="v1-x",
+            data_digest="c0ffee" * 10, rows=900, error=0.031,
+        ),
+        history=HistoryFacts(
+            observations=2, first=datetime(2026, 1, 1, tzinfo=UTC),
+            last=datetime(2026, 1, 2, tzinfo=UTC),
+        ),
+        influences=(Influence(feature="static.buffer_bytes", factor=1.07),),
+        limiters={"DRAM": 0.2, "fp32": 0.1},
+        notes=("counters are derived from the source",),
+    )  # fmt: skip
+    shown = replace(estimate, tier=Tier.HYBRID, explanation=known)
+    answer = DeviceAnswer(
+        device_id="d", device="a device", problem="nbody", kernel="nbody", estimate=shown
+    )
+    text = "\n".join(list_explanations([answer]))
+    for part in (
+        "answered by: hybrid", "hybrid/d 0003-ab of /models", "900 observations", "c0ffeec0ffee",
+        "3.1 %", "static.buffer_bytes x1.070", "DRAM 200 ms, fp32 100 ms", "2 observations",
+        "2026-01-01", "note: counters are derived",
+    ):  # fmt: skip
+        assert part in text

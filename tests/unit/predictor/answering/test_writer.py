@@ -1,0 +1,95 @@
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kernelcast.predictor.answering.writer import ObservationLostError, ObservationWriter
+from kernelcast.records.errors import KernelcastError
+from kernelcast.testing.observations import make_observation
+from kernelcast.training_data.store import Store, open_store
+
+PROGRAM = """
+import sys
+from kernelcast.predictor.answering.writer import ObservationWriter
+from kernelcast.testing.observations import make_observation
+from kernelcast.training_data.store import open_store
+writer = ObservationWriter(lambda: open_store(sys.argv[1]))
+for number in range(1000):
+    writer.add(make_observation(number))
+raise KeyboardInterrupt
+"""
+
+
+def test_flush_waits_until_all_is_written(tmp_path: Path) -> None:
+    """After a flush everything that was taken is in the store."""
+    with open_store(tmp_path / "rows.sqlite") as store:
+        writer = ObservationWriter(lambda: store)
+        for number in range(1200):
+            writer.add(make_observation(number))
+        writer.flush()
+        assert store.count() == 1200
+        writer.add(make_observation(1200))
+        writer.close()
+        assert store.count() == 1201
+
+
+def test_threads_lose_nothing(tmp_path: Path) -> None:
+    """What eight threads hand over at once is all there."""
+    with open_store(tmp_path / "rows.sqlite") as store:
+        writer = ObservationWriter(lambda: store)
+
+        def add(begin: int) -> None:
+            for number in range(begin, begin + 250):
+                writer.add(make_observation(number))
+
+        threads = [threading.Thread(target=add, args=(250 * one,)) for one in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        writer.close()
+        assert store.count() == 2000
+
+
+def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    """A program that ends by an interrupt has written all that it has handed over."""
+    path = tmp_path / "rows.sqlite"
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path)], check=False, capture_output=True, text=True
+    )
+    assert "KeyboardInterrupt" in ended.stderr
+    with open_store(path) as store:
+        assert store.count() == 1000
+
+
+def test_a_store_that_comes_back_gets_all(tmp_path: Path) -> None:
+    """While a store does not answer observations wait; a flush says so, and nothing is lost."""
+    with open_store(tmp_path / "rows.sqlite") as store:
+        is_away = threading.Event()
+        is_away.set()
+
+        def find() -> Store:
+            if is_away.is_set():
+                msg = "the server is away"
+                raise KernelcastError(msg)
+            return store
+
+        writer = ObservationWriter(find)
+        for number in range(10):
+            writer.add(make_observation(number))
+        with pytest.raises(ObservationLostError, match=r"10 observations.*the server is away"):
+            writer.flush(timeout_s=0.5)
+        is_away.clear()
+        writer.close()
+        assert store.count() == 10
+
+
+def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:
+    """Observations after the end are refused, not lost silently."""
+    with open_store(tmp_path / "rows.sqlite") as store:
+        writer = ObservationWriter(lambda: store)
+        writer.close()
+        with pytest.raises(ObservationLostError, match="closed"):
+            writer.add(make_observation(0))

@@ -1,0 +1,42 @@
+"""Models and predictors that need no device."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.protocol import FittedModel
+from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.testing.fake_asker import row_of, widen_schema
+from kernelcast.testing.synthetic_rows import make_rows
+
+DEVICE_ID = "fake-device-0000"
+
+
+@pytest.fixture(scope="session")
+def synthetic_table() -> TrainingTable:
+    """Give synthetic launches with features of the schema in use."""
+    return widen_schema(make_rows(kernels=10, sizes=4, seed=1), make_schema())
+
+
+@pytest.fixture(scope="session")
+def hybrid(synthetic_table: TrainingTable) -> FittedModel:
+    """Give the hybrid, trained on them."""
+    return make_model("hybrid").fit(synthetic_table)
+
+
+@pytest.fixture
+def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
+    """Give a registry that holds it as the fake device's."""
+    found = ModelRegistry(url=str(tmp_path / "models"))
+    found.publish(f"hybrid/{DEVICE_ID}", hybrid, make_schema())
+    return found
+
+
+@pytest.fixture(scope="session")
+def known_row(synthetic_table: TrainingTable) -> LaunchRow:
+    """Give a launch that the model has seen."""
+    return row_of(synthetic_table, 5)
