@@ -40,20 +40,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", action="append", default=[], help="as `kernelcast validate`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--without", action="append", default=[], help="a model; may be repeated")
     parser.add_argument("--only-tables", action="store_true")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not options.only_tables:
         table = load_training_table(options.data or [SHIPPED])
-        measure_kernels(table, options.jobs)
+        names = dict.fromkeys((*RIVALS, *ABLATION))
+        wanted = tuple(one for one in names if one not in options.without)
+        measure_kernels(table, wanted, options.jobs)
         if len(set(table.devices.tolist())) >= 3:
             measure_transfer(table, options.jobs)
     write_tables()
 
 
-def measure_kernels(table: TrainingTable, jobs: int) -> None:
+def measure_kernels(table: TrainingTable, names: tuple[str, ...], jobs: int) -> None:
     """Leave one kernel out, on each device."""
-    names = tuple(dict.fromkeys((*RIVALS, *ABLATION)))
     report = validate_models(table, ValidationSettings(models=names, jobs=jobs), _tell)
     gain = compare(report, "linear", "hybrid")
     for device in sorted({one.device for one in report.scores}):

@@ -18,15 +18,23 @@ _TEXT_WIDTH = 100
 
 
 _HOMES = {
+    "balance": "kernelcast.cli.balance:balance",
     "calibrate": "kernelcast.cli.calibrate:calibrate",
     "collect": "kernelcast.cli.collect:collect_command",
+    "compare": "kernelcast.cli.compare:compare",
     "corpus": "kernelcast.cli.corpus:corpus",
     "data": "kernelcast.cli.data:data",
     "devices": "kernelcast.cli.devices:devices",
     "estimate": "kernelcast.cli.estimate:estimate",
     "features": "kernelcast.cli.features:features",
     "model": "kernelcast.cli.model:model",
+    "models": "kernelcast.cli.models:models",
+    "serve": "kernelcast.cli.serve:serve",
+    "simulate": "kernelcast.cli.simulate:simulate",
+    "starpu": "kernelcast.cli.starpu:starpu",
     "trace": "kernelcast.cli.trace:trace",
+    "train": "kernelcast.cli.train:train",
+    "validate": "kernelcast.cli.validate:validate",
 }
 """Where each command is; only the one that runs is imported."""
 

@@ -3,8 +3,8 @@
 from kernelcast.training_data.parquet.format import ObservationFileError
 from kernelcast.training_data.parquet.reader import (
     import_parquet,
-    read_parquet,
     is_observation_file,
+    read_parquet,
 )
 from kernelcast.training_data.parquet.writer import export_parquet
 
@@ -12,6 +12,6 @@ __all__ = [
     "ObservationFileError",
     "export_parquet",
     "import_parquet",
-    "read_parquet",
     "is_observation_file",
+    "read_parquet",
 ]
