@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernelcast.predictor.api import estimate, estimate_problem
+    from kernelcast.predictor.balancing.api import balance
     from kernelcast.predictor.devices import examine_devices
+    from kernelcast.predictor.predictor import Predictor
+    from kernelcast.predictor.problem_file import read_problem
     from kernelcast.predictor.settings import EstimateSettings
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
@@ -19,9 +22,12 @@ __all__ = [
     "Interval",
     "KernelcastError",
     "Measurement",
+    "Predictor",
+    "balance",
     "estimate",
     "estimate_problem",
     "examine_devices",
+    "read_problem",
 ]
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
@@ -34,9 +40,12 @@ _HOMES = {
     "Interval": "kernelcast.records.estimates",
     "KernelcastError": "kernelcast.records.errors",
     "Measurement": "kernelcast.records.estimates",
+    "Predictor": "kernelcast.predictor.predictor",
+    "balance": "kernelcast.predictor.balancing.api",
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.predictor.devices",
+    "read_problem": "kernelcast.predictor.problem_file",
 }
 
 

@@ -1,0 +1,349 @@
+"""Compares balanced launches with the best static split and with the best single device.
+
+``python benchmarks/balance.py PAIR [--kernels N] [--repeats R] [--cold] [--pattern GLOB]`` runs
+kernels of the corpus, at sizes at which they last at least 0.2 s on the better device of a pair.
+PAIR is
+
+``intel-pocl``      Intel's CPU runtime and PoCL, one core each;
+``intel-unequal``   Intel's CPU runtime twice, one core each, the second without AVX;
+``intel-rusticl``   Intel's CPU runtime and rusticl's llvmpipe, one core each.
+
+For each kernel all static splits in steps of 5 % are run once, but for those that cannot be good;
+then the best three of them, the better single device and the balanced launch take turns, and
+medians are compared. Static splits, single
+devices and balanced launches run by the same machinery from host arrays to host arrays; the
+balanced launch's time holds sampling, correction and merging as well. With ``--cold`` each is run
+once more with devices that are opened for it. Results go to
+``benchmarks/results/balance/PAIR.json``, a table to standard output.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from machine import describe_machine
+
+from kernelcast.predictor.balancing.balancer import Balancer
+from kernelcast.predictor.balancing.host_arguments import HostArguments, make_host_arguments
+from kernelcast.predictor.balancing.places import choose_places
+from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.predictor.corpus import prepare_launch
+from kernelcast.records.balance import BalanceReport
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.problem import Problem
+from kernelcast.training_data.applications import CorpusKernel, find_kernels
+
+PAIRS = {
+    "intel-pocl": (("intel", (0,), {}), ("pocl", (1,), {})),
+    "intel-unequal": (
+        ("intel", (0,), {}),
+        ("intel", (1,), {"CL_CONFIG_CPU_TARGET_ARCH": "corei7"}),
+    ),
+    "intel-rusticl": (("intel", (0,), {}), ("rusticl", (1,), {})),
+}
+SHORTEST_S = 0.2
+STEPS = [round(0.05 * step, 2) for step in range(21)]
+_RESULTS = Path(__file__).parent / "results" / "balance"
+_CANDIDATES = 3
+_ATTEMPTS = 3
+_HOPELESS = 1.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """A problem on a pair of devices.
+
+    Parameters
+    ----------
+    balancer : Balancer
+        The devices, open.
+    problem : Problem
+        The launch.
+    given : HostArguments
+        Its arguments; they are copied for each run.
+    """
+
+    balancer: Balancer
+    problem: Problem
+    given: HostArguments
+
+    def run(self, share: float | None) -> tuple[BalanceReport, HostArguments]:
+        """Run with a fixed share of the first device, or balanced; give the results too."""
+        return run_once(self.balancer, self.problem, self.given, share)
+
+
+def run_once(
+    balancer: Balancer, problem: Problem, given: HostArguments, share: float | None
+) -> tuple[BalanceReport, HostArguments]:
+    """Run on copies of the arguments."""
+    values = tuple(one.copy() if isinstance(one, np.ndarray) else one for one in given.values)
+    arguments = HostArguments(described=given.described, values=values)
+    fixed = () if share is None else (share, 1 - share)
+    settings = BalanceSettings(fixed_shares=fixed)
+    report = balancer.balance(problem.kernel, problem.ndrange, arguments, settings=settings)
+    failures = [one.failure for one in report.shares if one.failure]
+    if failures:
+        raise KernelcastError("; ".join(failures))
+    return report, arguments
+
+
+def main() -> int:
+    """Measure what the command line names; give the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pair", choices=PAIRS)
+    parser.add_argument("--kernels", type=int, default=24, help="stop after so many")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cold", action="store_true", help="also with devices opened anew")
+    parser.add_argument("--pattern", default="*", help="names of kernels")
+    parser.add_argument("--limit", type=float, default=1.5, help="longest kernel, in seconds")
+    options = parser.parse_args()
+    wanted = [DevicePlace(device_id=d, cores=c, environment=e) for d, c, e in PAIRS[options.pair]]
+    places = choose_places(wanted)
+    rows: list[dict[str, Any]] = []
+    skipped: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
+        for kernel in choose_kernels(options.pattern):
+            try:
+                row = measure_kernel(kernel, places, Path(folder), options)
+            except KernelcastError as error:
+                skipped[kernel.name] = str(error).splitlines()[0]
+                continue
+            if isinstance(row, str):
+                skipped[kernel.name] = row
+                continue
+            rows.append(row)
+            print(_describe(row), flush=True)
+            if len(rows) >= options.kernels:
+                break
+    result = {
+        "machine": describe_machine(),
+        "pair": options.pair,
+        "devices": [
+            {"id": one.device_id, "cores": list(one.cores), "environment": dict(one.environment)}
+            for one in places
+        ],
+        "repeats": options.repeats,
+        "summary": summarise(rows),
+        "kernels": rows,
+        "skipped": skipped,
+    }
+    _RESULTS.mkdir(parents=True, exist_ok=True)
+    path = _RESULTS / f"{options.pair}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result["summary"], indent=1))
+    return 0 if rows else 1
+
+
+def choose_kernels(pattern: str) -> Iterator[CorpusKernel]:
+    """Give kernels, one of each application before the second of any."""
+    by_application: dict[str, list[CorpusKernel]] = {}
+    for kernel in find_kernels(pattern):
+        by_application.setdefault(kernel.name.partition("/")[0], []).append(kernel)
+    for place in range(max((len(one) for one in by_application.values()), default=0)):
+        for kernels in by_application.values():
+            if place < len(kernels):
+                yield kernels[place]
+
+
+def measure_kernel(
+    kernel: CorpusKernel, places: Sequence[DevicePlace], folder: Path, options: argparse.Namespace
+) -> dict[str, Any] | str:
+    """Measure one kernel; a sentence says why where it is left out."""
+    parameters: dict[str, int] = {}
+    for _ in range(_ATTEMPTS):
+        found = measure_size(kernel, parameters, places, folder, options)
+        if isinstance(found, dict):
+            return found
+        size, best_s = found
+        # Towards twice the shortest time that counts.
+        wished = size * (2 * SHORTEST_S / best_s) ** (1 / kernel.size.exponent)
+        fitted = kernel.size.fit(int(wished))
+        if fitted == size:
+            break
+        parameters = {kernel.size.parameter: fitted}
+    return f"{best_s:.3f} s on the better device at size {size}"
+
+
+def measure_size(
+    kernel: CorpusKernel,
+    parameters: dict[str, int],
+    places: Sequence[DevicePlace],
+    folder: Path,
+    options: argparse.Namespace,
+) -> dict[str, Any] | tuple[int, float]:
+    """Measure a kernel at a size; the size and its time where it is too short or too long."""
+    prepared = prepare_launch(
+        kernel, parameters, local_size=kernel.local_sizes[0], cache_folder=folder
+    )
+    problem = prepared.problem
+    given = make_host_arguments(problem, seed=0)
+    with Balancer(places) as balancer:
+        bench = Bench(balancer=balancer, problem=problem, given=given)
+        singles = {share: [bench.run(share) for _ in range(2)][-1] for share in (1.0, 0.0)}
+        best_s = min(report.real_s for report, _ in singles.values())
+        if not SHORTEST_S <= best_s <= options.limit:
+            return prepared.parameters[kernel.size.parameter], best_s
+        balanced = [bench.run(None) for _ in range(2)][-1]
+        equality = compare(balanced[1], singles[1.0][1], singles[0.0][1])
+        repeated = compare(bench.run(1.0)[1], singles[1.0][1], singles[1.0][1])
+        search = {share: bench.run(share)[0].total_s for share in list_splits(singles)}
+        candidates = sorted(search, key=search.__getitem__)[:_CANDIDATES]
+        single = min(singles, key=lambda share: singles[share][0].total_s)
+        times = take_turns(bench, [*dict.fromkeys([*candidates, single]), None], options.repeats)
+    row = compose_row(kernel, problem, times, (candidates, single))
+    row |= {"search": {str(k): v for k, v in search.items()}, "equality": equality,
+            "is_deterministic": repeated == "identical"}  # fmt: skip
+    row["merges"] = {name: str(rule) for name, rule in balanced[0].merges.items()}
+    if options.cold:
+        row["cold"] = measure_cold(problem, given, places, row["best_static_share"])
+    return row
+
+
+def list_splits(singles: dict[float, tuple[BalanceReport, HostArguments]]) -> list[float]:
+    """List the static splits worth running.
+
+    Left out are those in which one device alone would need so long for its part that they cannot
+    be better than the better device alone.
+    """
+    first_s, second_s = (singles[share][0].real_s for share in (1.0, 0.0))
+    limit_s = _HOPELESS * min(report.total_s for report, _ in singles.values())
+    return [one for one in STEPS if max(one * first_s, (1 - one) * second_s) <= limit_s]
+
+
+def take_turns(
+    bench: Bench, kinds: Sequence[float | None], repeats: int
+) -> dict[float | None, list[BalanceReport]]:
+    """Run every kind of launch in turn, so that a slow minute hits them all."""
+    found: dict[float | None, list[BalanceReport]] = {kind: [] for kind in kinds}
+    for _ in range(repeats):
+        for kind in kinds:
+            found[kind].append(bench.run(kind)[0])
+    return found
+
+
+def compose_row(
+    kernel: CorpusKernel,
+    problem: Problem,
+    times: dict[float | None, list[BalanceReport]],
+    shares: tuple[Sequence[float], float],
+) -> dict[str, Any]:
+    """Give what a table shows of a kernel: medians of everything, and of the devices' part."""
+    totals = {kind: statistics.median(one.total_s for one in runs) for kind, runs in times.items()}
+    works = {kind: statistics.median(one.real_s for one in runs) for kind, runs in times.items()}
+    candidates, single = shares
+    best = min(candidates, key=totals.__getitem__)
+    runs = times[None]
+    return {
+        "kernel": kernel.name,
+        "global_size": list(problem.ndrange.global_size),
+        "work_groups": problem.ndrange.work_group_count,
+        "buffer_bytes": problem.buffer_bytes,
+        "balanced_s": totals[None],
+        "balanced_runs_s": [one.total_s for one in runs],
+        "prepare_s": statistics.median(one.prepare_s for one in runs),
+        "work_s": works[None],
+        "estimated_work_s": _median([one.estimated_s for one in runs]),
+        "sampling_s": statistics.median(_sampling_s(one) for one in runs),
+        "merge_s": statistics.median(one.merge_s for one in runs),
+        "share": statistics.median(one.shares[0].share for one in runs),
+        "estimated_share": statistics.median(one.shares[0].estimated_share for one in runs),
+        "best_static_share": best,
+        "best_static_s": totals[best],
+        "best_static_work_s": works[best],
+        "best_single": int(single == 0.0),
+        "best_single_s": totals[single],
+        "best_single_work_s": works[single],
+        "to_static": totals[None] / totals[best],
+        "to_static_work": works[None] / works[best],
+        "to_single": totals[None] / totals[single],
+    }
+
+
+def _sampling_s(report: BalanceReport) -> float:
+    return max((bar.end_s - bar.start_s for bar in report.bars if bar.activity == "sample"),
+               default=0.0)  # fmt: skip
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return statistics.median(known) if known else None
+
+
+def measure_cold(
+    problem: Problem, given: HostArguments, places: Sequence[DevicePlace], share: float
+) -> dict[str, float]:
+    """Time whole launches with devices that are opened, and a kernel that is built, for them."""
+    found = {}
+    for name, kind in (("balanced_s", None), ("static_s", share), ("first_s", 1.0),
+                       ("second_s", 0.0)):  # fmt: skip
+        start_s = time.monotonic()
+        used = {1.0: places[:1], 0.0: places[1:]}.get(kind, places) if kind is not None else places
+        with Balancer(used) as balancer:
+            run_once(balancer, problem, given, kind if len(used) > 1 else None)
+            found[name] = time.monotonic() - start_s
+    return found
+
+
+def compare(found: HostArguments, one: HostArguments, other: HostArguments) -> str:
+    """Say how results compare with those of the single devices, bit by bit."""
+    verdicts = []
+    for index, array in found.buffers.items():
+        bits, first, second = (
+            each.reshape(-1).view(np.uint8).reshape(-1, array.dtype.itemsize)
+            for each in (array, one.buffers[index], other.buffers[index])
+        )
+        equals_first = (bits == first).all(axis=1)
+        equals_second = (bits == second).all(axis=1)
+        if equals_first.all() or equals_second.all():
+            verdicts.append("identical")
+        elif (equals_first | equals_second).all():
+            verdicts.append("each element that of a device")
+        else:
+            verdicts.append("different")
+    order = ("different", "each element that of a device", "identical")
+    return next((one for one in order if one in verdicts), "identical")
+
+
+def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Give median and 90th percentile of the ratios."""
+    if not rows:
+        return {"kernels": 0}
+    found: dict[str, object] = {"kernels": len(rows)}
+    for name in ("to_static", "to_static_work", "to_single"):
+        values = np.array([row[name] for row in rows])
+        found[name] = {
+            "median": float(np.median(values)),
+            "p90": float(np.percentile(values, 90)),
+            "worst": float(values.max()),
+        }
+    cold = [row["cold"]["balanced_s"] / row["cold"]["static_s"] for row in rows if "cold" in row]
+    if cold:
+        found["to_static_cold"] = {
+            "median": float(np.median(cold)),
+            "p90": float(np.percentile(cold, 90)),
+        }
+    for verdict in dict.fromkeys(row["equality"] for row in rows):
+        found[verdict] = sum(row["equality"] == verdict for row in rows)
+    return found
+
+
+def _describe(row: dict[str, Any]) -> str:
+    return (
+        f"{row['kernel']:38.38} balanced {row['balanced_s']:6.3f} s (prepare "
+        f"{row['prepare_s']:5.3f}, work {row['work_s']:5.3f}, merge {row['merge_s']:5.3f}) "
+        f"static {row['best_static_s']:6.3f} s at {row['best_static_share']:4.0%} single "
+        f"{row['best_single_s']:6.3f} s | {row['to_static']:5.3f} ({row['to_static_work']:5.3f}) "
+        f"{row['to_single']:5.3f} share {row['share']:4.0%} {row['equality']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

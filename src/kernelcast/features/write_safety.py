@@ -1,0 +1,159 @@
+"""Whether a kernel's work-groups may run on different devices, and how their results merge.
+
+Each device works on buffers of its own. That gives the right result if no work-group reads what
+another one writes, and if it is clear which device wrote what: by address expressions, where the
+work-groups' places are provably apart, else by comparing with the content before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kernelcast.features.write_safety_footprints import Footprint, SlabRanges, find_footprint
+from kernelcast.features.write_safety_intervals import NoBoundError
+from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.records.balance import MergeRule, SlabSpace
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.operations import MemorySpace
+
+_SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
+_MOST_DETAIL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitSafety:
+    """How a launch may be split.
+
+    Parameters
+    ----------
+    space : SlabSpace
+        The slabs.
+    rules : mapping of str to MergeRule
+        By buffer.
+    footprints : mapping of str to Footprint
+        What each slab writes, for buffers that merge by ranges.
+    refusals : tuple of str
+        Why it may not be split; empty if it may.
+    """
+
+    space: SlabSpace
+    rules: Mapping[str, MergeRule] = field(default_factory=dict)
+    footprints: Mapping[str, Footprint] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether address expressions tell all that is written."""
+        return not self.refusals and MergeRule.COMPARE not in self.rules.values()
+
+
+def assess_split(
+    facts: KernelFacts,
+    space: SlabSpace,
+    scalars: Mapping[str, int],
+    sizes_bytes: Mapping[str, int],
+    *,
+    assumes_independence: bool = False,
+) -> SplitSafety:
+    """Find out whether slabs of a launch may run on different devices.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    space : SlabSpace
+        Index space and slabs.
+    scalars : mapping of str to int
+        Values of scalar arguments.
+    sizes_bytes : mapping of str to int
+        Size of each buffer by its name.
+    assumes_independence : bool
+        Whether the caller vouches that no work-group reads what another one writes; then what
+        cannot be proven is no reason to refuse. Atomic operations still are.
+
+    Returns
+    -------
+    SplitSafety
+
+    Notes
+    -----
+    Buffers are taken to lie apart from each other.
+    """
+    shared = [one for one in facts.accesses if one.space in _SHARED]
+    refusals = _refuse_atomics(shared)
+    if not assumes_independence:
+        refusals += _refuse_unknown(facts, shared)
+    rules: dict[str, MergeRule] = {}
+    footprints: dict[str, Footprint] = {}
+    ranges = SlabRanges(space=space, scalars=scalars)
+    is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
+    for name, size_bytes in sizes_bytes.items():
+        own = [one for one in shared if one.buffer == name]
+        stores = [one for one in own if one.kind is not AccessKind.LOAD]
+        if is_followed and not stores:
+            rules[name] = MergeRule.READ
+            continue
+        loads = [one for one in own if one.kind is AccessKind.LOAD]
+        footprint = _find_disjoint(stores, loads, ranges, size_bytes) if is_followed else None
+        if footprint is not None:
+            rules[name], footprints[name] = MergeRule.RANGES, footprint
+            continue
+        rules[name] = MergeRule.COMPARE
+        if loads and not assumes_independence:
+            refusals.append(_explain_loads(name, loads, stores))
+    return SplitSafety(
+        space=space, rules=rules, footprints=footprints, refusals=tuple(dict.fromkeys(refusals))
+    )
+
+
+def _refuse_atomics(accesses: Sequence[MemoryAccess]) -> list[str]:
+    return [
+        f"line {one.line}: {one.text} is an atomic operation on global memory: work-groups on "
+        "different devices would not see each other's"
+        for one in accesses
+        if one.kind is AccessKind.ATOMIC
+    ]
+
+
+def _refuse_unknown(facts: KernelFacts, accesses: Sequence[MemoryAccess]) -> list[str]:
+    """Refuse what might hide a store or a load."""
+    found = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
+    found += [
+        f"line {one.line}: it is not known into which buffer {one.text} points"
+        for one in accesses
+        if one.buffer is None
+    ]
+    return [f"{one}; so what work-groups write cannot be told" for one in found]
+
+
+def _find_disjoint(
+    stores: Sequence[MemoryAccess],
+    loads: Sequence[MemoryAccess],
+    ranges: SlabRanges,
+    size_bytes: int,
+) -> Footprint | None:
+    """Find what each slab writes, if that is provably nobody else's."""
+    for detail in range(_MOST_DETAIL + 1):
+        try:
+            written = find_footprint(stores, ranges, size_bytes, detail=detail)
+            if not written.is_disjoint:
+                continue
+            read = find_footprint(loads, ranges, size_bytes, detail=detail)
+        except NoBoundError:
+            return None
+        if read.meets_only_own(written):
+            return written.sort()
+    return None
+
+
+def _explain_loads(name: str, loads: Sequence[MemoryAccess], stores: Sequence[MemoryAccess]) -> str:
+    read, written = loads[0], stores[0] if stores else loads[0]
+    if any(one.line == other.line and one.offset_bytes == other.offset_bytes
+           for one in loads for other in stores):  # fmt: skip
+        return (
+            f"line {written.line}: {written.text} is read and written, and work-groups may share "
+            f"elements of {name}: such sums would be lost between devices"
+        )
+    return (
+        f"line {read.line}: {read.text} may read what another work-group writes to {name} "
+        f"(line {written.line}), which may have run on another device"
+    )

@@ -1,0 +1,1 @@
+"""One kernel over several devices at once: estimates, shares, runs, one result."""

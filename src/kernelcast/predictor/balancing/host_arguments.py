@@ -1,0 +1,133 @@
+"""Arguments as the caller holds them: NumPy arrays and scalars."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    LocalArgument,
+    ScalarArgument,
+    make_array,
+    make_scalar,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.problem import Problem
+
+Array = npt.NDArray[Any]
+HostValue = Array | np.generic | LocalArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostArguments:
+    """A launch's arguments with their values.
+
+    Parameters
+    ----------
+    described : tuple of Argument
+        One per argument, in the kernel's order.
+    values : tuple of ndarray, NumPy scalar or LocalArgument
+        Buffers are contiguous arrays, which take the results.
+    """
+
+    described: tuple[Argument, ...]
+    values: tuple[HostValue, ...]
+
+    @property
+    def buffers(self) -> dict[int, Array]:
+        """Arrays by their position."""
+        pairs = zip(self.described, self.values, strict=True)
+        return {
+            index: value
+            for index, (described, value) in enumerate(pairs)
+            if isinstance(described, BufferArgument) and isinstance(value, np.ndarray)
+        }
+
+
+def read_host_arguments(values: Sequence[Any]) -> HostArguments:
+    """Describe what a caller gives.
+
+    Parameters
+    ----------
+    values : sequence
+        Arrays for buffers, NumPy scalars for scalars, `LocalArgument` for local memory. A scalar
+        vector such as an int4 is an array that cannot be written.
+
+    Raises
+    ------
+    InputError
+        If a value is of another kind, or not contiguous, or two arrays overlap.
+    """
+    described = tuple(_describe(index, value) for index, value in enumerate(values))
+    found = HostArguments(described=described, values=tuple(values))
+    _check_overlap(found.buffers)
+    return found
+
+
+def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
+    """Make the arguments that a problem describes.
+
+    Raises
+    ------
+    InputError
+        If a file of a buffer's content cannot be used.
+    """
+    values: list[HostValue] = []
+    for index, argument in enumerate(problem.arguments):
+        match argument:
+            case BufferArgument():
+                values.append(make_array(argument, seed=seed * 1000 + index))
+            case ScalarArgument():
+                values.append(make_scalar(argument))
+            case LocalArgument():
+                values.append(argument)
+    return HostArguments(described=problem.arguments, values=tuple(values))
+
+
+def _describe(index: int, value: object) -> Argument:
+    if isinstance(value, LocalArgument):
+        return value
+    if isinstance(value, np.generic):
+        return ScalarArgument(element=_element(index, value.dtype), values=(value.item(),))
+    if not isinstance(value, np.ndarray):
+        msg = (
+            f"argument {index}: {type(value).__name__} given; give a NumPy array for a buffer, a "
+            "NumPy scalar such as numpy.int32(7), or kernelcast's LocalArgument for local memory"
+        )
+        raise InputError(msg)
+    if not value.flags.c_contiguous:
+        msg = f"argument {index}: the array is not contiguous; give numpy.ascontiguousarray(...)"
+        raise InputError(msg)
+    element = _element(index, value.dtype)
+    if not value.flags.writeable and value.ndim == 1 and value.size in (2, 3, 4, 8, 16):
+        lanes = ElementType(element.base, value.size)
+        return ScalarArgument(element=lanes, values=tuple(value.tolist()))
+    if not value.size:
+        msg = f"argument {index}: the array is empty; give at least one element"
+        raise InputError(msg)
+    return BufferArgument(element=element, count=value.size)
+
+
+def _element(index: int, dtype: np.dtype[Any]) -> ElementType:
+    try:
+        return ElementType.parse(dtype.name)
+    except InputError as error:
+        msg = f"argument {index}: {error}"
+        raise InputError(msg) from error
+
+
+def _check_overlap(buffers: dict[int, Array]) -> None:
+    found = list(buffers.items())
+    for place, (index, array) in enumerate(found):
+        for other, earlier in found[:place]:
+            if np.may_share_memory(array, earlier):
+                msg = (
+                    f"arguments {other} and {index} share memory; each device works on copies of "
+                    "its own, so give arrays that lie apart"
+                )
+                raise InputError(msg)

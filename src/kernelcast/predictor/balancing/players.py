@@ -1,0 +1,117 @@
+"""What the host knows of each device while a launch runs."""
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.predictor.balancing.messages import Sampled
+from kernelcast.records.balance import Span
+from kernelcast.records.errors import KernelcastError
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+_ROUGHLY = 2.0
+
+
+class Stage(Enum):
+    """What a device is doing."""
+
+    PREPARING = auto()
+    SAMPLING = auto()
+    RUNNING = auto()
+    IDLE = auto()
+    COLLECTING = auto()
+    FAILED = auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class Player:
+    """A device and what it has done.
+
+    Parameters
+    ----------
+    anchor : float
+        From where it takes slabs: 0 is the first, 1 the last.
+    ran, owned, handed_over, collected : ndarray of bool, shape (slabs,)
+        Slabs that it has run; those that its results are to be taken of; those whose results it
+        was told to hand over; those whose results are in the shared memory.
+    """
+
+    anchor: float
+    ran: BoolArray
+    owned: BoolArray
+    handed_over: BoolArray
+    collected: BoolArray
+    stage: Stage = Stage.PREPARING
+    outstanding: int = 0
+    queued: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """Slabs that it has been given and has not reported, and their work."""
+    rate: float | None = None
+    """Work per second while it runs, without the transfer of results."""
+    transfer_s: float = 0.0
+    """Time that the results of a unit of work take, in seconds."""
+    begun_s: float = 0.0
+    """When it began what it is at, about."""
+    has_begun: bool = False
+    """Whether it has been given work beyond its samples."""
+    sampled: Sampled | None = None
+    estimated_share: float = 0.0
+    real_s: float = 0.0
+    error: KernelcastError | None = None
+    is_gone: bool = False
+    """Whether it has failed for good, and not this launch alone."""
+    is_told: bool = False
+    """Whether it was told that no more samples are wanted."""
+    is_late: bool = False
+    """Whether it took its buffers while results were already being written into them."""
+
+    @classmethod
+    def make(cls, count: int, anchor: float) -> "Player":
+        """Make one that has done nothing."""
+        ran, owned, given, collected = (np.zeros(count, dtype=np.bool_) for _ in range(4))
+        return cls(anchor=anchor, ran=ran, owned=owned, handed_over=given, collected=collected)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not failed."""
+        return self.stage is not Stage.FAILED
+
+    @property
+    def can_work(self) -> bool:
+        """Whether it may be given slabs, now or later."""
+        return self.is_alive and not self.is_late
+
+    @property
+    def effective_rate(self) -> float | None:
+        """Work per second, transfer of results included; None if nobody knows yet."""
+        return None if self.rate is None else 1 / (1 / self.rate + self.transfer_s)
+
+    @property
+    def doubt(self) -> float:
+        """By which factor its speed may differ from what is known, either way."""
+        if self.has_begun:
+            return 1.0
+        sampled = self.sampled
+        if sampled is None or not sampled.low_s or not sampled.high_s:
+            return _ROUGHLY
+        return math.sqrt(sampled.high_s / sampled.low_s)
+
+    @property
+    def free_at_s(self) -> float:
+        """When it will have done what it has been given, about."""
+        rate = self.effective_rate
+        return self.begun_s + (sum(work for _, work in self.queued) / rate if rate else 0.0)
+
+    def note_speed(self, weight: float, seconds: float) -> None:
+        """Learn from a run: the latest tells most, for work may differ from place to place."""
+        if weight <= 0 or seconds <= 0:
+            return
+        seen = weight / seconds
+        if self.rate is None or not self.has_begun:
+            self.rate = seen
+        else:
+            self.rate = 2 / (1 / seen + 1 / self.rate)

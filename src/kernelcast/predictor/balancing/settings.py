@@ -1,0 +1,94 @@
+"""How a launch is balanced."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlace:
+    """A device and where it runs.
+
+    Parameters
+    ----------
+    device_id : str
+        Its id, or the beginning of it.
+    cores : tuple of int
+        Processor cores that its process is bound to; empty: all. For CPU devices, which would
+        otherwise take each other's cores.
+    concurrency : int
+        Work-groups that it runs at once, about: parts of the index space are multiples of it where
+        there are enough work-groups.
+    compute_units : int or None
+        Use a sub-device of so many compute units. What it really is, is the runtime's matter: a
+        sub-device of one of two units kept two cores busy on Intel's CPU runtime, and rusticl
+        crashed. `cores` limits CPU devices for sure.
+    environment : mapping of str to str
+        Variables of the process that loads the runtime.
+    """
+
+    device_id: str
+    cores: tuple[int, ...] = ()
+    concurrency: int = 1
+    compute_units: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceSettings:
+    """How a launch is balanced.
+
+    Parameters
+    ----------
+    first_share : float
+        Share of the work that is given out by the estimates; the rest by the speeds that the
+        first part shows.
+    budget : float
+        Share of its time for the whole launch that each device samples; the samples count as
+        done.
+    most_slabs : int
+        Parts into which the index space is cut at most.
+    shortest_s : float
+        The least that is worth a launch of its own, in seconds.
+    assumes_independence : bool
+        Whether the caller vouches that no work-group reads what another one writes.
+    fixed_shares : tuple of float
+        Shares of the devices, which add up to 1: nothing is sampled or corrected then. Empty: by
+        speed.
+    timeout_s : float
+        A device that shows no sign of life for so long is given up.
+    seed : int
+        Seed of the places that are sampled.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    first_share: float = 0.8
+    budget: float = 0.02
+    most_slabs: int = 2048
+    shortest_s: float = 1.5e-3
+    assumes_independence: bool = False
+    fixed_shares: tuple[float, ...] = ()
+    timeout_s: float = 600.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("first share", self.first_share), ("budget", self.budget)):
+            if not 0 < value <= 1:
+                msg = f"{name} {value}: give a share above 0, at most 1"
+                raise InputError(msg)
+        if self.most_slabs < 1:
+            msg = f"{self.most_slabs} parts of the index space: give at least 1"
+            raise InputError(msg)
+        shares = self.fixed_shares
+        if shares and (min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-9)):
+            msg = f"shares {list(shares)}: give one per device, at least 0, that add up to 1"
+            raise InputError(msg)
+        if not self.timeout_s > 0:
+            msg = f"timeout {self.timeout_s} s: give a number above 0"
+            raise InputError(msg)

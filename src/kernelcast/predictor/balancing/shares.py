@@ -1,0 +1,135 @@
+"""How much of the work left a device is given next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LEAST_SHARE = 0.5
+# Part of a fair share that is given where speeds have been seen at work.
+_LATER_SHARE = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of a device while work is given out.
+
+    Parameters
+    ----------
+    rate : float or None
+        Work that it does per second, transfers of results included; None if nobody knows yet.
+    free_at_s : float
+        When it will have done what it has been given, about.
+    doubt : float
+        By which factor the rate may be wrong either way, at least 1.
+    """
+
+    rate: float | None
+    free_at_s: float
+    doubt: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePolicy:
+    """Rules for giving out work.
+
+    Parameters
+    ----------
+    first_share : float
+        Part of its fair share that a device gets at first; the rest is divided by the speeds seen
+        by then.
+    shortest_s : float
+        The least that is worth a launch, in seconds.
+    """
+
+    first_share: float
+    shortest_s: float
+
+    def allot(
+        self,
+        standings: Sequence[Standing],
+        device: int,
+        left: float,
+        now_s: float,
+        *,
+        is_first: bool,
+    ) -> float:
+        """Say how much of the work left a device gets next.
+
+        Parameters
+        ----------
+        standings : sequence of Standing
+            All devices that still take part.
+        device : int
+            Which of them asks.
+        left : float
+            Work that nobody has been given yet.
+        now_s : float
+            The time.
+        is_first : bool
+            Whether this is its first part after the samples.
+
+        Returns
+        -------
+        float
+            Work; all that is left where the rest would not be worth a launch, 0 if the others
+            are done with everything before this one could help.
+        """
+        own = standings[device]
+        if own.rate is None or any(one.rate is None for one in standings):
+            # Somebody's speed is unknown: a cautious part of an even share.
+            even = left / len(standings) / (2 if is_first else 1)
+            return even if own.rate is None else max(even, own.rate * self.shortest_s)
+        fair = own.rate * (finish_time(standings, left, now_s) - max(own.free_at_s, now_s))
+        least = own.rate * self.shortest_s
+        if fair >= left - least:
+            return left
+        if fair < _LEAST_SHARE * least:
+            return 0.0
+        if fair <= 2 * least:
+            return fair
+        part = self.first_share if is_first else _LATER_SHARE
+        return max(min(part * fair, _doubted_share(standings, device, left)), least)
+
+
+def _doubted_share(standings: Sequence[Standing], device: int, left: float) -> float:
+    """Give what a device can be given without harm if it is slower and all others faster."""
+    own = standings[device]
+    slow = (own.rate or 0.0) / own.doubt
+    fast = sum((one.rate or 0.0) * one.doubt for one in standings) - (own.rate or 0.0) * own.doubt
+    return left * slow / (slow + fast) if slow else 0.0
+
+
+def finish_time(standings: Sequence[Standing], left: float, now_s: float) -> float:
+    """Say when all would be done at the same time if the work left is divided so.
+
+    Parameters
+    ----------
+    standings : sequence of Standing
+        Devices whose rates are known, and others, which do not count.
+    left : float
+        Work that nobody has been given yet.
+    now_s : float
+        The time.
+
+    Returns
+    -------
+    float, in seconds
+        When the work left is done; devices that are busy longer than that take no part in it.
+
+    Examples
+    --------
+    >>> two = [Standing(rate=2.0, free_at_s=0.0), Standing(rate=1.0, free_at_s=3.0)]
+    >>> finish_time(two, 12.0, 0.0), finish_time(two, 3.0, 0.0)
+    (5.0, 1.5)
+    """
+    known = sorted(
+        (max(one.free_at_s, now_s), one.rate) for one in standings if one.rate is not None
+    )
+    rate, started = 0.0, 0.0
+    finish = now_s
+    for place, (free_at_s, own) in enumerate(known):
+        rate += own
+        started += own * free_at_s
+        finish = (left + started) / rate
+        if place + 1 == len(known) or finish <= known[place + 1][0]:
+            break
+    return finish

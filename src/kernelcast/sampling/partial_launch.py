@@ -1,0 +1,180 @@
+"""Boxes of a launch's work-groups run for real, on buffers of the device's own."""
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.errors import DeviceLimitError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_arguments
+
+_MOST_COPIES = 64
+
+Bytes = npt.NDArray[np.uint8]
+Content = npt.NDArray[Any] | np.generic | LocalArgument
+"""A buffer's content, a scalar, or local memory."""
+
+
+class PartialLaunch:
+    """A kernel with index space and buffers of its own, run box by box.
+
+    Unlike samples, what runs here counts: each work-group is to run once, and its results are
+    read back.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    kernel : Kernel
+        The kernel.
+    ndrange : NDRange
+        The whole launch, which the work-groups of any box see.
+    arguments : sequence of Argument
+        Description of the arguments, to be checked against the kernel's signature.
+    contents : sequence of Content
+        What they hold; arrays are copied to the device and not written.
+
+    Raises
+    ------
+    InputError
+        If source, kernel name or arguments do not fit together.
+    DeviceError
+        If the device cannot hold or run the launch.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        kernel: Kernel,
+        ndrange: NDRange,
+        arguments: Sequence[Argument],
+        contents: Sequence[Content],
+    ) -> None:
+        started_s = time.monotonic()
+        self._session = session
+        self._kernel = kernel
+        built = session.whole_kernel(kernel)
+        check_arguments(kernel.name, built.parameters, arguments)
+        self.ndrange = choose_local_size(session, built.kernel, ndrange)
+        check_launch(session, built.kernel, kernel, self.ndrange)
+        _check_room(session, arguments)
+        with explained_errors(kernel, session.description):
+            self._window = session.window_kernel(kernel, self.ndrange).kernel
+            self.build_s = time.monotonic() - started_s
+            self._held = [
+                self._put(described, one)
+                for described, one in zip(arguments, contents, strict=True)
+            ]
+            for index, one in enumerate(self._held):
+                self._window.set_arg(index, one)
+            session.queue.finish()
+        self.upload_s = time.monotonic() - started_s - self.build_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def run(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Run boxes one after the other; give each one's time by the host's clock, in seconds.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails; what its buffers hold is then unknown.
+        """
+        durations = []
+        with explained_errors(self._kernel, self._session.description):
+            for box in boxes:
+                offset, size = self.ndrange.work_items_of(box)
+                start_s = time.monotonic()
+                cl.enqueue_nd_range_kernel(
+                    self._session.queue,
+                    self._window,
+                    size,
+                    self.ndrange.known_local_size,
+                    offset if any(offset) else None,
+                )
+                self._session.queue.finish()
+                durations.append(time.monotonic() - start_s)
+        return durations
+
+    def read(self, index: int, spans: Sequence[tuple[int, int]], into: Bytes) -> None:
+        """Copy stretches of a buffer's bytes to the same places of an array.
+
+        Parameters
+        ----------
+        index : int
+            Position of the buffer among the arguments.
+        spans : sequence of (int, int)
+            First byte of each stretch, and the one behind its last, ascending.
+        into : ndarray of uint8
+            As many bytes as the buffer has.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails.
+        """
+        queue, held = self._session.queue, self._held[index]
+        with explained_errors(self._kernel, self._session.description):
+            if len(spans) <= _MOST_COPIES:
+                for start, stop in spans:
+                    cl.enqueue_copy(
+                        queue, into[start:stop], held, src_offset=start, is_blocking=False
+                    )
+                queue.finish()
+                return
+            # Many small copies take longer than one of all that lies between them.
+            first, behind = spans[0][0], max(stop for _, stop in spans)
+            whole = np.empty(behind - first, dtype=np.uint8)
+            cl.enqueue_copy(queue, whole, held, src_offset=first)
+            queue.finish()
+        for start, stop in spans:
+            into[start:stop] = whole[start - first : stop - first]
+
+    def release(self) -> None:
+        """Give the buffers' memory back."""
+        self._session.queue.finish()
+        for one in self._held:
+            if isinstance(one, cl.Buffer):
+                one.release()
+        self._held = []
+
+    def _put(self, described: Argument, content: Content) -> Any:  # noqa: ANN401 - what set_arg takes
+        if isinstance(content, LocalArgument):
+            return cl.LocalMemory(content.bytes)
+        if isinstance(described, BufferArgument) and isinstance(content, np.ndarray):
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            return cl.Buffer(self._session.context, flags, hostbuf=content)
+        return content
+
+
+def _check_room(session: DeviceSession, arguments: Sequence[Argument]) -> None:
+    device = session.description
+    sizes = [one.bytes for one in arguments if isinstance(one, BufferArgument)]
+    if sum(sizes) > device.global_memory_bytes or max(sizes, default=0) > (
+        device.max_allocation_bytes
+    ):
+        msg = (
+            f"{device.id}: the buffers take {sum(sizes):,} bytes, the largest "
+            f"{max(sizes, default=0):,}; the device has {device.global_memory_bytes:,} and allows "
+            f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
+        )
+        raise DeviceLimitError(msg)

@@ -1,0 +1,223 @@
+"""Devices that share a launch but exist only as formulas, with a clock of their own."""
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.predictor.balancing.messages import (
+    Collect,
+    Collected,
+    Command,
+    Failed,
+    Finish,
+    Opened,
+    Place,
+    Prepare,
+    Prepared,
+    Ran,
+    Reply,
+    Run,
+    Sample,
+    Sampled,
+)
+from kernelcast.predictor.balancing.shared_memory import SharedMemory
+from kernelcast.predictor.balancing.slab_sampling import SlabLaunch, sample_slabs
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.testing.builders import make_description
+
+Arrays = Sequence[Any]
+Compute = Callable[[Arrays, npt.NDArray[np.int64]], None]
+"""Does for numbers of work-items of a one-dimensional launch what a kernel would."""
+
+
+class RanTwiceError(AssertionError):
+    """Is raised when a device runs a work-group twice on the same buffers."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeDevice:
+    """A device whose times follow from a formula and whose kernel is a Python function.
+
+    Parameters
+    ----------
+    compute : callable
+        The kernel.
+    item_s : callable or float
+        Seconds of each work-item, or of work-items by their numbers.
+    launch_s, prepare_s : float
+        What every launch costs beside its work-items; building and taking buffers.
+    failing : mapping of type to int
+        At which command of a kind it fails, counted from 0.
+    noise : float
+        Relative standard deviation of each launch's time.
+    """
+
+    compute: Compute
+    item_s: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | float = 1e-6
+    launch_s: float = 10e-6
+    prepare_s: float = 1e-3
+    failing: Mapping[type, int] = field(default_factory=dict)
+    noise: float = 0.0
+    ran: set[int] = field(default_factory=set)
+    arrays: list[Any] = field(default_factory=list)
+    local_size: int = 1
+    seen: dict[type, int] = field(default_factory=dict)
+    free_s: float = 0.0
+    is_alive: bool = True
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def run(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Run boxes; give their times.
+
+        Raises
+        ------
+        RanTwiceError
+            If a work-group ran before.
+        """
+        durations = []
+        for box in boxes:
+            groups = set(range(box.start[0], box.start[0] + box.shape[0]))
+            if groups & self.ran:
+                msg = f"work-groups {sorted(groups & self.ran)[:3]} ran before"
+                raise RanTwiceError(msg)
+            self.ran |= groups
+            first, stop = min(groups) * self.local_size, (max(groups) + 1) * self.local_size
+            items = np.arange(first, stop)
+            self.compute(self.arrays, items)
+            cost = self.item_s(items).sum() if callable(self.item_s) else self.item_s * items.size
+            factor = float(np.exp(self.rng.normal(0.0, self.noise)))
+            durations.append((self.launch_s + float(cost)) * factor)
+        return durations
+
+
+class FakeCrew:
+    """A crew of fake devices; time passes only while it is waited for.
+
+    Parameters
+    ----------
+    devices : sequence of FakeDevice
+        The devices.
+    """
+
+    def __init__(self, devices: Sequence[FakeDevice]) -> None:
+        self.devices = list(devices)
+        self.is_closed = False
+        self._now_s = 0.0
+        self._replies: list[tuple[float, int, int, Reply]] = []
+        self._count = 0
+        self._memory: SharedMemory | None = None
+        for number in range(len(devices)):
+            opened = Opened(start_s=0.0, end_s=0.0, device_id=f"fake-{number}", device="fake")
+            self._push(number, opened)
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self.devices)
+
+    def now_s(self) -> float:
+        """Give the time."""
+        return self._now_s
+
+    def send_memory(self, device: int, command: Prepare, memory: SharedMemory) -> None:
+        """Give a device new memory: all of this process, so it is the host's own."""
+        self._memory = memory
+        self.send(device, command)
+
+    def send(self, device: int, command: Command) -> None:
+        """Do a command at once; its reply comes when its time is over."""
+        one = self.devices[device]
+        if not one.is_alive:
+            return
+        start_s = max(self._now_s, one.free_s)
+        kind = type(command)
+        number = one.seen.get(kind, 0)
+        one.seen[kind] = number + 1
+        if one.failing.get(kind) == number:
+            one.is_alive = kind is Prepare  # refusing a launch is not the end
+            error = KernelcastError(f"fake-{device} broke at {kind.__name__}")
+            failed = Failed(start_s=start_s, end_s=start_s, error=error, is_final=not one.is_alive)
+            self._push(device, failed)
+            return
+        reply = self._answer(one, command, start_s)
+        one.free_s = reply.end_s
+        self._push(device, reply)
+
+    def receive(self) -> tuple[int, Reply]:
+        """Let time pass until the next reply."""
+        end_s, _, device, reply = heapq.heappop(self._replies)
+        self._now_s = max(self._now_s, end_s)
+        return device, reply
+
+    def close(self) -> None:
+        """Note that nobody needs the devices any more."""
+        self.is_closed = True
+
+    def _answer(self, one: FakeDevice, command: Command, start_s: float) -> Reply:
+        match command:
+            case Prepare():
+                return self._prepare(one, command, start_s)
+            case Sample():
+                return self._sample(one, command, start_s)
+            case Run():
+                spent_s = sum(one.run([command.space.box(span) for span in command.spans]))
+                return Ran(start_s=start_s, end_s=start_s + spent_s, spans=command.spans)
+            case Collect():
+                for index, spans in command.spans.items():
+                    for first, stop in spans:
+                        self._view(command.targets[index])[first:stop] = one.arrays[index].view(
+                            np.uint8
+                        )[first:stop]
+                return Collected(start_s=start_s, end_s=start_s)
+            case Finish():
+                return Reply(start_s=start_s, end_s=start_s)
+
+    def _prepare(self, one: FakeDevice, command: Prepare, start_s: float) -> Prepared:
+        one.ran = set()
+        one.local_size = command.ndrange.known_local_size[0]
+        one.arrays = [
+            self._view(value).copy().view(described.element.dtype)
+            if isinstance(value, Place) and hasattr(described, "element")
+            else value
+            for described, value in zip(command.arguments, command.contents, strict=True)
+        ]
+        return Prepared(
+            start_s=start_s,
+            end_s=start_s + one.prepare_s,
+            ndrange=command.ndrange,
+            build_s=one.prepare_s,
+            upload_s=0.0,
+        )
+
+    def _sample(self, one: FakeDevice, command: Sample, start_s: float) -> Sampled:
+        slabs = SlabLaunch(
+            launch=one, space=command.space, device=make_description(), kernel_digest="0" * 64
+        )
+        found = sample_slabs(slabs, command)
+        spent_s = sum(seconds for _, seconds in found.rates) + one.launch_s
+        interval = found.interval
+        return Sampled(
+            start_s=start_s,
+            end_s=start_s + spent_s,
+            spans=found.spans,
+            seconds=None if interval is None else interval.seconds,
+            low_s=None if interval is None else interval.low,
+            high_s=None if interval is None else interval.high,
+            rates=found.rates,
+            is_even=found.is_even,
+        )
+
+    def _view(self, place: Place) -> npt.NDArray[np.uint8]:
+        if self._memory is None:
+            msg = "no memory was given"
+            raise AssertionError(msg)
+        return self._memory.view(place)
+
+    def _push(self, device: int, reply: Reply) -> None:
+        self._count += 1
+        heapq.heappush(self._replies, (reply.end_s, self._count, device, reply))

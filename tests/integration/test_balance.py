@@ -1,0 +1,229 @@
+"""Launches over real devices that run side by side: Intel's CPU runtime and PoCL."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernelcast.predictor.balancing.balancer import Balancer
+from kernelcast.predictor.balancing.host_arguments import read_host_arguments
+from kernelcast.predictor.balancing.places import choose_places
+from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.predictor.devices import list_descriptions
+from kernelcast.records.arguments import LocalArgument
+from kernelcast.records.balance import Activity, BalanceReport, MergeRule
+from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+
+pytestmark = pytest.mark.device
+
+_STENCIL = """
+kernel void stencil(global const float *from, global float *to, int width, int height)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1)
+        return;
+    int i = y * width + x;
+    to[i] = 0.25f * (from[i - 1] + from[i + 1] + from[i - width] + from[i + width]);
+}
+"""
+_GROUPS = """
+kernel void groups(global int *sums, global const int *given, local int *part)
+{
+    int here = get_local_id(0), size = get_local_size(0);
+    part[here] = given[get_global_id(0)];
+    for (int step = size / 2; step > 0; step /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (here < step)
+            part[here] += part[here + step];
+    }
+    if (here == 0)
+        sums[get_group_id(0)] = part[0] + 1000 * get_num_groups(0);
+}
+"""
+_SCATTER = """
+kernel void scatter(global int *to, global const int *place)
+{ to[place[get_global_id(0)]] = 7 * get_global_id(0) + 1; }
+"""
+_STRIDE = """
+kernel void stride(global int *data, int size)
+{ for (int i = get_global_id(0); i < size; i += get_global_size(0)) data[i] = 3 * data[i] + 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def ids() -> list[str]:
+    """Give Intel's CPU runtime and PoCL; both must be there."""
+    known = [one.id for one in list_descriptions()]
+    found = [next((one for one in known if one.startswith(name)), None)
+             for name in ("intel", "pocl")]  # fmt: skip
+    if None in found:
+        pytest.skip(f"needs Intel's runtime and PoCL; there are: {', '.join(known)}")
+    return [one for one in found if one is not None]
+
+
+@pytest.fixture(scope="module")
+def balancer(ids: list[str]) -> Iterator[Balancer]:
+    """Keep both devices open, each on a core of its own where there are two."""
+    with Balancer(choose_places(ids)) as opened:
+        yield opened
+
+
+def _run(
+    balancer: Balancer, kernel: Kernel, ndrange: NDRange, arguments: list[object], **chosen: object
+) -> BalanceReport:
+    settings = BalanceSettings(**chosen)  # type: ignore[arg-type]
+    return balancer.balance(kernel, ndrange, read_host_arguments(arguments), settings=settings)
+
+
+def test_stencil_is_the_single_devices(balancer: Balancer) -> None:
+    """Bit by bit what either device gives alone, where borders stay as they were."""
+    rng = np.random.default_rng(0)
+    size = (1000, 700)
+    given = rng.random((size[1], size[0]), dtype=np.float32)
+    kernel = Kernel(name="stencil", source=_STENCIL)
+    ndrange = NDRange(global_size=(1008, 704), local_size=(16, 4))
+    results = []
+    for shares in ((1.0, 0.0), (0.0, 1.0), (0.3, 0.7), ()):
+        to = np.full_like(given, 5.0)
+        arguments = [given, to, *map(np.int32, size)]
+        report = _run(balancer, kernel, ndrange, arguments, fixed_shares=shares)
+        assert report.merges["to"] is MergeRule.RANGES
+        results.append(to)
+    assert sum(one.work_groups for one in report.shares) == ndrange.work_group_count
+    assert all(np.array_equal(one, results[0]) for one in results)
+    assert results[0][0, 0] == 5.0
+
+
+def test_groups_see_the_whole_launch(balancer: Balancer) -> None:
+    """Local memory works, and group ids and counts are those of the whole launch."""
+    given = np.arange(64 * 500, dtype=np.int32)
+    sums = np.zeros(500, np.int32)
+    _run(
+        balancer,
+        Kernel(name="groups", source=_GROUPS),
+        NDRange(global_size=(64 * 500,), local_size=(64,)),
+        [sums, given, LocalArgument(bytes=64 * 4)],
+    )
+    assert np.array_equal(sums, given.reshape(500, 64).sum(axis=1) + 500_000)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), ()])
+def test_scatter_is_merged_by_comparing(balancer: Balancer, shares: tuple[float, ...]) -> None:
+    """Where places depend on data, all that either device changed arrives."""
+    count = 64 * 1000
+    place = np.random.default_rng(0).permutation(count).astype(np.int32)
+    to = np.full(count, -1, np.int32)
+    report = _run(
+        balancer,
+        Kernel(name="scatter", source=_SCATTER),
+        NDRange(global_size=(count,), local_size=(64,)),
+        [to, place],
+        fixed_shares=shares,
+    )
+    expected = np.empty(count, np.int32)
+    expected[place] = 7 * np.arange(count) + 1
+    assert np.array_equal(to, expected)
+    assert report.merges["to"] is MergeRule.COMPARE
+
+
+def test_updates_run_once(balancer: Balancer) -> None:
+    """A kernel that reads what it writes runs each work-item once, whoever samples it."""
+    data = np.arange(100_000, dtype=np.int32)
+    _run(
+        balancer,
+        Kernel(name="stride", source=_STRIDE),
+        NDRange(global_size=(4096,), local_size=(16,)),
+        [data, np.int32(data.size)],
+    )
+    assert np.array_equal(data, 3 * np.arange(100_000, dtype=np.int32) + 1)
+
+
+def test_timeline_tells_of_every_device(balancer: Balancer) -> None:
+    """Devices prepare, and whoever has work hands it over; all within the whole time."""
+    data = np.zeros(1 << 20, np.int32)
+    kernel = Kernel(
+        name="k",
+        source="kernel void k(global int *a) { int i = get_global_id(0); int s = i;"
+        "for (int n = 0; n < 200; ++n) s = s * 3 + n; a[i] = s; }",
+    )
+    ndrange = NDRange(global_size=(data.size,), local_size=(64,))
+    report = _run(balancer, kernel, ndrange, [data], fixed_shares=(0.5, 0.5))
+    kinds = {(bar.place, bar.activity) for bar in report.bars}
+    assert {(0, Activity.PREPARE), (1, Activity.PREPARE), (2, Activity.MERGE)} <= kinds
+    assert all(0 <= bar.start_s <= bar.end_s <= report.total_s + 1e-3 for bar in report.bars)
+    assert sum(bar.work_groups for bar in report.bars if bar.activity is not Activity.SAMPLE) > 0
+
+
+def test_kernel_that_one_driver_rejects(ids: list[str]) -> None:
+    """The other device does all the work; the report says whose compiler refused and why."""
+    kernel = Kernel(
+        name="k",
+        source="""
+        #ifdef POISON
+        #error this device is not wanted
+        #endif
+        kernel void k(global int *a) { a[get_global_id(0)] = 3; }
+        """,
+    )
+    places = choose_places(ids)
+    # PoCL hands options of this variable to its compiler.
+    poisoned = DevicePlace(
+        device_id=places[1].device_id,
+        cores=places[1].cores,
+        environment={"POCL_EXTRA_BUILD_FLAGS": "-DPOISON"},
+    )
+    data = np.zeros(64 * 300, np.int32)
+    ndrange = NDRange(global_size=(data.size,), local_size=(64,))
+    with Balancer([places[0], poisoned]) as balancer:
+        report = balancer.balance(kernel, ndrange, read_host_arguments([data]))
+    assert (data == 3).all()
+    assert "refused the source" in report.shares[1].failure
+    assert report.shares[0].work_groups == 300
+    with Balancer([poisoned]) as alone, pytest.raises(CompileError, match="not wanted"):
+        alone.balance(kernel, ndrange, read_host_arguments([data]))
+
+
+def test_device_that_crashes_is_replaced(ids: list[str]) -> None:
+    """A process that dies while it runs takes no work with it."""
+    kernel = Kernel(
+        name="k",
+        source="""
+        kernel void k(global int *a, int size)
+        {
+            int i = get_global_id(0);
+        #ifdef CRASH
+            if (i > size / 2) *(volatile global int *)(8 * (ulong)i) = 1;
+        #endif
+            a[i] = 2 * a[i] + 1;
+        }
+        """,
+    )
+    places = choose_places(ids)
+    crashing = DevicePlace(
+        device_id=places[1].device_id,
+        cores=places[1].cores,
+        environment={"POCL_EXTRA_BUILD_FLAGS": "-DCRASH"},
+    )
+    data = np.arange(64 * 300, dtype=np.int32)
+    ndrange = NDRange(global_size=(data.size,), local_size=(64,))
+    arguments = [data, np.int32(data.size)]
+    settings = BalanceSettings(fixed_shares=(0.5, 0.5))
+    with Balancer([places[0], crashing], settings) as balancer:
+        report = balancer.balance(kernel, ndrange, read_host_arguments(arguments))
+    assert np.array_equal(data, 2 * np.arange(data.size) + 1)
+    assert "died" in report.shares[1].failure
+    assert places[1].device_id in report.shares[1].failure
+
+
+def test_cores_that_are_not_there(ids: list[str]) -> None:
+    """A core beyond the machine's is refused with those there are."""
+    place = DevicePlace(device_id=ids[0], cores=((os.cpu_count() or 1) + 900,))
+    data = np.zeros(64, np.int32)
+    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+    with Balancer([place]) as balancer, pytest.raises(InputError, match="there are: 0"):
+        balancer.balance(
+            kernel, NDRange(global_size=(64,), local_size=(8,)), read_host_arguments([data])
+        )

@@ -1,0 +1,134 @@
+"""What ``kernelcast balance`` shows of a launch."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli.app import app
+from kernelcast.cli.balance_plot import save_timeline
+from kernelcast.cli.balance_run import BalanceRequest
+from kernelcast.cli.balance_text import draw_timeline, list_lines, make_table
+from kernelcast.predictor.balancing.formats import balance_to_json
+from kernelcast.records.balance import (
+    Activity,
+    BalanceReport,
+    Bar,
+    DeviceShare,
+    MergeRule,
+    SlabSpace,
+)
+from kernelcast.records.ndrange import NDRange
+
+
+@pytest.fixture
+def report() -> BalanceReport:
+    """Give a launch on two devices of which the second failed late."""
+    return BalanceReport(
+        kernel="k",
+        space=SlabSpace(
+            ndrange=NDRange(global_size=(64, 64), local_size=(8, 8)), axis=1, thickness=1
+        ),
+        merges={"out": MergeRule.RANGES, "given": MergeRule.READ},
+        shares=(
+            DeviceShare(
+                device_id="one", device="One", cores=(0, 1), work_groups=48, share=0.75,
+                estimated_share=0.7, estimated_s=1.0, low_s=0.9, high_s=1.1, real_s=0.5,
+            ),
+            DeviceShare(device_id="two", device="Two", work_groups=16, share=0.25, failure="gone"),
+        ),
+        bars=(
+            Bar(place=0, activity=Activity.PREPARE, start_s=0.0, end_s=0.5),
+            Bar(place=0, activity=Activity.RUN, start_s=0.5, end_s=0.9, work_groups=48),
+            Bar(place=1, activity=Activity.SAMPLE, start_s=0.5, end_s=0.501, work_groups=2),
+            Bar(place=2, activity=Activity.MERGE, start_s=0.9, end_s=1.0),
+        ),
+        estimated_s=0.5,
+        real_s=0.4,
+        prepare_s=0.5,
+        merge_s=0.1,
+        total_s=1.0,
+        notes=("no local size is given",),
+    )  # fmt: skip
+
+
+def test_timeline_draws_each_device_and_the_host(report: BalanceReport) -> None:
+    """Each line is as wide as the whole time; what is short is seen as well."""
+    lines = draw_timeline(report, 20)
+    assert lines[0] == "one  |..........########  |"
+    assert lines[1] == "two  |          s         |"
+    assert lines[2] == "host |                  mm|"
+    assert "1.00 s" in lines[3]
+    assert "# runs" in lines[4]
+    assert "hands over" not in lines[4]
+
+
+def test_lines_compare_estimated_and_real_times(report: BalanceReport) -> None:
+    """The estimate's error has the sign of (estimated - real), and merges are named."""
+    text = "\n".join(list_lines(report))
+    assert "400 ms (estimated 500 ms, +25.0 %)" in text
+    assert "out by ranges" in text
+    assert "given by" not in text
+    assert "note: no local size" in text
+
+
+def test_table_has_a_row_per_device(report: BalanceReport) -> None:
+    """A device that failed says so."""
+    table = make_table(report)
+    assert table.row_count == 2
+    assert "failed" in [cell for column in table.columns for cell in column.cells]
+
+
+def test_json_is_complete_and_plain(report: BalanceReport) -> None:
+    """Everything survives JSON; the host's bars have no device."""
+    found = json.loads(json.dumps(balance_to_json(report), allow_nan=False))
+    assert found["devices"][1]["failure"] == "gone"
+    assert found["devices"][0]["share"] == 0.75
+    assert found["timeline"][-1]["device"] is None
+    assert found["merges"] == {"out": "ranges", "given": "read"}
+    assert found["total_seconds"] == 1.0
+
+
+def test_plot_is_drawn(report: BalanceReport, tmp_path: Path) -> None:
+    """The picture is a PNG of some size."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "timeline.png"
+    save_timeline(path, report)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert path.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cores", "intel"], "give DEVICE=CORES"),
+        (["--device", "pocl", "--cores", "pocl=x"], "give numbers and ranges"),
+        (["--first-share", "0"], "first share 0.0"),
+        (["--budget", "2"], "budget 2.0"),
+        (["--plot", "/nowhere/at/all.png"], "there is no folder"),
+    ],
+)
+def test_bad_words_are_refused_before_any_device_is_asked(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    """Exit status 2, one line that says what to give."""
+    path = tmp_path / "p.yaml"
+    path.write_text("kernel: k\ncode: kernel void k() {}\nglobal_size: [1]\nargs: []\n")
+    result = CliRunner().invoke(app, ["balance", str(path), *words])
+    assert result.exit_code == 2
+    assert re.search(message, result.stderr)
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_request_makes_the_folder(tmp_path: Path) -> None:
+    """The folder for results is there before the work begins."""
+    folder = tmp_path / "new" / "results"
+    request = BalanceRequest(
+        problem_file=tmp_path, device_ids=(), cores=None, first_share=0.8, budget=0.02,
+        assumes_independence=False, seed=0, parameters={}, timeout_s=1.0, folder=folder,
+        as_json=True, plot_file=None,
+    )  # fmt: skip
+    request.check()
+    assert folder.is_dir()

@@ -1,0 +1,176 @@
+"""Which launches may be split over devices, and which bytes each part writes."""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.write_safety import SplitSafety, assess_split
+from kernelcast.records.balance import MergeRule, SlabSpace
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+
+_HEAD = "int i = get_global_id(0), j = get_global_id(1);"
+
+
+def _assess(
+    body: str,
+    *,
+    size: tuple[int, ...] = (1024,),
+    local: tuple[int, ...] = (16,),
+    axis: int = 0,
+    thickness: int = 1,
+    count: int = 1 << 20,
+    scalars: Mapping[str, int] | None = None,
+    vouches: bool = False,
+) -> SplitSafety:
+    """Assess a kernel with buffers of floats x and y, indices p, and two numbers."""
+    source = (
+        "kernel void k(global float *x, global float *y, global int *p, int W, int H)"
+        f"{{ {_HEAD} {body} }}"
+    )
+    ndrange = NDRange(global_size=size, local_size=local)
+    return assess_split(
+        analyse(Kernel(name="k", source=source)).facts,
+        SlabSpace(ndrange=ndrange, axis=axis, thickness=thickness),
+        scalars or {"W": 1000, "H": 60},
+        dict.fromkeys("xyp", 4 * count),
+        assumes_independence=vouches,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "space"),
+    [
+        ("y[i] = x[i] + x[i + 1];", {}),
+        ("y[i] = 2 * y[i];", {"thickness": 3}),
+        ("if (i < W) for (int k = 0; k < H; k++) y[k * W + i] += x[i];", {}),
+        ("int r = i / W, c = i % W; y[r * W + c] += 1;", {}),
+        ("int z = i / (8 * 4), v = i / 4 % 8, u = i % 4; y[z * 32 + v * 4 + u] += 1;", {}),
+        ("int z = i / 32, v = i % 32 / 4, u = i % 4; y[z * 32 + v * 4 + u] += 1;", {}),
+        ("if (get_local_id(0) == 0) y[get_group_id(0)] = x[i];", {}),
+        ("y[2 * i] = x[i]; y[2 * i + 1] = -x[i];", {}),
+        ("if (i >= W || j >= H) return; y[j * W + i] *= 2;",
+         {"size": (1024, 64), "local": (16, 4), "axis": 1}),
+        ("if (i >= W || j >= H) return; y[i * H + j] *= 2;",
+         {"size": (1024, 64), "local": (16, 4), "axis": 1}),
+        ("if (i >= W || j >= H) return; y[i * H + j] *= 2;",
+         {"size": (1024, 64), "local": (16, 4), "axis": 0}),
+        ("if (i > W) y[i] = 1; else y[i] = 2;", {}),
+        ("if (x[i] > 0) y[i] = 1;", {}),
+        ("for (int n = i; n < W * H; n += get_global_size(0)) y[n] += 1;", {"count": 60_000}),
+    ],
+)  # fmt: skip
+def test_own_places_are_recognised(body: str, space: dict[str, object]) -> None:
+    """Slabs that write places of their own merge by ranges."""
+    found = _assess(body, **space)  # type: ignore[arg-type]
+    assert found.refusals == ()
+    assert found.rules["y"] is MergeRule.RANGES
+    assert found.rules["x"] is MergeRule.READ
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["y[p[i]] = 1;", "y[i / 64] = 1;", "y[i * i % 77] = 1;", "y[0] = 1;", "y[i & 255] = i;"],
+)
+def test_unproven_writes_are_compared(body: str) -> None:
+    """A buffer that is only written merges by its changes where its places are not known."""
+    found = _assess(body)
+    assert found.refusals == ()
+    assert found.rules["y"] is MergeRule.COMPARE
+    assert not found.is_proven
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("y[0] += x[i];", r"y\[0\] is read and written.*sums would be lost"),
+        ("y[i] = y[i + 1];", r"y\[i \+ 1\] may read what another work-group writes to y"),
+        ("y[p[i]] += 1;", "read and written"),
+        ("y[i] = x[i]; x[p[i]] = y[i];", "may read what another work-group writes to x"),
+        ("atomic_add(p + i % 4, 1);", "atomic operation on global memory"),
+        ("p[i] = atomic_inc(p);", "atomic operation"),
+        ("global float *q = p[i] ? x : y; q += p[i]; *q = q[1];", ""),
+        ("y[i] = x[j] + y[W];", "may read"),
+    ],
+)
+def test_dependent_work_groups_are_refused(body: str, reason: str) -> None:
+    """A launch whose work-groups may need each other's results is not split, with the line."""
+    found = _assess(body)
+    assert found.refusals
+    assert any(re.search(reason, one) for one in found.refusals), found.refusals
+
+
+def test_caller_may_vouch() -> None:
+    """What cannot be proven may be vouched for; atomic operations still may not."""
+    assert _assess("y[p[i]] += 1;", vouches=True).refusals == ()
+    assert _assess("y[p[i]] += 1;", vouches=True).rules["y"] is MergeRule.COMPARE
+    assert _assess("atomic_inc(p);", vouches=True).refusals
+
+
+def test_local_memory_is_each_work_groups_own() -> None:
+    """Atomic operations and sums in local memory do not hinder."""
+    body = (
+        "local int s[1]; if (get_local_id(0) == 0) s[0] = 0; barrier(1); atomic_inc(s);"
+        "barrier(1); y[get_group_id(0)] = s[0];"
+    )
+    assert _assess(body).rules["y"] is MergeRule.RANGES
+
+
+@given(
+    width=st.integers(1, 40),
+    height=st.integers(1, 40),
+    local=st.sampled_from([(1, 1), (4, 2), (2, 8)]),
+    axis=st.sampled_from([0, 1]),
+    thickness=st.integers(1, 4),
+    address=st.sampled_from(["j * W + i", "i * H + j", "2 * (j * W + i) + 1", "i * 3 + j * W * 5",
+                             "(j * W + i) / 2", "W * H - 1 - j * W - i"]),
+)  # fmt: skip
+def test_ranges_hold_what_slabs_write(
+    width: int, height: int, local: tuple[int, int], axis: int, thickness: int, address: str
+) -> None:
+    """Every byte that a slab writes is in its ranges, and in no other slab's."""
+    counts = [-(-n // m) for n, m in zip((width, height), local, strict=True)]
+    size = tuple(n * m for n, m in zip(counts, local, strict=True))
+    found = _assess(
+        f"if (i < W && j < H) y[{address}] = 1;",
+        size=size, local=local, axis=axis, thickness=thickness,
+        scalars={"W": width, "H": height},
+    )  # fmt: skip
+    if found.rules["y"] is not MergeRule.RANGES:
+        return
+    space = found.space
+    seen: dict[int, int] = {}
+    for slab in range(space.count):
+        box = space.box((slab, slab + 1))
+        spans = found.footprints["y"].spans(np.arange(space.count) == slab)
+        for i in range(box.start[0] * local[0], (box.start[0] + box.shape[0]) * local[0]):
+            for j in range(box.start[1] * local[1], (box.start[1] + box.shape[1]) * local[1]):
+                if i >= width or j >= height:
+                    continue
+                names = {"i": i, "j": j, "W": width, "H": height}
+                place = 4 * eval(address.replace("/", "//"), {}, names)
+                assert any(a <= place and place + 4 <= b for a, b in spans)
+                assert seen.setdefault(place, slab) == slab
+    own = sorted(
+        span
+        for slab in range(space.count)
+        for span in found.footprints["y"].spans(np.arange(space.count) == slab)
+    )
+    assert all(before[1] <= after[0] for before, after in pairwise(own))
+
+
+def test_neighbouring_slabs_give_few_spans() -> None:
+    """Untouched bytes between stretches of one device's slabs do not cut them apart."""
+    found = _assess(
+        "if (i > 0 && i < W - 1 && j < H) y[j * W + i] = 1;",
+        size=(1024, 64), local=(16, 4), axis=1,
+    )  # fmt: skip
+    first = np.arange(found.space.count) < 7
+    spans = found.footprints["y"].spans(first)
+    assert spans == [(4, 4 * (7 * 4 * 1000 - 1))]
