@@ -84,7 +84,7 @@ def _members(command: click.Command) -> Iterator[click.Command]:
         for name in command.list_commands(context):
             member = command.get_command(context, name)
             assert member is not None
-            yield member
+            yield from _members(member)
 
 
 def _answer_keys() -> set[str]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,16 @@ FEATURE_TYPE = np.dtype("<f8")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# `json.dumps` would make one for each text, which takes as long as a short text itself.
+_WRITER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 def dump(content: object) -> str:
     """Write JSON in its shortest form; equal contents give equal texts."""
-    return json.dumps(content, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return _WRITER.encode(content)
 
 
+@lru_cache(maxsize=4096)  # programs repeat their launches
 def dump_ndrange(ndrange: NDRange | None) -> str | None:
     """Write global size, local size and offset."""
     if ndrange is None:
@@ -74,6 +78,7 @@ def load_samples(text: str) -> tuple[SampleSet, ...]:
     )
 
 
+@lru_cache(maxsize=256)  # most observations of a batch have the same, often an empty one
 def dump_state(state: MachineState) -> str:
     """Write what is known of the machine's state."""
     return dump({name: value for name, value in asdict(state).items() if value is not None})

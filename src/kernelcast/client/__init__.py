@@ -1,0 +1,18 @@
+"""A client of the predictor service: `kernelcast serve` on this or another machine."""
+
+from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
+from kernelcast.client.client import Client
+from kernelcast.client.errors import ConnectionFailedError, ServiceError
+from kernelcast.client.problems import read_problem_file
+
+__all__ = [
+    "Client",
+    "ConnectionFailedError",
+    "Device",
+    "EstimateAnswer",
+    "Job",
+    "Model",
+    "ServiceError",
+    "StoredRows",
+    "read_problem_file",
+]

@@ -1,0 +1,346 @@
+"""Long work as plain values in and out: what the service's jobs do in processes of their own."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.validation import report_to_json
+from kernelcast.models.validation.bootstrap import Bootstrap
+from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.predictor.calibration import (
+    CalibrationSettings,
+    Effort,
+    Progress,
+    calibrate_device,
+)
+from kernelcast.predictor.collection.collection import CollectionOrder, collect
+from kernelcast.predictor.collection.kernel_rows import Place
+from kernelcast.predictor.collection.progress import CollectionProgress, DeviceOutcome
+from kernelcast.predictor.collection.settings import CollectionSettings
+from kernelcast.predictor.collection.size_plans import SizePlans
+from kernelcast.predictor.comparing import ComparisonPlan, compare_models
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.devices import choose_devices
+from kernelcast.predictor.training.registry import open_registry
+from kernelcast.predictor.training.settings import (
+    DEFAULT_MODEL,
+    RowFilter,
+    Split,
+    TrainingSettings,
+    ValidationSettings,
+)
+from kernelcast.predictor.training.table import load_training_table
+from kernelcast.predictor.training.training import TrainedModel, publish_model, train
+from kernelcast.predictor.training.validating import validate_models
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.service_state import JobKind
+from kernelcast.training_data.applications import CorpusKernel, find_kernels
+
+Plain = dict[str, Any]
+Report = Callable[[Plain], None]
+
+
+class Turns(Protocol):
+    """Sees to it that one measurement at a time runs on a device."""
+
+    def hold(self, device_id: str) -> AbstractContextManager[Callable[[], None]]:
+        """Hold a device; the callable lets others in between two steps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlace:
+    """What jobs work on.
+
+    Parameters
+    ----------
+    database : str
+        Store of observations.
+    registry : str or None
+        Where models are.
+    turns : Turns
+        Who may measure.
+    """
+
+    database: str
+    registry: str | None
+    turns: Turns
+
+
+def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    """Do a job.
+
+    Parameters
+    ----------
+    kind : JobKind
+        What.
+    options : mapping
+        How, plain values; their names are checked by whoever takes them from outside.
+    place : JobPlace
+        On what.
+    report : callable
+        Is told where it stands: ``done``, ``total``, ``stage`` and the like.
+
+    Returns
+    -------
+    object
+        Plain values.
+
+    Raises
+    ------
+    KernelcastError
+        If it cannot be done.
+    """
+    return _WORK[kind](options, place, report)
+
+
+def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
+    """Find out what is wrong with a job before it begins.
+
+    Raises
+    ------
+    InputError
+        If a kernel, microbenchmark or model is unknown, or a number is out of its range.
+    """
+    if kind is JobKind.COLLECT:
+        _choose_kernels(options)
+        _collection_settings(options)
+    elif kind is JobKind.CALIBRATE:
+        _calibration_settings(options)
+    elif kind is JobKind.TRAIN:
+        make_model(options.get("model", DEFAULT_MODEL))
+    elif kind is JobKind.VALIDATE:
+        _validation_settings(options)
+        for name in options.get("models", ()):
+            make_model(name)
+    else:
+        _check_comparison(options)
+
+
+def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    devices = choose_devices(options.get("devices", ()))
+    folder = data_folder()
+    settings = _collection_settings(options)
+    kernels = _choose_kernels(options)
+    found: list[DeviceOutcome] = []
+    is_out_of_time = False
+    with open_data_store(place.database) as store:
+        rows = Place(
+            store=store,
+            plans=SizePlans(folder=folder / "collection"),
+            cache_folder=folder / "corpus",
+        )
+        for number, device in enumerate(devices):
+            order = CollectionOrder(
+                kernels=kernels,
+                devices=(device,),
+                settings=settings,
+                retries_failures=bool(options.get("retry_failures", False)),
+                budget_s=options.get("time_budget_seconds"),
+            )
+            with place.turns.hold(device.id) as let_others_in:
+                tell = _tell_collection(report, number, len(devices), let_others_in)
+                outcome = collect(order, rows, report=tell)
+            found += outcome.devices
+            is_out_of_time = is_out_of_time or outcome.is_out_of_time
+    return {
+        "devices": [_describe_device(one) for one in found],
+        "is_out_of_time": is_out_of_time,
+    }
+
+
+def _tell_collection(
+    report: Report, number: int, devices: int, let_others_in: Callable[[], None]
+) -> Callable[[CollectionProgress], None]:
+    """Turn where one device's collection stands into where the job does."""
+
+    def tell(progress: CollectionProgress) -> None:
+        if progress.stage == "starting":
+            let_others_in()  # nothing is measured between two kernels
+        report({
+            "done": number * progress.total + progress.done,
+            "total": devices * progress.total,
+            "stage": f"{progress.kernel}: {progress.stage}",
+            "device_id": progress.device_id,
+            "rows": progress.rows,
+            "remaining_seconds": progress.remaining_s,
+        })  # fmt: skip
+
+    return tell
+
+
+def _describe_device(one: DeviceOutcome) -> Plain:
+    return {
+        "device_id": one.device_id,
+        "kernels": one.kernels,
+        "measured": one.measured,
+        "present": one.present,
+        "disturbed": one.disturbed,
+        "skipped": one.skipped,
+        "failures": [
+            {"kernel": failure.launch.kernel.label, "kind": failure.kind,
+             "message": failure.message}
+            for failure in one.failures
+        ],
+        "errors": one.errors,
+    }  # fmt: skip
+
+
+def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    settings = _calibration_settings(options)
+    results: list[Plain] = []
+    devices = choose_devices(options.get("devices", ()))
+    for number, device in enumerate(devices):
+        with place.turns.hold(device.id) as let_others_in:
+            tell = _tell_calibration(report, number, len(devices), let_others_in)
+            try:
+                done = calibrate_device(device, settings, report=tell)
+            except InputError:
+                raise  # the same for every device
+            except KernelcastError as error:
+                results.append({"device_id": device.id, "error_message": str(error)})
+                continue
+        results.append({
+            "device_id": device.id,
+            "durations_seconds": dict(done.durations_s),
+            "resumed": list(done.resumed),
+            "failed": dict(done.failed),
+        })  # fmt: skip
+    return {"devices": results}
+
+
+def _tell_calibration(
+    report: Report, number: int, devices: int, let_others_in: Callable[[], None]
+) -> Callable[[Progress], None]:
+    def tell(progress: Progress) -> None:
+        if not progress.stage:
+            let_others_in()  # nothing is measured between two microbenchmarks
+        report({
+            "done": number * progress.total + progress.done,
+            "total": devices * progress.total,
+            "stage": ": ".join(filter(None, [progress.title, progress.stage])),
+            "device_id": progress.device_id,
+            "remaining_seconds": progress.remaining_s,
+        })  # fmt: skip
+
+    return tell
+
+
+def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    table = load_training_table([place.database], devices=options.get("devices", ()))
+    registry = open_registry(place.registry)
+    models: list[Plain] = []
+
+    def keep(one: TrainedModel) -> None:
+        version = publish_model(one, registry)
+        models.append({
+            "name": one.name,
+            "version": version,
+            "rows": one.rows,
+            "kernels": len(one.kernels),
+            "devices": list(one.devices),
+        })  # fmt: skip
+
+    settings = TrainingSettings(with_validation=bool(options.get("validate", True)), jobs=1)
+    outcome = train(
+        table,
+        options.get("model", DEFAULT_MODEL),
+        settings,
+        keep=keep,
+        report=_tell_fits(report, "fits"),
+    )
+    return {"models": models, "refused": dict(outcome.refused)}
+
+
+def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    table = load_training_table([place.database], devices=options.get("devices", ()))
+    found = validate_models(table, _validation_settings(options), _tell_fits(report, "fits"))
+    return json.loads(report_to_json(found))
+
+
+def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+    table = load_training_table([place.database], devices=options.get("devices", ()))
+    found = compare_models(
+        table,
+        options["first"],
+        options["second"],
+        _comparison_plan(options),
+        lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
+    )
+    return json.loads(comparison_to_json(found))
+
+
+def _tell_fits(report: Report, stage: str) -> Callable[[int, int], None]:
+    return lambda done, total: report({"stage": stage, "done": done, "total": total})
+
+
+def _choose_kernels(options: Mapping[str, Any]) -> tuple[CorpusKernel, ...]:
+    patterns: Sequence[str] = options.get("kernels") or ("*",)
+    found = [kernel for pattern in patterns for kernel in find_kernels(pattern)]
+    return tuple({kernel.name: kernel for kernel in found}.values())
+
+
+def _collection_settings(options: Mapping[str, Any]) -> CollectionSettings:
+    names = {
+        "sizes": "sizes", "local_sizes": "local_sizes", "runs": "runs", "seed": "seed",
+        "shortest_seconds": "shortest_s", "longest_seconds": "longest_s",
+        "row_timeout_seconds": "row_timeout_s",
+    }  # fmt: skip
+    given = {ours: options[name] for name, ours in names.items() if options.get(name) is not None}
+    return replace(CollectionSettings(), **given)
+
+
+def _calibration_settings(options: Mapping[str, Any]) -> CalibrationSettings:
+    return CalibrationSettings(
+        effort=Effort(options.get("effort", Effort.NORMAL)), only=tuple(options.get("only", ()))
+    )
+
+
+def _validation_settings(options: Mapping[str, Any]) -> ValidationSettings:
+    return ValidationSettings(
+        split=Split(options.get("split", Split.KERNEL)),
+        models=tuple(options.get("models", ())),
+        rows=_row_filter(options),
+        jobs=1,
+    )
+
+
+def _comparison_plan(options: Mapping[str, Any]) -> ComparisonPlan:
+    return ComparisonPlan(
+        split=Split(options.get("split", Split.KERNEL)),
+        rows=_row_filter(options),
+        jobs=1,
+        bootstrap=replace(Bootstrap(), resamples=options.get("resamples") or Bootstrap().resamples),
+    )
+
+
+def _check_comparison(options: Mapping[str, Any]) -> None:
+    for name in (options["first"], options["second"]):
+        make_model(name)
+    _comparison_plan(options)
+    if options["first"] == options["second"]:
+        msg = f"{options['first']} cannot be compared with itself; name two different models"
+        raise InputError(msg)
+
+
+def _row_filter(options: Mapping[str, Any]) -> RowFilter:
+    usual = RowFilter()
+    shortest_s = options.get("shortest_seconds")
+    groups = options.get("least_work_groups")
+    return RowFilter(
+        shortest_s=usual.shortest_s if shortest_s is None else shortest_s,
+        least_work_groups=usual.least_work_groups if groups is None else groups,
+    )
+
+
+_WORK: dict[JobKind, Callable[[Mapping[str, Any], JobPlace, Report], object]] = {
+    JobKind.COLLECT: _collect,
+    JobKind.CALIBRATE: _calibrate,
+    JobKind.TRAIN: _train,
+    JobKind.VALIDATE: _validate,
+    JobKind.COMPARE: _compare,
+}

@@ -1,0 +1,184 @@
+"""Makes the application: routes, errors, and what frames every request."""
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.service_state import Scope as Access
+from kernelcast.service.asking import Documented
+from kernelcast.service.backend import Backend
+from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.logs import log
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.middleware import API_PREFIX, Frame
+from kernelcast.service.routes import devices, estimates, health, jobs, models
+from kernelcast.service.schemas.common import ErrorAnswer
+from kernelcast.service.service import Service
+from kernelcast.service.settings import ServiceSettings
+
+API_VERSION: Final = "1.0.0"
+"""Grows with every change of the API: docs/reference/openapi.yaml."""
+_LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+_ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"model": ErrorAnswer, "description": "The request cannot be answered."},
+    "503": {"model": ErrorAnswer, "description": "Busy or without a database; see Retry-After."},
+}
+_CODES: Final = {
+    HTTPStatus.NOT_FOUND: "not_found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.BAD_REQUEST: "bad_request",
+}
+
+
+def create_app(
+    settings: ServiceSettings | None = None, *, backend: Backend | None = None
+) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    settings : ServiceSettings, optional
+        How it is run.
+    backend : Backend, optional
+        Answers launches; the predictor on this host's devices when left out.
+
+    Returns
+    -------
+    FastAPI
+        Its database is opened when it starts.
+    """
+    settings = settings or ServiceSettings()
+    metrics = Metrics()
+    app = FastAPI(
+        title="kernelcast",
+        version=API_VERSION,
+        summary="How long OpenCL kernels take on each device of this host.",
+        openapi_url=f"{API_PREFIX}/openapi.json",
+        docs_url=None,  # they load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lambda app: _run(app, settings, metrics, backend),
+        responses=_ERRORS,
+        dependencies=[Documented],
+        separate_input_output_schemas=False,
+    )
+    for one in (devices, estimates, models, jobs):
+        app.include_router(one.router, prefix=API_PREFIX)
+    app.include_router(health.router)
+    _handle_errors(app)
+    hosts = _LOOPBACK_NAMES if settings.is_loopback else None
+
+    async def shortcut(scope: Scope, headers: Headers, body: bytes) -> bytes | None:
+        return await _answer_repeat(app.state.service, scope, headers, body)
+
+    app.add_middleware(
+        Frame,
+        limits=settings.limits,
+        hosts=hosts,
+        watch=metrics.watch_request,
+        shortcut=shortcut,
+    )
+    return app
+
+
+async def _answer_repeat(
+    service: Service, scope: Scope, headers: Headers, body: bytes
+) -> bytes | None:
+    """Answer a request that was answered before; refusals are left to the usual way."""
+    address = scope["client"][0] if scope.get("client") else ""
+    try:
+        caller = await service.gate.identify(
+            headers.get("authorization"), address, is_counted=False
+        )
+    except (ApiError, KernelcastError):
+        return None
+    if Access.ESTIMATE not in caller.scopes:
+        return None
+    scope["state"]["caller"] = caller.name
+    return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)
+
+
+@contextlib.asynccontextmanager
+async def _run(
+    app: FastAPI, settings: ServiceSettings, metrics: Metrics, backend: Backend | None
+) -> AsyncIterator[None]:
+    """Run a service while the application runs."""
+    service = await asyncio.to_thread(Service.open, settings, metrics, backend)
+    app.state.service = service
+    _stop_streams_on_signal(service)
+    await service.start()
+    log("service starts", needs_tokens=settings.needs_tokens, allow_run=settings.allow_run)
+    try:
+        yield
+    finally:
+        await service.stop()
+        log("service has stopped")
+
+
+def _stop_streams_on_signal(service: Service) -> None:
+    """End event streams as soon as the server is told to end: it waits for all answers."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before = signal.getsignal(number)
+        if not callable(before):
+            continue
+
+        def stop(received: int, frame: Any, before: Any = before) -> None:  # noqa: ANN401
+            loop.call_soon_threadsafe(service.stopping.set)
+            before(received, frame)
+
+        signal.signal(number, stop)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Give every error the one shape."""
+
+    async def handle_ours(_: Request, error: Exception) -> Response:
+        kind = kind_of(error)
+        detail = error.detail if isinstance(error, ApiError) else None
+        if message_of(error) != str(error):
+            log("request failed", level=40, code=kind.code, error=str(error))
+        wait_s = retry_after(error)
+        headers = {} if wait_s is None else {"retry-after": str(wait_s)}
+        if kind.status == HTTPStatus.UNAUTHORIZED:
+            headers["www-authenticate"] = "Bearer"
+        return JSONResponse(
+            describe_error(kind.code, message_of(error), detail), int(kind.status), headers
+        )
+
+    async def handle_invalid(_: Request, error: Exception) -> Response:
+        # What was sent is not repeated: it may be large, or secret.
+        found = error.errors() if isinstance(error, RequestValidationError) else []
+        detail = [
+            {"where": [str(part) for part in one["loc"]], "message": one["msg"]}
+            for one in found[:20]
+        ]
+        told = "; ".join(f"{'.'.join(one['where'][1:])}: {one['message']}" for one in detail[:3])
+        content = describe_error("invalid_request", told or "the request is invalid", detail)
+        return JSONResponse(content, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+    async def handle_http(_: Request, error: Exception) -> Response:
+        status, message = HTTPStatus.BAD_REQUEST, str(error)
+        headers = None
+        if isinstance(error, HTTPException):
+            status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
+        code = _CODES.get(status, "http_error")
+        return JSONResponse(describe_error(code, message), int(status), headers)
+
+    app.add_exception_handler(KernelcastError, handle_ours)
+    app.add_exception_handler(ApiError, handle_ours)
+    app.add_exception_handler(RequestValidationError, handle_invalid)
+    app.add_exception_handler(HTTPException, handle_http)

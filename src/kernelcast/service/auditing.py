@@ -1,0 +1,54 @@
+"""Writes down what administrators do."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kernelcast.predictor.service_state import ServiceState
+from kernelcast.records.service_state import AuditRecord
+from kernelcast.service.logs import log
+from kernelcast.service.security import Caller
+
+
+class Auditor:
+    """Writes rows of the audit log.
+
+    Parameters
+    ----------
+    state : ServiceState
+        Where they are.
+    """
+
+    def __init__(self, state: ServiceState) -> None:
+        self._state = state
+
+    async def note(  # noqa: PLR0913 - each is a column
+        self,
+        caller: Caller,
+        action: str,
+        subject: str,
+        *,
+        remote: str,
+        request_id: str,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write a row before what it tells of is done.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written: nothing is done then either.
+        """
+        record = AuditRecord(
+            at=datetime.now(UTC),
+            actor=caller.name,
+            action=action,
+            subject=subject,
+            detail=detail or {},
+            remote=remote,
+            request_id=request_id,
+        )
+        await asyncio.to_thread(self._state.audit.add, record)
+        log("admin action", action=action, subject=subject, actor=caller.name,
+            request_id=request_id)  # fmt: skip

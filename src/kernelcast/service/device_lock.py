@@ -1,0 +1,133 @@
+"""One measurement at a time on a device, across all processes of a host."""
+
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from kernelcast.predictor.data_folder import data_folder
+
+_POLL_S: Final = 0.005
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class FileLock:
+    """A lock that the operating system frees when its process ends, however it ends.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folder is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock if nobody has it; tell whether it was taken."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def acquire(self, timeout_s: float | None = None) -> bool:
+        """Wait for the lock; tell whether it was taken in time."""
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self.try_acquire():
+            if ends_s is not None and time.monotonic() >= ends_s:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def release(self) -> None:
+        """Free the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class DeviceLock:
+    """The right to measure on a device.
+
+    Whoever waits stands at a door that only one can stand at, so that a holder that frees the
+    device and wants it again comes after who waited.
+
+    Parameters
+    ----------
+    device_id : str
+        The device.
+    """
+
+    def __init__(self, device_id: str) -> None:
+        name = lock_name(device_id)
+        self._door = FileLock(_folder() / f"{name}.door")
+        self._device = FileLock(_folder() / f"{name}.lock")
+
+    def acquire(self, timeout_s: float | None = None) -> bool:
+        """Wait for the device; tell whether it was free in time."""
+        started_s = time.monotonic()
+        if not self._door.acquire(timeout_s):
+            return False
+        try:
+            left_s = None
+            if timeout_s is not None:
+                left_s = max(0.0, started_s + timeout_s - time.monotonic())
+            return self._device.acquire(left_s)
+        finally:
+            self._door.release()
+
+    def release(self) -> None:
+        """Free the device."""
+        self._device.release()
+
+
+class HostTurns:
+    """Lets jobs measure, and estimates in between two steps of a job."""
+
+    @contextmanager
+    def hold(self, device_id: str) -> Iterator[Callable[[], None]]:
+        """Hold a device; the callable lets others in between two steps."""
+        lock = DeviceLock(device_id)
+        lock.acquire()
+
+        def let_others_in() -> None:
+            lock.release()
+            time.sleep(4 * _POLL_S)  # who waits has looked by then
+            lock.acquire()
+
+        try:
+            yield let_others_in
+        finally:
+            lock.release()
+
+
+def jobs_lock() -> FileLock:
+    """Give the lock of the one process of this host that does jobs."""
+    return FileLock(_folder() / f"{host_name()}.jobs")
+
+
+def host_name() -> str:
+    """Give this host's name, fit for a file."""
+    return _UNFIT.sub("-", socket.gethostname()) or "host"
+
+
+def lock_name(device_id: str) -> str:
+    """Give a device's file name; hosts that share a folder have different devices."""
+    plain = _UNFIT.sub("-", device_id)[:80]
+    return f"{host_name()}-{plain}-{sha256(device_id.encode()).hexdigest()[:8]}"
+
+
+def _folder() -> Path:
+    return data_folder() / "locks"

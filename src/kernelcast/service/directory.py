@@ -1,0 +1,88 @@
+"""The devices of this host, asked for now and then."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import NoDeviceError, UnknownDeviceError
+from kernelcast.service.backend import Backend
+
+_STANDS_S: Final = 600.0
+
+
+class DeviceDirectory:
+    """Devices by their ids.
+
+    Parameters
+    ----------
+    backend : Backend
+        Knows them.
+    on_change : callable
+        Is called when they were asked for anew.
+    """
+
+    def __init__(self, backend: Backend, on_change: Callable[[], None] = lambda: None) -> None:
+        self._backend = backend
+        self._on_change = on_change
+        self._devices: dict[str, DeviceDescription] = {}
+        self._ends_s = 0.0
+        self._lock = asyncio.Lock()
+
+    async def list(self) -> Sequence[DeviceDescription]:
+        """Describe all devices.
+
+        Raises
+        ------
+        DeviceError
+            If there is none, or a driver crashes while it is asked.
+        """
+        return list((await self._read()).values())
+
+    async def ids(self) -> set[str]:
+        """Give the ids of all devices; none where there is no device."""
+        try:
+            return set(await self._read())
+        except NoDeviceError:
+            return set()
+
+    async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
+        """Give the devices of those ids or beginnings of ids, each once; all where none is named.
+
+        Raises
+        ------
+        UnknownDeviceError
+            If there is no device of an id, or several.
+        DeviceError
+            If there is no device at all.
+        """
+        known = await self._read()
+        if not wanted:
+            return list(known.values())
+        return list({one.id: one for one in (_match(text, known) for text in wanted)}.values())
+
+    async def _read(self) -> dict[str, DeviceDescription]:
+        if time.monotonic() < self._ends_s:
+            return self._devices
+        async with self._lock:
+            if time.monotonic() >= self._ends_s:
+                found = await asyncio.to_thread(self._backend.list_devices)
+                self._devices = {one.id: one for one in found}
+                self._ends_s = time.monotonic() + _STANDS_S
+                self._on_change()
+        return self._devices
+
+
+def _match(text: str, known: dict[str, DeviceDescription]) -> DeviceDescription:
+    if text in known:
+        return known[text]
+    found = [key for key in known if key.startswith(text)]
+    if len(found) == 1:
+        return known[found[0]]
+    names = ", ".join(known)
+    if found:
+        msg = f"device {text!r} may be {', '.join(found)}; give more of the id"
+    else:
+        msg = f"there is no device {text!r} on this host; there are: {names}"
+    raise UnknownDeviceError(msg)

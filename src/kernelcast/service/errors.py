@@ -1,0 +1,182 @@
+"""How the service says no: one shape, a true status code, a code that programs can tell apart.
+
+``{"error": {"code": "...", "message": "...", "detail": ...}}``
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, NoReturn
+
+from kernelcast.predictor.service_state import StoreError
+from kernelcast.records.errors import (
+    BrokenDeviceError,
+    CompileError,
+    DeviceError,
+    DeviceLimitError,
+    EstimateTimeoutError,
+    InputError,
+    KernelcastError,
+    KernelNotFoundError,
+    KernelRunError,
+    MachineFileError,
+    MeasurementError,
+    NDRangeError,
+    NoDeviceError,
+    ProblemFileError,
+    RecordingError,
+    SignatureError,
+    UnknownDeviceError,
+    UnknownMachineError,
+)
+
+RETRY_AFTER_S: Final = 2
+"""When to ask again where nobody knows better, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """A kind of error as callers see it.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    code : str
+        For programs.
+    """
+
+    status: int
+    code: str
+
+
+class ApiError(Exception):
+    """Is raised by the service itself.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    code : str
+        For programs.
+    message : str
+        For people.
+    detail : object
+        Plain values.
+    retry_after_s : int, optional
+        When to ask again, in seconds.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        detail: object = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.detail = detail
+        self.retry_after_s = retry_after_s
+
+
+_UNUSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
+_AWAY = HTTPStatus.SERVICE_UNAVAILABLE
+# Every kind of error; of a class that is not here its nearest base counts. What a submitted
+# kernel does to a driver is no failure of the service: it is contained, and stays 422.
+KINDS: Final[dict[type[Exception], ErrorKind]] = {
+    KernelcastError: ErrorKind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error"),
+    StoreError: ErrorKind(_AWAY, "database_unavailable"),
+    InputError: ErrorKind(_UNUSABLE, "invalid_input"),
+    ProblemFileError: ErrorKind(_UNUSABLE, "invalid_problem"),
+    MachineFileError: ErrorKind(_UNUSABLE, "invalid_machine"),
+    UnknownMachineError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_machine"),
+    NDRangeError: ErrorKind(_UNUSABLE, "invalid_sizes"),
+    SignatureError: ErrorKind(_UNUSABLE, "arguments_do_not_fit"),
+    KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
+    CompileError: ErrorKind(_UNUSABLE, "compile_error"),
+    UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
+    RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),
+    DeviceError: ErrorKind(_UNUSABLE, "device_cannot_answer"),
+    NoDeviceError: ErrorKind(_AWAY, "no_device"),
+    BrokenDeviceError: ErrorKind(_AWAY, "broken_device"),
+    DeviceLimitError: ErrorKind(_UNUSABLE, "device_limit"),
+    KernelRunError: ErrorKind(_UNUSABLE, "kernel_crashed"),
+    MeasurementError: ErrorKind(_UNUSABLE, "measurement_failed"),
+    EstimateTimeoutError: ErrorKind(_UNUSABLE, "kernel_timeout"),
+}
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    """Give the kind of an error.
+
+    Examples
+    --------
+    >>> kind_of(CompileError("no")).code
+    'compile_error'
+    >>> int(kind_of(ZeroDivisionError()).status)
+    500
+    """
+    if isinstance(error, ApiError):
+        return ErrorKind(error.status, error.code)
+    known = (KINDS[one] for one in type(error).__mro__ if one in KINDS)
+    return next(known, KINDS[KernelcastError])
+
+
+def message_of(error: BaseException) -> str:
+    """Say to callers what is wrong; what is inside the service is for its log.
+
+    Examples
+    --------
+    >>> message_of(StoreError("postgresql://db.example/rows: connection refused"))
+    'the database does not answer as it should; try again in a moment'
+    >>> message_of(CompileError("line 3: no"))
+    'line 3: no'
+    """
+    kind = kind_of(error)
+    if kind.code == "database_unavailable":
+        return "the database does not answer as it should; try again in a moment"
+    if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "the service failed; please report it with the request id"
+    return str(error)
+
+
+def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
+    """Give the one shape of errors."""
+    return {"error": {"code": code, "message": message, "detail": detail}}
+
+
+def retry_after(error: BaseException) -> int | None:
+    """Say when to ask again, in seconds; None where that would not help."""
+    if isinstance(error, ApiError):
+        return error.retry_after_s
+    return RETRY_AFTER_S if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE else None
+
+
+def refuse_unknown(what: str, name: str) -> NoReturn:
+    """Refuse a name that nothing has.
+
+    Raises
+    ------
+    ApiError
+        Always: 404.
+    """
+    raise ApiError(HTTPStatus.NOT_FOUND, f"unknown_{what}", f"there is no {what} {name!r}")
+
+
+def refuse_amount(what: str, count: int, most: int) -> NoReturn:
+    """Refuse too many things in one request.
+
+    Raises
+    ------
+    ApiError
+        Always: 413.
+    """
+    raise ApiError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"too_many_{what}",
+        f"{count} {what} in one request; send at most {most} at once",
+    )

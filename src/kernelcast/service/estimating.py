@@ -1,0 +1,326 @@
+"""Answers of estimates: kept ones at once, remembered and modelled ones soon, sampled ones last."""
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+from kernelcast.predictor.formats import estimate_to_json
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.explanation import Tier
+from kernelcast.service.backend import Ask, Backend
+from kernelcast.service.changes import bucket_of_problem
+from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.lanes import Lanes
+from kernelcast.service.logs import log
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.predictions import Predictions
+from kernelcast.service.settings import Limits
+
+T = TypeVar("T")
+_MOST_KEPT: Final = 10_000
+# Programs may write into the store without the service: after so long it is asked again.
+_STANDS_S: Final = 600.0
+# An analytic model is asked in a process of its own: more at once would only wait for each other.
+_MODELS_AT_ONCE: Final = 2
+_MOST_MODELS: Final = 32
+_RECALLS_AT_ONCE: Final = 4
+
+
+class Sampling(StrEnum):
+    """Whether work-groups may be run for an answer."""
+
+    AUTO = "auto"
+    """Where nothing better is known and the caller may."""
+    NEVER = "never"
+    """Never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One answer that is wanted.
+
+    Parameters
+    ----------
+    digest : str
+        Of the problem.
+    ask : Ask
+        What is asked.
+    sampling : Sampling
+        Whether work-groups may be run.
+    may_run : bool
+        Whether the caller may have kernels run.
+    """
+
+    digest: str
+    ask: Ask
+    sampling: Sampling
+    may_run: bool
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What has the same answer."""
+        settings = self.ask.settings
+        device = self.ask.device
+        return (self.digest, device.id, device.driver, settings, self.samples)
+
+    @property
+    def samples(self) -> bool:
+        """Whether work-groups are run if need be."""
+        return self.may_run and self.sampling is Sampling.AUTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """An answer as it is sent.
+
+    Parameters
+    ----------
+    content : bytes
+        JSON.
+    error : Exception or None
+        What kept the device from answering.
+    """
+
+    content: bytes
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Versions:
+    """Counts of changes that answers depend on; see `kernelcast.service.upkeep`.
+
+    Parameters
+    ----------
+    everything : int
+        Grows where any launch may have been observed, as by a collection.
+    observed : dict of str to int
+        Grow where a launch of that bucket was observed, see `kernelcast.service.changes`.
+    models : int
+        Changes with the models in use.
+    """
+
+    everything: int = 0
+    observed: dict[str, int] = field(default_factory=dict)
+    models: int = 0
+
+    def of(self, bucket: str) -> tuple[int, int]:
+        """Give the counts of a launch."""
+        return self.everything, self.observed.get(bucket, 0)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An answer that stands until something changes; `rest` is its JSON after the first key."""
+
+    rest: bytes
+    tier: Tier
+    bucket: str
+    observed: tuple[int, int]
+    models: int
+    ends_s: float
+
+    def stands(self, versions: Versions) -> bool:
+        """Tell whether nothing has changed since."""
+        return (
+            self.models == versions.models
+            and self.observed == versions.of(self.bucket)
+            and time.monotonic() < self.ends_s
+        )
+
+    def may_stand(self, models: int) -> bool:
+        """Tell whether it stands although something was observed: not if it was from that."""
+        return self.models == models and self.tier is not Tier.HISTORY
+
+    def write(self, *, is_kept: bool) -> bytes:
+        """Give the whole JSON."""
+        return (b'{"is_kept": true, ' if is_kept else b'{"is_kept": false, ') + self.rest
+
+
+class Estimating:
+    """Answers estimates.
+
+    Parameters
+    ----------
+    backend : Backend
+        The predictor.
+    limits : Limits
+        Of queues and times.
+    metrics : Metrics
+        Are told.
+    predictions : Predictions
+        Remember what was answered, for comparison with what is observed.
+    versions : Versions
+        Of observations and models.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        limits: Limits,
+        metrics: Metrics,
+        predictions: Predictions,
+        versions: Versions,
+    ) -> None:
+        self._backend = backend
+        self._metrics = metrics
+        self._predictions = predictions
+        self._versions = versions
+        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
+        self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
+        self._models = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix="model")
+        self._model_count = 0
+        self.lanes = Lanes(limits, metrics)
+
+    def find_kept(self, wanted: Wanted) -> Outcome | None:
+        """Give an answer that was given before and still stands; takes no time."""
+        started_s = time.perf_counter()
+        kept = self._kept.get(wanted.key)
+        if kept is None or not kept.stands(self._versions):
+            return None
+        passed_s = time.perf_counter() - started_s
+        self._metrics.estimate_s.labels(kept.tier, "yes").observe(passed_s)
+        return Outcome(content=kept.write(is_kept=True))
+
+    async def answer(self, wanted: Wanted) -> Outcome:
+        """Answer; an error becomes the answer's."""
+        kept = self.find_kept(wanted)
+        if kept is not None:
+            return kept
+        started_s = time.perf_counter()
+        try:
+            found = await self._find(wanted)
+        except (KernelcastError, ApiError) as error:
+            return self._fail(wanted, error)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug must not take the other devices' answers
+            return self._fail(wanted, KernelcastError(repr(error)))
+        passed_s = time.perf_counter() - started_s
+        self._metrics.estimate_s.labels(found.tier, "no").observe(passed_s)
+        return Outcome(content=found.write(is_kept=False))
+
+    def close(self) -> None:
+        """Begin nothing new."""
+        self.lanes.close()
+        for one in (self._recalls, self._models):
+            one.shutdown(wait=False, cancel_futures=True)
+
+    async def _find(self, wanted: Wanted) -> _Kept:
+        """Give the answer; equal questions at the same time are asked once."""
+        key = wanted.key
+        task = self._pending.get(key)
+        if task is None:
+            task = asyncio.create_task(self._make(wanted))
+            self._pending[key] = task
+            task.add_done_callback(lambda _: self._pending.pop(key, None))
+        # Whoever came first may go away; the others wait on.
+        return await asyncio.shield(task)
+
+    async def _make(self, wanted: Wanted) -> _Kept:
+        """Make the answer: by observations, by what stands, or by asking the device."""
+        bucket = bucket_of_problem(
+            wanted.ask.problem, wanted.ask.device, seed=wanted.ask.settings.seed
+        )
+        observed, models = self._versions.of(bucket), self._versions.models
+        ends_s = time.monotonic() + _STANDS_S
+        estimate: Estimate | None = None
+        if wanted.ask.settings.uses_history:
+            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask))
+        known = self._kept.get(wanted.key)
+        if estimate is None and known is not None and known.may_stand(models):
+            # Others were observed, this launch was not.
+            known.observed, known.ends_s = observed, ends_s
+            return known
+        if estimate is None:
+            estimate = await self._ask_device(wanted)
+        self._predictions.remember(estimate)
+        found = _Kept(_write(wanted, estimate), estimate.tier, bucket, observed, models, ends_s)
+        self._kept[wanted.key] = found
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    async def _ask_device(self, wanted: Wanted) -> Estimate:
+        ask, device_id = wanted.ask, wanted.ask.device.id
+        if wanted.samples:
+            return await self.lanes.of(device_id).run(partial(self._backend.sample, ask))
+        try:
+            return await self._model(ask)
+        except KernelcastError as error:
+            if wanted.may_run or wanted.sampling is Sampling.NEVER:
+                raise
+            raise ApiError(
+                HTTPStatus.FORBIDDEN,
+                "missing_scope",
+                f"{device_id}: nothing is known of this launch without running work-groups, and "
+                f"the caller may not run kernels here; the analytic model says: {error}",
+                detail={"scope": "run"},
+            ) from error
+
+    async def _model(self, ask: Ask) -> Estimate:
+        if self._model_count >= _MOST_MODELS:
+            raise ApiError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "models_busy",
+                f"{self._model_count} launches wait for analytic models already",
+                retry_after_s=2,
+            )
+        self._model_count += 1
+        try:
+            return await _run(self._models, partial(self._backend.model, ask))
+        finally:
+            self._model_count -= 1
+
+    def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
+        kind = kind_of(error)
+        self._metrics.estimate_errors.labels(kind.code).inc()
+        if message_of(error) != str(error):
+            log("an estimate failed", level=40, device=wanted.ask.device.id, error=str(error))
+        detail: dict[str, Any] | None = None
+        if isinstance(error, ApiError) and isinstance(error.detail, dict):
+            detail = dict(error.detail)
+        wait_s = retry_after(error)
+        if wait_s is not None:
+            detail = {**(detail or {}), "retry_after_seconds": wait_s}
+        problem, device = wanted.ask.problem, wanted.ask.device
+        content = {
+            "device": device.name,
+            "device_id": device.id,
+            "problem": problem.name,
+            "problem_digest": wanted.digest,
+            "kernel": problem.kernel.name,
+            **describe_error(kind.code, message_of(error), detail),
+        }
+        return Outcome(content=json.dumps(content).encode(), error=error)
+
+
+def _write(wanted: Wanted, estimate: Estimate) -> bytes:
+    """Write an answer, without its first brace."""
+    problem, device = wanted.ask.problem, wanted.ask.device
+    answer = DeviceAnswer(
+        device_id=device.id,
+        device=device.name,
+        problem=problem.name,
+        kernel=problem.kernel.name,
+        estimate=estimate,
+    )
+    content = {**estimate_to_json(answer), "problem_digest": wanted.digest}
+    match content.get("explanation"):
+        case {"model": dict() as model}:
+            model.pop("place", None)  # where models are is nobody's business
+    return json.dumps(content, allow_nan=False).encode()[1:]
+
+
+async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    waiting: Awaitable[T] = asyncio.get_running_loop().run_in_executor(executor, work)
+    return await waiting

@@ -1,0 +1,100 @@
+"""What the service counts for Prometheus."""
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""Folder in which the processes of one service put their counts together."""
+_REQUEST_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120)
+_ESTIMATE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_ERROR_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5)
+
+
+class Metrics:
+    """Counts of one process; in a registry of its own, so that several apps can live side by side.
+
+    Attributes
+    ----------
+    requests, request_s
+        Requests by method, route and status; their seconds by route.
+    estimate_s, estimate_errors
+        Seconds of answers by tier and by whether they were kept ones; answers that failed, by code.
+    prediction_error
+        |predicted - measured| / measured of observed launches that were answered before, by tier.
+    drifts
+        Launches whose times have shifted, by device.
+    queue_length, sampling_refused, worker_restarts
+        Samplings that wait or are at work by device, those that were refused, and processes that
+        crashed or hung and were replaced.
+    observations
+        By what became of them.
+    jobs
+        By state.
+    """
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        registry = self._registry
+        self.requests = Counter(
+            "kernelcast_http_requests", "Requests", ("method", "route", "status"), registry=registry
+        )
+        self.request_s = Histogram(
+            "kernelcast_http_request_seconds", "Time of requests", ("route",),
+            buckets=_REQUEST_BOUNDS_S, registry=registry,
+        )  # fmt: skip
+        self.estimate_s = Histogram(
+            "kernelcast_estimate_seconds", "Time to an answer", ("tier", "kept"),
+            buckets=_ESTIMATE_BOUNDS_S, registry=registry,
+        )  # fmt: skip
+        self.estimate_errors = Counter(
+            "kernelcast_estimate_errors", "Answers that failed", ("code",), registry=registry
+        )
+        self.prediction_error = Histogram(
+            "kernelcast_prediction_error_ratio", "|predicted - measured| / measured", ("tier",),
+            buckets=_ERROR_BOUNDS, registry=registry,
+        )  # fmt: skip
+        self.drifts = Counter(
+            "kernelcast_drift",
+            "Launches whose times have shifted",
+            ("device_id",),
+            registry=registry,
+        )
+        self.queue_length = Gauge(
+            "kernelcast_sampling_queue_length", "Samplings waiting or at work", ("device_id",),
+            multiprocess_mode="livesum", registry=registry,
+        )  # fmt: skip
+        self.sampling_refused = Counter(
+            "kernelcast_sampling_refused", "Samplings refused", ("device_id",), registry=registry
+        )
+        self.worker_restarts = Counter(
+            "kernelcast_worker_restarts", "Sampling processes replaced", ("device_id", "reason"),
+            registry=registry,
+        )  # fmt: skip
+        self.observations = Counter(
+            "kernelcast_observations", "Observations taken", ("outcome",), registry=registry
+        )
+        self.jobs = Gauge(
+            "kernelcast_jobs",
+            "Jobs by state",
+            ("state",),
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+
+    def watch_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        method = method if method in _METHODS else "other"  # callers may invent any number
+        self.requests.labels(method, route, status).inc()
+        self.request_s.labels(route).observe(seconds)
+
+    def write(self) -> tuple[bytes, str]:
+        """Give all counts as Prometheus reads them, and the type of that text."""
+        if MULTIPROCESS_VARIABLE not in os.environ:
+            return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]  # the library has none
+        return generate_latest(together), CONTENT_TYPE_LATEST

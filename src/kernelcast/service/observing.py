@@ -1,0 +1,190 @@
+"""Takes observations: stored before they are acknowledged, each key once."""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Final
+
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.service_state import AddedRows, ServiceState, Store
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_arguments,
+)
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.observation import Observation, ObservationFlag, Origin
+from kernelcast.records.observed_times import RunTimes, summarise_runs
+from kernelcast.records.problem import Problem
+from kernelcast.service.changes import bucket_of_launch
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.predictions import Predictions
+
+_MOST_IDENTITIES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A measured launch as a caller reports it.
+
+    Parameters
+    ----------
+    key : str
+        The caller's name of this measurement: a second report with it changes nothing.
+    digest : str
+        Of the problem.
+    problem : Problem
+        What was launched.
+    device : DeviceIdentity
+        Where.
+    local_size : tuple of int or None
+        The local size it ran with, where the problem leaves it to the device.
+    seed : int
+        Of random buffer contents, as in the estimate.
+    durations_s : tuple of float
+        Each run, in seconds.
+    measured_at : datetime or None
+        When; the time of the report when left out.
+    flags : frozenset of ObservationFlag
+        Reasons for care.
+    """
+
+    key: str
+    digest: str
+    problem: Problem
+    device: DeviceIdentity
+    local_size: tuple[int, ...] | None = None
+    seed: int = 0
+    durations_s: tuple[float, ...]
+    measured_at: datetime | None = None
+    flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
+
+
+class Observing:
+    """Takes observations.
+
+    Parameters
+    ----------
+    database : str
+        The store.
+    state : ServiceState
+        Counts changes.
+    metrics, predictions : Metrics, Predictions
+        Are told.
+    """
+
+    def __init__(
+        self, database: str, state: ServiceState, metrics: Metrics, predictions: Predictions
+    ) -> None:
+        self._store: Store = open_data_store(database)
+        self._state = state
+        self._metrics = metrics
+        self._predictions = predictions
+        self._lock = threading.Lock()
+        self._identities: OrderedDict[tuple[object, ...], LaunchIdentity] = OrderedDict()
+
+    async def take(self, reported: Sequence[Reported]) -> AddedRows:
+        """Store observations, all or none of them.
+
+        Returns
+        -------
+        AddedRows
+            How many were new.
+
+        Raises
+        ------
+        InputError
+            If a time or size cannot be used.
+        StoreError
+            If they cannot be stored; none of them is then.
+        """
+        observations, rows = await asyncio.to_thread(self._write, reported)
+        self._metrics.observations.labels("added").inc(rows.added)
+        self._metrics.observations.labels("known").inc(rows.known)
+        for one in observations:
+            self._predictions.compare(one.launch, one.runs.median_s)
+        return rows
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], AddedRows]:
+        now = datetime.now(UTC)
+        with self._lock:
+            observations = [self._make(one, now) for one in reported]
+        rows = self._store.add_many(observations)
+        if rows.added:
+            self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
+        return observations, rows
+
+    def _make(self, one: Reported, now: datetime) -> Observation:
+        times = one.durations_s
+        runs = (
+            RunTimes(median_s=times[0], durations_s=times)
+            if len(times) == 1
+            else summarise_runs(times)
+        )
+        return Observation(
+            launch=self._identify(one),
+            runs=runs,
+            origin=Origin.OBSERVED,
+            measurement=one.key,
+            flags=one.flags,
+            versions=_list_versions(),
+            measured_at=one.measured_at or now,
+        )
+
+    def _identify(self, one: Reported) -> LaunchIdentity:
+        key = (one.digest, one.device, one.local_size, one.seed)
+        known = self._identities.get(key)
+        if known is not None:
+            return known
+        found = LaunchIdentity(
+            kernel=KernelIdentity(name=one.problem.kernel.name, digest=one.problem.kernel.digest),
+            device=one.device,
+            ndrange=_choose_range(one),
+            arguments_digest=digest_arguments(one.problem.arguments, seed=one.seed),
+        )
+        self._identities[key] = found
+        while len(self._identities) > _MOST_IDENTITIES:
+            self._identities.popitem(last=False)
+        return found
+
+
+def identity_of(device: DeviceDescription) -> DeviceIdentity:
+    """Give what observations of a device of this host are stored under."""
+    return DeviceIdentity(
+        id=device.id, name=device.name, platform=device.platform, driver=device.driver
+    )
+
+
+def _choose_range(one: Reported) -> NDRange:
+    """Give the index space with the local size that was used."""
+    asked = one.problem.ndrange
+    if one.local_size is None or one.local_size == asked.local_size:
+        return asked
+    if asked.local_size is not None:
+        msg = (
+            f"observation {one.key!r}: ran with local size {list(one.local_size)}, the problem "
+            f"says {list(asked.local_size)}; leave it out, or send the problem that was run"
+        )
+        raise InputError(msg)
+    return NDRange(
+        global_size=asked.global_size,
+        local_size=one.local_size,
+        global_offset=asked.global_offset,
+    )
+
+
+@cache
+def _list_versions() -> dict[str, str]:
+    return {"kernelcast": version("kernelcast")}

@@ -1,0 +1,66 @@
+"""What was answered, to be compared with what is observed."""
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Final
+
+from kernelcast.predictor.answering.drift import Drift
+from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.explanation import Tier
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.service.metrics import Metrics
+
+_MOST: Final = 10_000
+# Runs of one launch differ by at least so much.
+_LEAST_DEVIATION: Final = 0.01
+
+
+@dataclass(slots=True)
+class _Prediction:
+    interval: Interval
+    tier: Tier
+    deviation: float
+    drift: Drift = field(default_factory=Drift)
+
+
+class Predictions:
+    """The last answer of each launch in this process.
+
+    Parameters
+    ----------
+    metrics : Metrics
+        Are told how far answers were off, and when times have shifted.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._known: OrderedDict[str, _Prediction] = OrderedDict()
+
+    def remember(self, estimate: Estimate) -> None:
+        """Remember an answer."""
+        if estimate.identity is None:
+            return
+        self._known[estimate.identity.key] = _Prediction(
+            estimate.interval, estimate.tier, _find_deviation(estimate.interval)
+        )
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+
+    def compare(self, launch: LaunchIdentity, measured_s: float) -> None:
+        """Compare an observed time with what was answered."""
+        one = self._known.get(launch.key)
+        if one is None:
+            return
+        error = abs(one.interval.seconds - measured_s) / measured_s
+        self._metrics.prediction_error.labels(one.tier).observe(error)
+        if one.drift.add(measured_s, one.interval.seconds, one.deviation):
+            one.drift.reset()
+            self._metrics.drifts.labels(launch.device.id).inc()
+
+
+def _find_deviation(interval: Interval) -> float:
+    """Give the deviation of the logarithm that an interval stands for, if it is normal."""
+    width = math.log(interval.high / interval.low) / 2
+    return max(width / NormalDist().inv_cdf((1 + interval.coverage) / 2), _LEAST_DEVIATION)

@@ -1,0 +1,101 @@
+"""Problems as callers send them: checked, named by a digest, kept for later requests."""
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from kernelcast.predictor.problem_file.inline import read_inline_problem
+from kernelcast.predictor.service_state import ServiceState
+from kernelcast.records.errors import InputError
+from kernelcast.records.problem import Problem
+from kernelcast.service.errors import ApiError
+from kernelcast.service.guard import check_content, check_problem
+from kernelcast.service.settings import Limits
+
+_MOST: Final = 4096
+
+
+class ProblemShelf:
+    """Problems by their digests: a process reads each once, the database has them all.
+
+    Parameters
+    ----------
+    state : ServiceState
+        Where they are kept.
+    limits : Limits
+        Of sources and buffers.
+    """
+
+    def __init__(self, state: ServiceState, limits: Limits) -> None:
+        self._state = state
+        self._limits = limits
+        self._known: OrderedDict[str, Problem] = OrderedDict()
+
+    async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
+        """Take a problem as it came.
+
+        Returns
+        -------
+        digest : str
+            Equal for equal problems.
+        problem : Problem
+
+        Raises
+        ------
+        InputError
+            If it cannot be used, could reach files, or is too large.
+        StoreError
+            If it cannot be kept.
+        """
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        known = self._known.get(digest)
+        if known is not None:
+            return digest, known
+        problem = self._read(content)
+        await asyncio.to_thread(self._state.problems.add, digest, text)
+        self._keep(digest, problem)
+        return digest, problem
+
+    async def find(self, digest: str) -> Problem:
+        """Give a problem that was sent before.
+
+        Raises
+        ------
+        ApiError
+            404 if it was not.
+        """
+        known = self._known.get(digest)
+        if known is not None:
+            return known
+        text = await asyncio.to_thread(self._state.problems.find, digest)
+        if text is None:
+            raise ApiError(
+                HTTPStatus.NOT_FOUND,
+                "unknown_problem",
+                f"there is no problem {digest!r}; send it as `problem` once",
+            )
+        problem = self._read(json.loads(text))
+        self._keep(digest, problem)
+        return problem
+
+    def _read(self, content: Mapping[str, Any]) -> Problem:
+        given = dict(content)
+        name = given.pop("name", None)
+        check_content(given, self._limits)
+        try:
+            problem = read_inline_problem(given, name=name)
+        except (ValueError, OverflowError, RecursionError) as error:
+            msg = f"problem: holds what cannot be read as a number or text ({error})"
+            raise InputError(msg) from error
+        check_problem(problem, self._limits)
+        return problem
+
+    def _keep(self, digest: str, problem: Problem) -> None:
+        self._known[digest] = problem
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)

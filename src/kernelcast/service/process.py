@@ -1,0 +1,74 @@
+"""Runs the service under uvicorn, in one process or several."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from types import FrameType
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.service.app import create_app
+from kernelcast.service.logs import set_up_logs
+from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
+from kernelcast.service.settings import ServiceSettings, load_settings
+
+_SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
+_GRACE_S: Final = 30
+_BACKLOG: Final = 2048
+
+
+def serve(settings: ServiceSettings) -> None:
+    """Serve until a signal ends it; that is an orderly end, with exit status 0.
+
+    Raises
+    ------
+    KernelcastError
+        If the service cannot start, as when the port is taken; the log says why.
+    """
+    set_up_logs()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn answers what is under way, and then raises the signal once more.
+        signal.signal(number, _end)
+    os.environ[_SETTINGS_VARIABLE] = settings.dump()
+    folder = tempfile.mkdtemp(prefix="kernelcast-metrics-") if settings.workers > 1 else None
+    if folder is not None:
+        # Read when prometheus_client makes its first number, in each process.
+        os.environ[MULTIPROCESS_VARIABLE] = folder
+    try:
+        uvicorn.run(
+            "kernelcast.service.process:make_app",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+    except SystemExit as end:
+        if not end.code:
+            raise
+        msg = f"the service at {settings.host}:{settings.port} cannot start; its log says why"
+        raise KernelcastError(msg) from end
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    sys.exit(0)
+
+
+def make_app() -> FastAPI:
+    """Make the application of one process."""
+    set_up_logs()
+    return create_app(load_settings(os.environ[_SETTINGS_VARIABLE]))

@@ -1,0 +1,201 @@
+"""Problems, estimates and observations."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from kernelcast.predictor.settings import EstimateSettings, make_settings
+from kernelcast.records.launch_identity import DeviceIdentity
+from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.problem import Problem
+from kernelcast.records.service_state import Scope
+from kernelcast.service.asking import Observer, OurService, Reader
+from kernelcast.service.backend import Ask
+from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_amount, retry_after
+from kernelcast.service.estimating import Outcome, Wanted
+from kernelcast.service.observing import Reported, identity_of
+from kernelcast.service.repeats import write_answers
+from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
+from kernelcast.service.schemas.observations import (
+    ObservationIn,
+    ObservationsOut,
+    ObservationsRequest,
+)
+from kernelcast.service.schemas.problems import ProblemIn, ProblemOut
+from kernelcast.service.service import Service
+
+router = APIRouter(tags=["estimates"])
+
+
+@router.post("/problems", response_model=ProblemOut)
+async def send_problem(problem: ProblemIn, service: OurService, _: Reader) -> ProblemOut:
+    """Send a problem once, and name it by its digest from then on."""
+    digest, taken = await service.problems.take(problem.to_content())
+    return _describe_problem(digest, taken)
+
+
+@router.get("/problems/{digest}", response_model=ProblemOut)
+async def show_problem(digest: str, service: OurService, _: Reader) -> ProblemOut:
+    """Show a problem that was sent before."""
+    return _describe_problem(digest, await service.problems.find(digest))
+
+
+@router.post(
+    "/estimates",
+    response_model=None,
+    responses={200: {"model": EstimatesOut, "description": "An answer of each device."}},
+)
+async def estimate(
+    asked: EstimateRequest, request: Request, service: OurService, caller: Reader
+) -> Response:
+    """Predict launches on devices.
+
+    Answers that need no sampling come at once. A device that cannot answer says so in its own
+    answer; where none can, the status is the first one's.
+    """
+    may_run = Scope.RUN in caller.scopes
+    wanted = await _list_wanted(asked, service, may_run=may_run)
+    outcomes: list[Outcome | None] = [service.estimating.find_kept(one) for one in wanted]
+    missing = [place for place, one in enumerate(outcomes) if one is None]
+    if missing:
+        made = await asyncio.gather(*(service.estimating.answer(wanted[one]) for one in missing))
+        for place, one in zip(missing, made, strict=True):
+            outcomes[place] = one
+    service.repeats.remember(await request.body(), wanted, may_run=may_run)
+    return _respond([one for one in outcomes if one is not None])
+
+
+@router.post("/observations", response_model=ObservationsOut)
+async def observe(asked: ObservationsRequest, service: OurService, _: Observer) -> ObservationsOut:
+    """Tell how long launches have really taken; they are stored when the answer comes."""
+    most = service.settings.limits.observations
+    if len(asked.observations) > most:
+        refuse_amount("observations", len(asked.observations), most)
+    reported = await _read_observations(asked.observations, service)
+    rows = await service.observing.take(reported)
+    return ObservationsOut(added=rows.added, known=rows.known)
+
+
+async def _list_wanted(
+    asked: EstimateRequest, service: Service, *, may_run: bool
+) -> Sequence[Wanted]:
+    """Give every problem on every device."""
+    limits = service.settings.limits
+    refs = asked.list_problems()
+    if len(refs) > limits.problems:
+        refuse_amount("problems", len(refs), limits.problems)
+    devices = await service.devices.choose(asked.devices)
+    if len(devices) > limits.devices:
+        refuse_amount("devices", len(devices), limits.devices)
+    settings = _read_settings(asked)
+    problems = [await _find_problem(one.problem, one.problem_digest, service) for one in refs]
+    return [
+        Wanted(
+            digest=digest,
+            ask=Ask(
+                problem=problem,
+                device=device,
+                settings=settings,
+                timeout_s=limits.sample_seconds,
+            ),
+            sampling=asked.sampling,
+            may_run=may_run,
+        )
+        for digest, problem in problems
+        for device in devices
+    ]
+
+
+def _read_settings(asked: EstimateRequest) -> EstimateSettings:
+    return make_settings(
+        budget=asked.budget,
+        coverage=asked.coverage,
+        measured_runs=None,
+        seed=asked.seed,
+        uses_history=asked.history,
+    )
+
+
+async def _find_problem(
+    problem: ProblemIn | None, digest: str | None, service: Service
+) -> tuple[str, Problem]:
+    if problem is not None:
+        return await service.problems.take(problem.to_content())
+    known = digest or ""
+    return known, await service.problems.find(known)
+
+
+async def _read_observations(
+    asked: Sequence[ObservationIn], service: Service
+) -> Sequence[Reported]:
+    """Find problems and devices, each once: a batch is often of one launch."""
+    problems: dict[str, tuple[str, Problem]] = {}
+    devices: dict[str, DeviceIdentity] = {}
+    found = []
+    for one in asked:
+        known = problems.get(one.problem_digest or "")
+        if known is None:
+            known = await _find_problem(one.problem, one.problem_digest, service)
+            problems[known[0]] = known
+        given = one.device
+        if isinstance(given, str):
+            device = devices.get(given)
+            if device is None:
+                device = identity_of((await service.devices.choose([given]))[0])
+                devices[given] = device
+        else:
+            device = DeviceIdentity(
+                id=given.id, name=given.name, platform=given.platform, driver=given.driver
+            )
+        found.append(_report(one, known, device))
+    return found
+
+
+def _report(one: ObservationIn, known: tuple[str, Problem], device: DeviceIdentity) -> Reported:
+    flags = {
+        ObservationFlag.FIRST_LAUNCH: one.is_first_launch,
+        ObservationFlag.CONTAMINATED: one.is_contaminated,
+    }
+    return Reported(
+        key=one.key,
+        digest=known[0],
+        problem=known[1],
+        device=device,
+        local_size=None if one.local_size is None else tuple(one.local_size),
+        seed=one.seed,
+        durations_s=one.durations_s,
+        measured_at=one.measured_at,
+        flags=frozenset(flag for flag, is_set in flags.items() if is_set),
+    )
+
+
+def _respond(outcomes: Sequence[Outcome]) -> Response:
+    """Send answers; if there is not one, the first error's status says so."""
+    errors = [one.error for one in outcomes if one.error is not None]
+    content = write_answers([one.content for one in outcomes])
+    if len(errors) < len(outcomes):
+        return Response(content, media_type="application/json")
+    waits = [wait for one in errors if (wait := retry_after(one)) is not None]
+    # With a wait the same request may succeed later.
+    first = next((one for one in errors if retry_after(one) is not None), errors[0])
+    kind = kind_of(first)
+    raise ApiError(
+        kind.status,
+        kind.code,
+        message_of(first),
+        detail=json.loads(content),
+        retry_after_s=max(waits) if waits else None,
+    )
+
+
+def _describe_problem(digest: str, problem: Problem) -> ProblemOut:
+    return ProblemOut(
+        problem_digest=digest,
+        name=problem.name,
+        kernel=problem.kernel.name,
+        kernel_digest=problem.kernel.digest,
+        buffer_bytes=problem.buffer_bytes,
+    )

@@ -1,0 +1,221 @@
+"""Jobs, comparisons and the audit log."""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.service.asking import Admin, OurService, Reader, audit
+from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
+from kernelcast.service.schemas.admin import AuditOut, describe_entry
+from kernelcast.service.schemas.jobs import (
+    CompareJob,
+    CompareOptions,
+    JobOut,
+    JobRequest,
+    JobsOut,
+    describe_job,
+)
+from kernelcast.service.security import Caller
+from kernelcast.service.service import Service
+
+router = APIRouter(tags=["jobs"])
+_LOOK_S: Final = 0.5
+_COMFORT_S: Final = 15.0
+_ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
+_KEY = Header(
+    alias="Idempotency-Key",
+    min_length=1,
+    max_length=200,
+    description="A request that is sent again with it starts no second job.",
+)
+Key = Annotated[str | None, _KEY]
+Most = Annotated[int, Query(ge=1, le=1000)]
+
+
+@router.post("/jobs", response_model=JobOut, status_code=HTTPStatus.ACCEPTED)
+async def start_job(
+    asked: JobRequest, request: Request, service: OurService, caller: Admin, key: Key = None
+) -> JobOut:
+    """Start a job; it goes on where it was after any crash."""
+    options = asked.options.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return await _start(asked.kind, options, request, service, caller, key)
+
+
+@router.get("/jobs", response_model=JobsOut)
+async def list_jobs(
+    service: OurService,
+    _: Reader,
+    kind: Annotated[list[JobKind] | None, Query()] = None,
+    state: Annotated[list[JobState] | None, Query()] = None,
+    most: Most = 100,
+) -> JobsOut:
+    """List jobs, newest first."""
+    look = partial(service.state.jobs.list, kinds=kind or (), states=state or (), most=most)
+    return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
+
+
+@router.get("/jobs/{job_id}", response_model=JobOut)
+async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
+    """Show where a job stands."""
+    return describe_job(await _find(job_id, service))
+
+
+@router.get("/jobs/{job_id}/result", response_model=None)
+async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
+    """Show what a job has come to."""
+    job = await _find(job_id, service)
+    if job.state is not JobState.DONE:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "job_not_done",
+            f"job {job_id} is {job.state.value}; its result comes when it is done",
+            detail={"state": job.state.value, "error": job.error},
+        )
+    return JSONResponse({"result": job.result})
+
+
+@router.post("/jobs/{job_id}/cancel", response_model=JobOut)
+async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
+    """Have a job end; what it has measured stays."""
+    await _find(job_id, service)
+    await audit(request, service, caller, "cancel_job", job_id)
+    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
+    if job is None:
+        refuse_unknown("job", job_id)
+    return describe_job(job)
+
+
+@router.get(
+    "/jobs/{job_id}/events",
+    response_model=None,
+    responses={
+        200: {
+            "description": "Server-sent events: `job` with the whole job whenever it changes, "
+            "`end` when nothing follows, `error` when the service cannot look.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
+    """Follow a job until it ends."""
+    await _find(job_id, service)
+    return StreamingResponse(
+        _tell(job_id, service), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+    )
+
+
+@router.post("/comparisons", response_model=JobOut, status_code=HTTPStatus.ACCEPTED)
+async def start_comparison(
+    asked: CompareOptions, request: Request, service: OurService, caller: Admin, key: Key = None
+) -> JobOut:
+    """Compare two models on what neither has seen: a job of the kind `compare`."""
+    options = asked.model_dump(mode="json", exclude_unset=True)
+    job = CompareJob(kind=JobKind.COMPARE, options=asked)
+    return await _start(job.kind, options, request, service, caller, key)
+
+
+@router.get("/comparisons", response_model=JobsOut)
+async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
+    """List comparisons, newest first."""
+    look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most)
+    return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
+
+
+@router.get("/audit", response_model=AuditOut, tags=["administration"])
+async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOut:
+    """Show what administrators did, newest first."""
+    found = await asyncio.to_thread(partial(service.state.audit.list, most=most))
+    return AuditOut(entries=[describe_entry(one) for one in found])
+
+
+async def _start(  # noqa: PLR0913 - what, who, where
+    kind: JobKind,
+    options: dict[str, Any],
+    request: Request,
+    service: Service,
+    caller: Caller,
+    key: str | None,
+) -> JobOut:
+    from kernelcast.predictor.jobs import check_job
+
+    await asyncio.to_thread(check_job, kind, options)
+    asked = json.dumps([kind, options], sort_keys=True)
+    devices: tuple[str, ...] = ()
+    if kind in _ON_DEVICES:
+        chosen = await service.devices.choose(options.get("devices", ()))
+        devices = tuple(one.id for one in chosen)
+        options = {**options, "devices": list(devices)}
+    job = JobRecord(
+        id=secrets.token_hex(8),
+        kind=kind,
+        options=options,
+        devices=devices,
+        created_at=datetime.now(UTC),
+        created_by=caller.name,
+    )
+    await audit(request, service, caller, "start_job", job.id, {"kind": kind.value, **options})
+    # Callers cannot see or take each other's keys.
+    own_key = None if key is None else f"{caller.name}:{key}"
+    add = partial(
+        service.state.jobs.add,
+        job,
+        key=own_key,
+        request_digest=hashlib.sha256(asked.encode()).hexdigest(),
+    )
+    found, is_same = await asyncio.to_thread(add)
+    if not is_same:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "key_used_otherwise",
+            f"the idempotency key {key!r} was used for another request; use a new one",
+            detail={"job_id": found.id},
+        )
+    return describe_job(found)
+
+
+async def _find(job_id: str, service: Service) -> JobRecord:
+    job = await asyncio.to_thread(service.state.jobs.find, job_id)
+    if job is None:
+        refuse_unknown("job", job_id)
+    return job
+
+
+async def _tell(job_id: str, service: Service) -> AsyncIterator[str]:
+    """Tell a job's changes; other processes make them, so the database is looked at."""
+    revision, silent_s = -1, 0.0
+    while not service.stopping.is_set():
+        try:
+            job = await _find(job_id, service)
+        except (KernelcastError, ApiError) as error:
+            kind = kind_of(error)
+            yield _write_event("error", json.dumps(describe_error(kind.code, message_of(error))))
+            return
+        if job.revision != revision:
+            revision, silent_s = job.revision, 0.0
+            event = "end" if job.state.is_final else "job"
+            yield _write_event(event, describe_job(job).model_dump_json(), revision)
+            if job.state.is_final:
+                return
+        elif silent_s >= _COMFORT_S:
+            silent_s = 0.0
+            yield ": still at work\n\n"
+        try:
+            await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
+        except TimeoutError:
+            silent_s += _LOOK_S
+
+
+def _write_event(name: str, content: str, number: int | None = None) -> str:
+    told = "" if number is None else f"id: {number}\n"
+    return f"event: {name}\n{told}data: {content}\n\n"

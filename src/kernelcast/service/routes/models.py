@@ -1,0 +1,95 @@
+"""Learned models: which there are, which are used, how good they are."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+
+from kernelcast.predictor.training.registry import ModelVersions
+from kernelcast.service.asking import Admin, OurService, Reader, audit
+from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.schemas.admin import (
+    ActivateRequest,
+    ModelOut,
+    ModelReport,
+    ModelsOut,
+    describe_model,
+)
+from kernelcast.service.service import Service
+
+router = APIRouter(tags=["models"])
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
+
+
+@router.get("/models", response_model=ModelsOut)
+async def list_models(service: OurService, _: Reader) -> ModelsOut:
+    """List the models of the registry."""
+    from kernelcast.predictor.model_admin import list_known_models
+
+    found = await asyncio.to_thread(list_known_models, service.settings.registry)
+    return ModelsOut(models=[describe_model(one) for one in found])
+
+
+@router.get("/models/{name:path}/report", response_model=ModelReport)
+async def show_report(
+    name: str, service: OurService, _: Reader, version: str | None = None
+) -> ModelReport:
+    """Show what a version has learned from and how good it was found to be."""
+    from kernelcast.predictor.model_admin import show_model
+
+    await _find(name, service)
+    versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
+    return ModelReport(
+        **describe_model(versions).model_dump(),
+        version=told["version"],
+        schema_id=told["schema"],
+        features=told["features"],
+        learned=told["learned"],
+        trained_with=told["trained_with"],
+        validation=told["validation"],
+    )
+
+
+@router.post("/models/{name:path}/activate", response_model=ModelOut)
+async def activate(
+    name: str, asked: ActivateRequest, request: Request, service: OurService, caller: Admin
+) -> ModelOut:
+    """Use a version, whatever is trained later."""
+    from kernelcast.predictor.model_admin import activate_version
+
+    await _find(name, service)
+    await audit(request, service, caller, "activate_model", name, {"version": asked.version})
+    found = await asyncio.to_thread(
+        activate_version, name, asked.version, service.settings.registry
+    )
+    return describe_model(found)
+
+
+@router.post("/models/{name:path}/rollback", response_model=ModelOut)
+async def roll_back(name: str, request: Request, service: OurService, caller: Admin) -> ModelOut:
+    """Make the version before the latest the latest; nothing is deleted."""
+    from kernelcast.predictor.model_admin import roll_back as go_back
+
+    await _find(name, service)
+    await audit(request, service, caller, "roll_back_model", name)
+    return describe_model(await asyncio.to_thread(go_back, name, service.settings.registry))
+
+
+@router.get("/models/{name:path}", response_model=ModelOut)
+async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
+    """Show the versions of a model."""
+    return describe_model(await _find(name, service))
+
+
+async def _find(name: str, service: Service) -> ModelVersions:
+    """Find a model in the list: a name never becomes a path before it is known."""
+    from kernelcast.predictor.model_admin import list_known_models
+
+    known: Sequence[ModelVersions] = ()
+    if _NAME.fullmatch(name):
+        known = await asyncio.to_thread(list_known_models, service.settings.registry)
+    found = next((one for one in known if one.name == name), None)
+    if found is None:
+        refuse_unknown("model", name)
+    return found

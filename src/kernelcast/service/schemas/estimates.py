@@ -1,0 +1,107 @@
+"""Requests for estimates, and answers."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from kernelcast.service.estimating import Sampling
+from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
+from kernelcast.service.schemas.problems import DIGEST, ProblemIn
+
+
+class ProblemRef(Strict):
+    """A problem, or the digest of one that was sent before."""
+
+    problem: ProblemIn | None = None
+    problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
+
+    @model_validator(mode="after")
+    def check_one(self) -> Self:
+        """Refuse both and neither."""
+        if (self.problem is None) == (self.problem_digest is None):
+            msg = "give either `problem` or `problem_digest`"
+            raise ValueError(msg)
+        return self
+
+
+class EstimateRequest(Strict):
+    """What is asked: one problem or several, on some devices or all."""
+
+    problem: ProblemIn | None = None
+    problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
+    problems: list[ProblemRef] = Field(default=[], description="Several problems at once.")
+    devices: list[Text] = Field(
+        default=[], description="Ids or their beginnings; all devices when left out."
+    )
+    budget: float = Field(
+        default=0.02, gt=0, le=1, description="Share of the predicted time for sampling."
+    )
+    coverage: float = Field(default=0.9, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of random buffer contents.")
+    sampling: Sampling = Field(
+        default=Sampling.AUTO,
+        description="auto runs work-groups where nothing better is known and the caller may.",
+    )
+    history: bool = Field(default=True, description="Whether observed launches answer.")
+
+    @model_validator(mode="after")
+    def check_problems(self) -> Self:
+        """Refuse a request for nothing, and one that says it twice."""
+        given = [self.problem is not None, self.problem_digest is not None, bool(self.problems)]
+        if sum(given) != 1:
+            msg = "give one of `problem`, `problem_digest` and `problems`"
+            raise ValueError(msg)
+        return self
+
+    def list_problems(self) -> list[ProblemRef]:
+        """Give every problem that is asked about."""
+        if self.problems:
+            return self.problems
+        return [ProblemRef(problem=self.problem, problem_digest=self.problem_digest)]
+
+
+class EstimateOut(Open):
+    """The answer of one device to one problem; `error` instead of times where it has none."""
+
+    device: str
+    device_id: str
+    problem: str
+    problem_digest: str
+    kernel: str
+    is_kept: bool | None = Field(default=None, description="Whether it was answered before.")
+    seconds: float | None = Field(default=None, description="Predicted time of the launch.")
+    low: float | None = Field(default=None, description="Lower end of the interval, in seconds.")
+    high: float | None = Field(default=None, description="Upper end of the interval, in seconds.")
+    coverage: float | None = Field(default=None, description="Share of times in the interval.")
+    tier: str | None = Field(
+        default=None, description="history, hybrid, linear or analytic, best first."
+    )
+    limiter: str | None = None
+    estimates: dict[str, float | None] | None = Field(
+        default=None, description="Every method's seconds."
+    )
+    global_size: list[int] | None = None
+    local_size: list[int] | None = None
+    work_groups: int | None = None
+    compute_units: int | None = None
+    p_sat: int | None = None
+    p_sat_computed: int | None = None
+    p_sat_measured: int | None = None
+    sample_work_groups: list[int] | None = None
+    sampled_work_groups: int | None = None
+    sampling_seconds: float | None = None
+    overhead_seconds: float | None = None
+    compile_seconds: float | None = None
+    launch_seconds: float | None = None
+    in_domain: bool | None = None
+    warnings: list[str] | None = None
+    explanation: dict[str, Any] | None = Field(
+        default=None, description="How the answer was obtained, and why not in a better way."
+    )
+    error: ErrorBody | None = None
+
+
+class EstimatesOut(Open):
+    """Answers, devices within problems."""
+
+    estimates: list[EstimateOut]

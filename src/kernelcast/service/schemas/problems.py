@@ -1,0 +1,68 @@
+"""Problems as callers send them."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from kernelcast.service.schemas.common import Open, Strict, Text
+
+Number = int | float | str
+"""A number, or arithmetic over parameters such as ``{N} * 2``."""
+Sizes = Annotated[list[Number], Field(min_length=1, max_length=3)] | Number
+DIGEST = r"^[0-9a-f]{64}$"
+
+
+class ArgumentIn(Strict):
+    """An argument: a buffer by its recipe, a scalar, or local memory."""
+
+    buffer: str | None = Field(default=None, description="Element type, such as float32x4.")
+    count: Number | None = Field(default=None, description="Elements of the buffer.")
+    init: str | None = Field(
+        default=None,
+        description="zeros, ones, uniform, normal, arange or permutation; files are refused.",
+    )
+    low: Number | None = None
+    high: Number | None = None
+    access: str | None = Field(default=None, description="read, write or read_write.")
+    scalar: str | None = Field(default=None, description="Type of the scalar.")
+    value: Number | list[Number] | None = None
+    local: Number | None = Field(default=None, description="Bytes of local memory.")
+
+
+class ProblemIn(Strict):
+    """A problem file as JSON; the source is given as text."""
+
+    name: Text | None = Field(default=None, description="What answers call it.")
+    code: str = Field(description="OpenCL C.")
+    kernel: str = Field(description="Name of the kernel function.")
+    build_options: list[str] = Field(
+        default=[], description="-DNAME=VALUE, -cl-..., -w and -Werror; others are refused."
+    )
+    global_size: Sizes
+    local_size: Sizes | None = Field(default=None, description="null lets the device choose.")
+    global_offset: Sizes | None = None
+    parameters: dict[str, Number | list[Number]] = Field(default={})
+    args: list[ArgumentIn] = Field(max_length=256)
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_files(cls, content: Any) -> Any:  # noqa: ANN401 - whatever was sent
+        """Say what to do instead of naming a file."""
+        if isinstance(content, dict) and "source" in content:
+            msg = "`source` names a file, and this service reads none: give the text as `code`"
+            raise ValueError(msg)
+        return content
+
+    def to_content(self) -> dict[str, Any]:
+        """Give the plain values that were sent."""
+        return self.model_dump(exclude_unset=True)
+
+
+class ProblemOut(Open):
+    """A problem that is kept."""
+
+    problem_digest: str = Field(description="To be sent instead of the problem.")
+    name: str
+    kernel: str
+    kernel_digest: str
+    buffer_bytes: int

@@ -1,0 +1,114 @@
+"""All parts of a running service, put together."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Self
+
+from kernelcast.predictor.data_store import choose_store
+from kernelcast.predictor.service_state import ServiceState, open_state
+from kernelcast.service.auditing import Auditor
+from kernelcast.service.backend import Backend, PredictorBackend
+from kernelcast.service.directory import DeviceDirectory
+from kernelcast.service.estimating import Estimating, Versions
+from kernelcast.service.jobs import JobRunner
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.observing import Observing
+from kernelcast.service.predictions import Predictions
+from kernelcast.service.problems import ProblemShelf
+from kernelcast.service.repeats import Repeats
+from kernelcast.service.security import Gate
+from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.upkeep import Upkeep
+
+
+@dataclass(slots=True, kw_only=True)
+class Service:
+    """A running service; `kernelcast.service.app` gives it to every request.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+        How it is run.
+    database : str
+        Where observations and state are.
+    state, metrics, gate, devices, problems, estimating, repeats, observing, auditor, upkeep, runner
+        Its parts.
+    stopping : asyncio.Event
+        Is set when the service ends: streams end then.
+    """
+
+    settings: ServiceSettings
+    database: str
+    state: ServiceState
+    metrics: Metrics
+    gate: Gate
+    devices: DeviceDirectory
+    problems: ProblemShelf
+    estimating: Estimating
+    repeats: Repeats
+    observing: Observing
+    auditor: Auditor
+    upkeep: Upkeep
+    runner: JobRunner
+    stopping: asyncio.Event
+    _tasks: list[asyncio.Task[None]]
+
+    @classmethod
+    def open(
+        cls, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
+    ) -> Self:
+        """Open the database and put all parts together; nothing runs yet.
+
+        Raises
+        ------
+        InputError
+            If the place of the database or the token file cannot be used.
+        StoreError
+            If the database does not answer.
+        """
+        database = settings.database or str(choose_store())
+        state = open_state(database)
+        asked = backend or PredictorBackend(database, settings.registry)
+        predictions = Predictions(metrics)
+        versions = Versions()
+        gate = Gate(settings, state)
+        estimating = Estimating(asked, settings.limits, metrics, predictions, versions)
+        repeats = Repeats(estimating)
+        devices = DeviceDirectory(asked, repeats.forget)
+        return cls(
+            settings=settings,
+            database=database,
+            state=state,
+            metrics=metrics,
+            gate=gate,
+            devices=devices,
+            problems=ProblemShelf(state, settings.limits),
+            estimating=estimating,
+            repeats=repeats,
+            observing=Observing(database, state, metrics, predictions),
+            auditor=Auditor(state),
+            upkeep=Upkeep(state, asked, versions, gate.forget),
+            runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
+            stopping=asyncio.Event(),
+            _tasks=[],
+        )
+
+    async def start(self) -> None:
+        """Begin what runs beside requests."""
+        await self.upkeep.look()
+        self._tasks.append(asyncio.create_task(self.upkeep.run()))
+        if self.settings.runs_jobs:
+            self._tasks.append(asyncio.create_task(self.runner.run()))
+
+    async def stop(self) -> None:
+        """End in order: a job at work is written down as waiting."""
+        self.stopping.set()
+        for one in self._tasks:
+            one.cancel()
+        for one in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await one
+        self.estimating.close()
+        self.observing.close()
+        self.state.close()

@@ -1,0 +1,151 @@
+"""How a service is run, and its limits."""
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from kernelcast.records.errors import InputError
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8372
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a request may ask for.
+
+    Parameters
+    ----------
+    body_bytes : int
+        Of a request.
+    body_seconds : float
+        Time that a request's body may take to arrive.
+    source_bytes : int
+        Of a kernel's source.
+    buffer_bytes : int
+        Of all buffers of a problem together.
+    problems, devices, observations : int
+        In one request.
+    sample_seconds : float
+        Time limit of one sampling, build included.
+    wait_seconds : float
+        Longest wait for a device that is measured for somebody else.
+    queue : int
+        Samplings that may wait for one device, in each process of the service.
+    wrong_tokens : int
+        From one address within a minute; more are refused unread.
+    """
+
+    body_bytes: int = 4 * _MIB
+    body_seconds: float = 30.0
+    source_bytes: int = 256 * 1024
+    buffer_bytes: int = 1024 * _MIB
+    problems: int = 64
+    devices: int = 16
+    observations: int = 5000
+    sample_seconds: float = 60.0
+    wait_seconds: float = 30.0
+    queue: int = 8
+    wrong_tokens: int = 10
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if not getattr(self, one.name) > 0:
+                msg = f"limit {one.name} {getattr(self, one.name)}: give a number above 0"
+                raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """How a service is run.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen at.
+    port : int
+        Port to listen at.
+    workers : int
+        Processes.
+    database : str or None
+        Store of observations and of the service's own state: a SQLite file, or a URL of
+        PostgreSQL. The user's own store when left out.
+    registry : str or None
+        Folder or URL of trained models; the user's own when left out.
+    allow_run : bool
+        Whether submitted kernels may be compiled and run at all.
+    require_tokens : bool
+        Whether callers need a token; always the case beyond loopback.
+    token_file : Path or None
+        Tokens beside those of the database; see `kernelcast.service.security`.
+    runs_jobs : bool
+        Whether this host does jobs.
+    limits : Limits
+        What a request may ask for.
+
+    Raises
+    ------
+    InputError
+        If port or number of processes are none.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    workers: int = 1
+    database: str | None = None
+    registry: str | None = None
+    allow_run: bool = False
+    require_tokens: bool = False
+    token_file: Path | None = None
+    runs_jobs: bool = True
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 65536:
+            msg = f"port {self.port}: give a number from 0 to 65535"
+            raise InputError(msg)
+        if self.workers < 1:
+            msg = f"workers {self.workers}: give at least 1"
+            raise InputError(msg)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether callers need a token."""
+        return self.require_tokens or self.token_file is not None or not self.is_loopback
+
+    def dump(self) -> str:
+        """Write as JSON, for processes that are started."""
+        return json.dumps(asdict(self), default=str)
+
+
+def load_settings(text: str) -> ServiceSettings:
+    """Read what `ServiceSettings.dump` wrote.
+
+    Examples
+    --------
+    >>> load_settings(ServiceSettings(port=80).dump()) == ServiceSettings(port=80)
+    True
+    """
+    held: Mapping[str, Any] = json.loads(text)
+    token_file = held["token_file"]
+    return ServiceSettings(
+        **{
+            **held,
+            "limits": Limits(**held["limits"]),
+            "token_file": None if token_file is None else Path(token_file),
+        }
+    )

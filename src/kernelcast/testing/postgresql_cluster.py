@@ -1,0 +1,92 @@
+"""A PostgreSQL cluster of the tests' own, that can be stopped and started again."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernelcast.testing.service_process import find_port
+
+_OWNER = "postgres"
+
+
+class PostgresqlCluster:
+    """A cluster in a folder of its own while the block runs."""
+
+    def __init__(self) -> None:
+        self._port = find_port()
+        self._is_running = False
+        # Another user has to get in, and a socket's path must be short.
+        self._folder = Path(tempfile.mkdtemp(prefix="kernelcast-pg-"))
+
+    @property
+    def url(self) -> str:
+        """Of the database that every cluster has."""
+        return f"postgresql://{_OWNER}@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self) -> Self:
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, _OWNER)
+        self._run("initdb", "-U", _OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_running:
+            self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server."""
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-l", log, "-w", "-o", options, "start")
+        self._is_running = True
+
+    def stop(self) -> None:
+        """Stop the server as a crash would."""
+        self._run("pg_ctl", "-m", "immediate", "-w", "stop")
+        self._is_running = False
+
+    def _run(self, program: str, *words: str) -> None:
+        binaries = find_binaries()
+        if binaries is None:
+            msg = "PostgreSQL is not installed"
+            raise AssertionError(msg)
+        owner = ["runuser", "-u", _OWNER, "--"] if os.geteuid() == 0 else []
+        done = subprocess.run(
+            [*owner, str(binaries / program), "-D", str(self._folder / "data"), *words],
+            cwd="/", text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        if done.returncode:
+            raise AssertionError(done.stdout)
+
+
+def find_binaries() -> Path | None:
+    """Find the folder with PostgreSQL's programs; Debian keeps them off the path."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    known = shutil.which("initdb")
+    return found[-1].parent if found else Path(known).parent if known else None
+
+
+def explain_absence() -> str:
+    """Say why there can be no cluster here; an empty text where there can."""
+    if find_binaries() is None:
+        return "PostgreSQL's initdb and pg_ctl are not installed: apt-get install postgresql"
+    if os.geteuid() != 0:
+        return ""
+    try:
+        pwd.getpwnam(_OWNER)
+    except KeyError:
+        return f"PostgreSQL does not run as root, and there is no user {_OWNER} to run it as"
+    return "" if shutil.which("runuser") else "there is no runuser to run PostgreSQL with"

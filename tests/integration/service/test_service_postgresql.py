@@ -1,0 +1,119 @@
+"""The service over PostgreSQL, which may go away for a while."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kernelcast.client import Client
+from kernelcast.client.transport import Patience
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
+from kernelcast.service.tokens import make_token
+from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
+from kernelcast.testing.service_process import ServiceProcess
+
+PROBLEM: dict[str, Any] = {
+    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
+    "kernel": "fill",
+    "global_size": [1024],
+    "local_size": [64],
+    "args": [{"buffer": "float32", "count": 1024}],
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[PostgresqlCluster]:
+    """Give a cluster with an empty database."""
+    pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
+    absence = explain_absence()
+    if absence:
+        pytest.skip(absence)
+    with PostgresqlCluster() as found:
+        yield found
+
+
+def test_the_state_is_the_same_as_in_sqlite(cluster: PostgresqlCluster) -> None:
+    """Tokens, problems, counts and jobs; several openers at once, each job to one of them."""
+    with ThreadPoolExecutor(4) as pool:
+        states = list(pool.map(lambda _: open_state(cluster.url), range(4)))
+        _, record = make_token("me", frozenset({Scope.RUN}))
+        states[0].tokens.add(record)
+        assert states[1].tokens.find(record.id) == record
+        states[0].problems.add("a" * 64, "{}")
+        states[1].problems.add("a" * 64, "{}")
+        assert states[2].problems.find("a" * 64) == "{}"
+        list(pool.map(lambda one: one.changes.count("x"), states * 5))
+        assert states[3].changes.read()["x"] == 20
+        for number in range(3):
+            states[0].jobs.add(JobRecord(
+                id=str(number), kind=JobKind.TRAIN, options={}, created_at=datetime.now(UTC)
+            ), key="k" if number else None, request_digest="d")  # fmt: skip
+        # Who claims at the same time may find all jobs looked at by another, and asks again.
+        claimed = [
+            one
+            for _ in range(2)
+            for one in pool.map(
+                lambda pair: pair[1].jobs.claim(str(pair[0]), ()), enumerate(states)
+            )
+            if one is not None
+        ]
+        assert sorted(one.id for one in claimed) == ["0", "1"]
+        counts = states[0].jobs.count()
+        assert counts[JobState.RUNNING] == 2
+    for one in states:
+        one.close()
+
+
+def test_a_database_that_goes_away_and_comes_back(
+    cluster: PostgresqlCluster, tmp_path: Path
+) -> None:
+    """Clear 503s meanwhile, normal service afterwards, nothing acknowledged is lost."""
+    acknowledged, refused = 0, 0
+    service = ServiceProcess(tmp_path / "data", "--no-jobs", "--database", cluster.url)
+    with service, Client(service.url, patience=Patience(retries=20)) as client:
+        digest = client.send_problem(PROBLEM)
+
+        def send(number: int) -> httpx.Response:
+            report = {"problem_digest": digest, "device": {"id": "far-away"}, "seconds": 0.1}
+            body = {"observations": [{**report, "key": f"{number}-{one}"} for one in range(20)]}
+            return httpx.post(f"{service.url}/v1/observations", json=body, timeout=30)
+
+        begin_s = time.monotonic()
+        number, is_away, was_away = 0, False, False
+        while time.monotonic() - begin_s < 6:
+            passed_s = time.monotonic() - begin_s
+            if not was_away and passed_s > 1:
+                cluster.stop()
+                is_away = was_away = True
+            if is_away and passed_s > 4:
+                cluster.start()
+                is_away = False
+            answer = send(number)
+            number += 1
+            if answer.status_code == 200:
+                acknowledged += answer.json()["added"] + answer.json()["known"]
+            else:
+                refused += 1
+                assert answer.status_code == 503, answer.text
+                assert answer.json()["error"]["code"] == "database_unavailable"
+                assert "retry-after" in answer.headers
+                assert "127.0.0.1" not in answer.text  # where it is is nobody's business
+                assert httpx.get(f"{service.url}/health").status_code == 200
+                assert httpx.get(f"{service.url}/ready").status_code == 503
+                time.sleep(0.1)
+        assert send(number).status_code == 200
+        acknowledged += 20
+        assert httpx.get(f"{service.url}/metrics").status_code == 200
+    with open_data_store(cluster.url) as store:
+        stored = store.count()
+    assert refused > 0
+    assert acknowledged > 0
+    # A batch may have been stored whose answer was lost on the way: it is known, never missing.
+    assert acknowledged <= stored <= acknowledged + 20 * refused

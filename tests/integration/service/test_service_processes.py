@@ -1,0 +1,155 @@
+"""The service as a process: killed, ended in order, several at once."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kernelcast.client import Client
+from kernelcast.client.transport import Patience
+from kernelcast.testing.service_process import ServiceProcess, list_children
+
+PROBLEM: dict[str, Any] = {
+    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
+    "kernel": "fill",
+    "global_size": [1024],
+    "local_size": [64],
+    "args": [{"buffer": "float32", "count": 1024}],
+}
+DEVICE = {"id": "far-away", "driver": "1"}
+_BATCH = 50
+
+
+def _count(data: Path) -> tuple[int, int]:
+    """Give the rows of a store and their different keys."""
+    with sqlite3.connect(data / "observations.sqlite") as connection:
+        found: tuple[int, int] = connection.execute(
+            "SELECT count(*), count(DISTINCT key) FROM observations"
+        ).fetchone()
+    connection.close()
+    return found
+
+
+def test_a_killed_service_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    """Under load, twice; the client goes on by itself and nothing counts double."""
+    service = ServiceProcess(tmp_path / "data")
+    acknowledged, is_over = 0, threading.Event()
+    failures: list[Exception] = []
+
+    def report() -> None:
+        nonlocal acknowledged
+        with Client(service.url, patience=Patience(retries=50, timeout_s=60)) as client:
+            digest = client.send_problem(PROBLEM)
+            number = 0
+            while not is_over.is_set():
+                rows = client.observe([
+                    {"key": f"{number}-{one}", "problem_digest": digest, "device": DEVICE,
+                     "seconds": 0.1}
+                    for one in range(_BATCH)
+                ])  # fmt: skip
+                acknowledged += rows.added + rows.known
+                number += 1
+
+    def guarded() -> None:
+        try:
+            report()
+        except Exception as error:  # noqa: BLE001 - the test's own thread tells it
+            failures.append(error)
+
+    with service:
+        thread = threading.Thread(target=guarded)
+        thread.start()
+        for _ in range(2):
+            time.sleep(1.5)
+            service.kill()
+            service.start()
+        time.sleep(1.0)
+        is_over.set()
+        thread.join(120)
+        assert not failures
+    rows, keys = _count(tmp_path / "data")
+    assert acknowledged > _BATCH
+    assert rows == keys == acknowledged
+
+
+def test_an_orderly_end_answers_what_is_under_way(tmp_path: Path) -> None:
+    """Streams end, the log ends, and the exit status is 0."""
+    with ServiceProcess(tmp_path / "data", "--no-jobs") as service:
+        with Client(service.url) as client:
+            job = client.start_job("train")
+            followed = threading.Thread(target=lambda: list(client._listen(job.id)))
+            followed.start()
+            time.sleep(0.5)
+            assert service.stop() == 0
+            followed.join(30)
+            assert not followed.is_alive()
+        messages = [one["message"] for one in service.read_log()]
+    assert "service has stopped" in messages
+
+
+def test_several_processes_share_one_port(tmp_path: Path) -> None:
+    """Their counts add up, and one that is killed is replaced."""
+    with ServiceProcess(tmp_path / "data", "--workers", "2", "--no-jobs") as service:
+        with Client(service.url) as client:
+            digest = client.send_problem(PROBLEM)
+            report = {"problem_digest": digest, "device": DEVICE, "seconds": 0.1}
+            for number in range(20):
+                with Client(service.url) as another:  # another connection, perhaps another process
+                    another.observe([{**report, "key": str(number)}])
+        text = httpx.get(f"{service.url}/metrics").text
+        assert 'kernelcast_observations_total{outcome="added"} 20.0' in text
+        workers = [
+            pid for pid, command in list_children(service.pid).items() if "spawn_main" in command
+        ]
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        with Client(service.url, patience=Patience(retries=20)) as client:
+            for _ in range(20):
+                assert client.send_problem(PROBLEM) == digest
+
+
+def test_two_services_over_one_database(tmp_path: Path) -> None:
+    """A token that is made while they run is good for both, until it is revoked."""
+    with (
+        ServiceProcess(tmp_path / "data", "--no-jobs") as first,
+        ServiceProcess(tmp_path / "data", "--no-jobs") as second,
+    ):
+        with Client(first.url) as client:
+            digest = client.send_problem(PROBLEM)
+        found = httpx.get(f"{second.url}/v1/problems/{digest}")
+    assert found.json()["kernel"] == "fill"
+
+
+@pytest.mark.parametrize("options", [("--host", "0.0.0.0"), ("--require-tokens",)])
+def test_tokens_are_needed_where_others_could_reach_it(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Without one only health answers."""
+    with ServiceProcess(tmp_path / "data", "--no-jobs", *options) as service:
+        assert httpx.get(f"{service.url}/health").status_code == 200
+        assert httpx.get(f"{service.url}/v1/jobs").status_code == 401
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    """With exit status 1 and no traceback."""
+    with ServiceProcess(tmp_path / "data", "--no-jobs") as service:
+        port = service.url.rpartition(":")[2]
+        done = subprocess.run(
+            [sys.executable, "-m", "kernelcast", "serve", "--port", port, "--no-jobs"],
+            env={**os.environ, "KERNELCAST_DATA": str(tmp_path / "other")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "cannot start" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,76 @@
+"""A service over fake devices, with a folder and a database of its own."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    # It wants httpx2 by now; httpx still works, and our own client speaks it.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.service import Service
+from kernelcast.testing.service_backend import FakeBackend
+
+PROBLEM: dict[str, Any] = {
+    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
+    "kernel": "fill",
+    "global_size": [1024],
+    "local_size": [64],
+    "args": [{"buffer": "float32", "count": 1024}],
+}
+
+
+@pytest.fixture
+def problem() -> dict[str, Any]:
+    """Give a problem that can be sent."""
+    return {**PROBLEM}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the data folder."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("KERNELCAST_STORE", raising=False)
+    monkeypatch.delenv("KERNELCAST_MODELS", raising=False)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(folder: Path) -> ServiceSettings:
+    """Give settings under which everything is allowed."""
+    return ServiceSettings(
+        database=str(folder / "store.sqlite"),
+        registry=str(folder / "models"),
+        allow_run=True,
+        runs_jobs=False,
+    )
+
+
+@pytest.fixture
+def backend(settings: ServiceSettings) -> FakeBackend:
+    """Give the fake devices."""
+    return FakeBackend(str(settings.database))
+
+
+@pytest.fixture
+def client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
+    """Give a client of a running service."""
+    with open_client(settings, backend) as found:
+        yield found
+
+
+def open_client(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
+    """Make a client of a service that starts with it."""
+    app = create_app(settings, backend=backend)
+    return TestClient(app, base_url="http://127.0.0.1")
+
+
+def service_of(client: TestClient) -> Service:
+    """Give the parts of the service behind a client."""
+    found: Service = client.app.state.service  # type: ignore[attr-defined]
+    return found

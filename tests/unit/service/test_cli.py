@@ -1,0 +1,105 @@
+"""``kernelcast serve`` and its tokens."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.service_state import Scope
+from kernelcast.service import ServiceSettings, process
+from kernelcast.service.settings import load_settings
+from kernelcast.service.tokens import is_right, parse_token
+
+
+def _run(*words: str) -> Any:  # noqa: ANN401 - click's result
+    return CliRunner().invoke(app, ["serve", *words])
+
+
+def test_a_token_is_made_listed_and_revoked(folder: Path) -> None:
+    """Its text is shown once, its hash is kept."""
+    made = _run("token", "create", "me", "--scope", "run", "--scope", "estimate", "--json")
+    assert made.exit_code == 0
+    told = json.loads(made.stdout)
+    assert told["scopes"] == ["estimate", "run"]
+    parsed = parse_token(told["token"])
+    assert parsed is not None
+    with open_state(folder / "observations.sqlite") as state:
+        record = state.tokens.find(parsed.id)
+        assert record is not None
+        assert is_right(parsed.secret, record)
+        assert record.scopes == {Scope.RUN, Scope.ESTIMATE}
+    listed = _run("token", "list", "--json")
+    assert parsed.secret not in listed.stdout
+    assert [one["id"] for one in json.loads(listed.stdout)] == [parsed.id]
+    assert _run("token", "revoke", parsed.id).exit_code == 0
+    assert json.loads(_run("token", "list", "--json").stdout)[0]["revoked_at"] is not None
+
+
+def test_tables_for_people(folder: Path) -> None:
+    """With the token alone on standard output, so that it can be kept in a file."""
+    del folder
+    assert "no tokens yet" in _run("token", "list").stdout
+    made = _run("token", "create", "me")
+    assert parse_token(made.stdout.strip()) is not None
+    assert "me" in _run("token", "list").stdout
+
+
+def test_unknown_tokens_are_told(folder: Path) -> None:
+    """As bad input."""
+    del folder
+    result = _run("token", "revoke", "nobody")
+    assert result.exit_code == 2
+    assert "no token 'nobody'" in result.stderr
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
+    """Give the settings that the service would be run with."""
+    found: list[ServiceSettings] = []
+    monkeypatch.setattr(process, "serve", found.append)
+    return found
+
+
+def test_options_become_settings(folder: Path, served: list[ServiceSettings]) -> None:
+    """And survive the way to other processes."""
+    database = str(folder / "x.sqlite")
+    result = _run("--host", "0.0.0.0", "--port", "1", "--workers", "2", "--allow-run", "--no-jobs",
+                  "--queue", "3", "--timeout", "9", "--database", database)  # fmt: skip
+    assert result.exit_code == 0
+    assert "no tokens yet" in result.stderr
+    (settings,) = served
+    assert (settings.host, settings.port, settings.workers) == ("0.0.0.0", 1, 2)
+    assert settings.allow_run
+    assert not settings.runs_jobs
+    assert settings.needs_tokens
+    assert (settings.limits.queue, settings.limits.sample_seconds) == (3, 9.0)
+    assert load_settings(settings.dump()) == settings
+
+
+def test_it_is_careful_unless_told_otherwise(folder: Path, served: list[ServiceSettings]) -> None:
+    """Loopback, no submitted kernels."""
+    del folder
+    assert _run().exit_code == 0
+    assert served[0].is_loopback
+    assert not served[0].allow_run
+    assert not served[0].needs_tokens
+
+
+def test_what_keeps_it_from_starting_is_told(folder: Path, served: list[ServiceSettings]) -> None:
+    """Before anything listens."""
+    folder.mkdir()
+    path = folder / "tokens"
+    path.write_text("")
+    path.chmod(0o644)
+    for words in (
+        ("--token-file", str(path)), ("--token-file", "missing"), ("--port", "70000"),
+        ("--database", "mysql://x"),
+    ):  # fmt: skip
+        assert _run(*words).exit_code == 2
+    (folder / "other.sqlite").write_text("no database, but long enough to be read as one")
+    assert _run("--database", str(folder / "other.sqlite")).exit_code == 1
+    assert served == []

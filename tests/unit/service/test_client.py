@@ -1,0 +1,156 @@
+"""The client speaks with the service as it is."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.client import Client, ConnectionFailedError, ServiceError, read_problem_file
+from kernelcast.client.transport import Patience
+from kernelcast.records.errors import InputError, KernelRunError, ProblemFileError
+from kernelcast.testing.service_backend import FakeBackend, failing
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture
+def ours(client: TestClient) -> Client:
+    """Give a client whose requests go to the application."""
+    return Client("http://127.0.0.1", transport=client._transport)
+
+
+def test_devices_estimates_and_observations(ours: Client, problem: Plain) -> None:
+    """From a problem to its history."""
+    devices = ours.devices()
+    assert [one.id for one in devices] == ["fake-device-0000", "other-device-1111"]
+    answers = ours.estimate(problem, devices=[devices[0].id], coverage=0.8)
+    assert answers[0].seconds is not None
+    assert answers[0].coverage == 0.8
+    assert answers[0].error is None
+    digest = ours.send_problem(problem)
+    assert digest == answers[0].problem_digest
+    report = {"problem_digest": digest, "device": devices[0].id, "seconds": 0.1}
+    assert ours.observe([report, report]).added == 2
+    assert ours.observe([{**report, "key": "k"}, {**report, "key": "k"}]).added == 1
+
+
+def test_a_device_that_fails_says_so_in_its_answer(
+    ours: Client, backend: FakeBackend, problem: Plain
+) -> None:
+    """Where all fail, the request does."""
+    error = failing(KernelRunError("died"))
+    backend.before = lambda ask: error(ask) if ask.device.id.startswith("fake") else None
+    first, second = ours.estimate(problem)
+    assert first.error is not None
+    assert first.error.code == "kernel_crashed"
+    assert second.seconds is not None
+    with pytest.raises(ServiceError) as caught:
+        ours.estimate(problem, devices=["fake"])
+    assert caught.value.status == 422
+    assert caught.value.request_id
+    assert pickle.loads(pickle.dumps(caught.value)).code == "kernel_crashed"
+
+
+def test_jobs(ours: Client) -> None:
+    """Started once for each key, listed, cancelled, followed to the end."""
+    job = ours.start_job("train", {"model": "hybrid"}, key="a")
+    assert ours.start_job("train", {"model": "hybrid"}, key="a").id == job.id
+    assert ours.start_job("train").id != job.id
+    assert ours.cancel_job(job.id).state == "cancelled"
+    assert ours.job(job.id).is_over
+    assert [one.state for one in ours.follow_job(job.id)] == ["cancelled"]
+    assert [one.id for one in ours.jobs(state="cancelled")] == [job.id]
+    with pytest.raises(ServiceError, match="cancelled"):
+        ours.job_result(job.id)
+    assert ours.models() == ()
+
+
+def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:
+    """Make a client whose service answers so, one after the other."""
+    waits: list[float] = []
+    left = list(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        del request
+        one = left.pop(0)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    patience = Patience(retries=2, sleep=waits.append)
+    return Client("http://service", patience=patience, transport=httpx.MockTransport(answer)), waits
+
+
+_GOOD = httpx.Response(200, json={"devices": []})
+
+
+def test_a_busy_service_is_asked_again_when_it_says() -> None:
+    """Retry-After counts; without it each pause is longer."""
+    busy = httpx.Response(503, headers={"retry-after": "7"}, json={})
+    client, waits = _serve(busy, _GOOD)
+    assert client.devices() == ()
+    assert 5 < waits[0] < 9
+    client, waits = _serve(httpx.ConnectError("no"), httpx.ReadTimeout("slow"), _GOOD)
+    assert client.devices() == ()
+    assert waits[0] < waits[1]
+
+
+def test_in_the_end_it_gives_up() -> None:
+    """With what the service said last, or that nobody answers."""
+    told = {"error": {"code": "device_busy", "message": "later", "detail": None}}
+    client, waits = _serve(*[httpx.Response(503, json=told)] * 3)
+    with pytest.raises(ServiceError, match="later"):
+        client.devices()
+    assert len(waits) == 2
+    client, _ = _serve(*[httpx.ConnectError("refused")] * 3)
+    with pytest.raises(ConnectionFailedError, match="is it running"):
+        client.devices()
+
+
+def test_what_cannot_succeed_is_not_repeated() -> None:
+    """A refusal is final."""
+    client, waits = _serve(httpx.Response(404, text="<html>"))
+    with pytest.raises(ServiceError) as caught:
+        client.devices()
+    assert caught.value.code == "http_error"
+    assert waits == []
+
+
+def test_the_token_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given or from the environment."""
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("authorization", ""))
+        return _GOOD
+
+    monkeypatch.setenv("KERNELCAST_TOKEN", "kc_env")
+    transport = httpx.MockTransport(answer)
+    client = Client("http://service", transport=transport)
+    client.devices()
+    Client("http://service", token="kc_own", transport=transport).devices()
+    assert seen == ["Bearer kc_env", "Bearer kc_own"]
+    assert "kc_env" not in repr(client)
+
+
+def test_problem_files_are_sent_as_text(tmp_path: Path) -> None:
+    """The source is read here, and the file's name becomes the problem's."""
+    (tmp_path / "k.cl").write_text("kernel void k() {}")
+    (tmp_path / "p.yaml").write_text("source: k.cl\nkernel: k\nglobal_size: [4]\nargs: []\n")
+    found = read_problem_file(tmp_path / "p.yaml")
+    assert found == {
+        "name": "p", "code": "kernel void k() {}", "kernel": "k", "global_size": [4], "args": [],
+    }  # fmt: skip
+    for text in ("- a\n", "source: missing.cl\n", "{"):
+        (tmp_path / "bad.yaml").write_text(text)
+        with pytest.raises(ProblemFileError):
+            read_problem_file(tmp_path / "bad.yaml")
+
+
+def test_senseless_patience_is_refused() -> None:
+    """Times are positive."""
+    with pytest.raises(InputError):
+        Patience(timeout_s=0)

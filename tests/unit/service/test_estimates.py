@@ -1,0 +1,283 @@
+"""Estimates: kept ones at once, sampled ones one at a time."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.records.errors import (
+    CompileError,
+    EstimateTimeoutError,
+    KernelcastError,
+    KernelRunError,
+)
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import Explanation, ModelFacts
+from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service.backend import Ask
+from kernelcast.service.device_lock import DeviceLock
+from kernelcast.service.schemas.estimates import EstimateOut
+from kernelcast.testing.service_backend import FakeBackend, failing
+
+Plain = dict[str, Any]
+FIRST, SECOND = "fake-device-0000", "other-device-1111"
+
+
+def _ask(client: TestClient, problem: Plain, **more: object) -> Plain:
+    answer = client.post("/v1/estimates", json={"problem": problem, **more})
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()
+    return found
+
+
+def test_an_answer_has_tier_and_interval(client: TestClient, problem: Plain) -> None:
+    """Each device answers with seconds, interval and where they come from."""
+    first, second = _ask(client, problem)["estimates"]
+    assert [first["device_id"], second["device_id"]] == [FIRST, SECOND]
+    assert first["low"] <= first["seconds"] <= first["high"]
+    assert first["seconds"] == pytest.approx(1024 * 10e-9)
+    assert first["tier"] == "linear"
+    assert first["coverage"] == 0.9
+
+
+def test_the_description_names_every_field(client: TestClient, problem: Plain) -> None:
+    """What an answer holds stands in the API's description."""
+    answer = _ask(client, problem)["estimates"][0]
+    assert set(answer) <= set(EstimateOut.model_fields)
+
+
+def test_a_repeat_is_answered_from_what_was_kept(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """The same question costs no second sampling, however it names the problem."""
+    first = _ask(client, problem, devices=["fake"])["estimates"][0]
+    second = _ask(client, problem, devices=["fake"])["estimates"][0]
+    digest = first["problem_digest"]
+    third = client.post(
+        "/v1/estimates", json={"problem_digest": digest, "devices": [FIRST]}
+    ).json()["estimates"][0]  # fmt: skip
+    assert backend.calls["sample"] == 1
+    assert [one["is_kept"] for one in (first, second, third)] == [False, True, True]
+    assert {**first, "is_kept": True} == second == third
+
+
+def test_a_digest_works_after_a_restart(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """Problems are kept by the database, not by the process."""
+    with TestClient(create_app(settings, backend=backend), base_url="http://localhost") as client:
+        digest = client.post("/v1/problems", json=problem).json()["problem_digest"]
+    with TestClient(create_app(settings, backend=backend), base_url="http://localhost") as client:
+        answer = client.post("/v1/estimates", json={"problem_digest": digest})
+    assert answer.status_code == 200
+
+
+def test_several_problems_at_once(client: TestClient, problem: Plain) -> None:
+    """Answers are devices within problems."""
+    other = {**problem, "name": "small", "global_size": [128]}
+    asked = {"problems": [{"problem": problem}, {"problem": other}]}
+    found = client.post("/v1/estimates", json=asked).json()["estimates"]
+    assert [(one["problem"], one["device_id"]) for one in found] == [
+        ("fill", FIRST), ("fill", SECOND), ("small", FIRST), ("small", SECOND),
+    ]  # fmt: skip
+
+
+def test_other_settings_are_another_question(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """Coverage and seed are part of what is kept."""
+    _ask(client, problem, devices=[FIRST])
+    answer = _ask(client, problem, devices=[FIRST], coverage=0.5)["estimates"][0]
+    assert answer["coverage"] == 0.5
+    assert backend.calls["sample"] == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KernelRunError("died"), "kernel_crashed"),
+        (EstimateTimeoutError("hung"), "kernel_timeout"),
+        (CompileError("syntax"), "compile_error"),
+        (KernelcastError("odd"), "internal_error"),
+    ],
+)
+def test_one_device_that_fails_does_not_take_the_others_answers(
+    client: TestClient, backend: FakeBackend, problem: Plain, error: KernelcastError, code: str
+) -> None:
+    """Its own answer says why."""
+    backend.before = lambda ask: failing(error)(ask) if ask.device.id == FIRST else None
+    first, second = _ask(client, problem)["estimates"]
+    assert first["error"]["code"] == code
+    assert "seconds" not in first
+    assert second["seconds"] > 0
+
+
+def test_where_no_device_answers_the_status_says_so(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """The service stays up: what a kernel does to a driver is no failure of ours."""
+    backend.before = failing(KernelRunError("the process died"))
+    answer = client.post("/v1/estimates", json={"problem": problem})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "kernel_crashed"
+    assert len(answer.json()["error"]["detail"]["estimates"]) == 2
+    backend.before = lambda _: None
+    assert _ask(client, problem)["estimates"][0]["seconds"] > 0
+
+
+def test_one_sampling_at_a_time_on_a_device(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """Whoever comes meanwhile waits; devices do not wait for each other."""
+    backend.pause_s = 0.05
+    problems = [{**problem, "global_size": [64 * (n + 1)]} for n in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda one: _ask(client, one), problems))
+    assert backend.calls["sample"] == 12
+    assert backend.most_at_once == {FIRST: 1, SECOND: 1}
+
+
+def test_equal_questions_at_once_are_sampled_once(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """The second waits for the first's answer."""
+    backend.pause_s = 0.2
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: _ask(client, problem, devices=[FIRST]), range(4)))
+    assert backend.calls["sample"] == 1
+
+
+def test_a_full_queue_says_when_to_come_again(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """503 with Retry-After; what needs no sampling is answered meanwhile."""
+    begun, go_on = threading.Event(), threading.Event()
+    full = replace(settings, limits=Limits(queue=1))
+    sizes = [{**problem, "global_size": [64 * n]} for n in (2, 3, 4)]
+    asked = [{"problem": one, "devices": [FIRST]} for one in sizes]
+
+    def hold(_: object) -> None:
+        begun.set()
+        go_on.wait(30)
+
+    with (
+        TestClient(create_app(full, backend=backend), base_url="http://localhost") as client,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        kept = _ask(client, problem, devices=[FIRST])["estimates"][0]
+        backend.before = hold
+        waiting = [pool.submit(client.post, "/v1/estimates", json=one) for one in asked[:2]]
+        assert begun.wait(10)
+        lane = client.app.state.service.estimating.lanes.of(FIRST)  # type: ignore[attr-defined]
+        while lane._count < 2:
+            time.sleep(0.01)
+        refused = client.post("/v1/estimates", json=asked[2])
+        meanwhile = _ask(client, problem, devices=[FIRST])["estimates"][0]
+        go_on.set()
+        assert [one.result().status_code for one in waiting] == [200, 200]
+    assert refused.status_code == 503
+    assert refused.json()["error"]["code"] == "device_busy"
+    assert int(refused.headers["retry-after"]) >= 1
+    assert meanwhile["seconds"] == kept["seconds"]
+
+
+def test_a_device_that_another_process_measures_is_waited_for(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """The lock of a device holds across processes; the wait has an end."""
+    short = replace(settings, limits=Limits(wait_seconds=0.1))
+    lock = DeviceLock(FIRST)
+    with TestClient(create_app(short, backend=backend), base_url="http://localhost") as client:
+        assert lock.acquire()
+        asked = {"problem": problem, "devices": [FIRST]}
+        refused = client.post("/v1/estimates", json=asked)
+        lock.release()
+        later = client.post("/v1/estimates", json=asked)
+    assert refused.status_code == 503
+    assert later.status_code == 200
+
+
+def test_without_the_right_to_run_nothing_runs(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """Off by default on loopback too: history and analytic models answer, or 403."""
+    careful = replace(settings, allow_run=False)
+    with TestClient(create_app(careful, backend=backend), base_url="http://localhost") as client:
+        refused = client.post("/v1/estimates", json={"problem": problem})
+        backend.is_calibrated = True
+        answer = _ask(client, problem)["estimates"][0]
+    assert refused.status_code == 403
+    assert refused.json()["error"]["code"] == "missing_scope"
+    assert answer["tier"] == "analytic"
+    assert backend.calls["sample"] == 0
+
+
+def test_sampling_can_be_declined(client: TestClient, backend: FakeBackend, problem: Plain) -> None:
+    """A caller who may run kernels need not."""
+    backend.is_calibrated = True
+    assert _ask(client, problem, sampling="never")["estimates"][0]["tier"] == "analytic"
+    assert backend.calls["sample"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"source": "/etc/passwd"}, "`source` names a file"),
+        ({"args": [{"buffer": "float32", "count": 4, "init": "/etc/shadow.npy"}]}, "names a file"),
+        ({"args": [{"buffer": "float32", "count": 4, "init": "x.npy"}]}, "names a file"),
+        ({"build_options": ["-I/etc"]}, "-I/etc"),
+        ({"build_options": ["-DA=1 -include /etc/passwd"]}, "refused"),
+        ({"global_size": [0]}, "global_size"),
+        ({"args": [{"buffer": "float32", "count": 10**10}]}, "bytes"),
+        ({"args": [{"buffer": "float32", "count": 10**400}]}, ""),
+        ({"parameters": {"N": "9**9**9"}, "global_size": ["{N}"]}, ""),
+        ({"kernel": "\ud800"}, ""),
+    ],
+)
+def test_problems_that_cannot_be_used_are_refused(
+    client: TestClient, problem: Plain, change: Plain, words: str
+) -> None:
+    """With the place of the mistake; nothing of it reaches a device or a file."""
+    body = json.dumps({"problem": {**problem, **change}})
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/estimates", content=body, headers=headers)
+    assert answer.status_code in {400, 422}
+    assert words in answer.json()["error"]["message"]
+
+
+def test_limits_of_one_request(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """Too many problems or too long sources are refused."""
+    small = replace(settings, limits=Limits(problems=1, source_bytes=100))
+    with TestClient(create_app(small, backend=backend), base_url="http://localhost") as client:
+        two = client.post("/v1/estimates", json={"problems": [{"problem": problem}] * 2})
+        long = {**problem, "code": problem["code"] + "//" + "x" * 100}
+        large = client.post("/v1/estimates", json={"problem": long})
+    assert two.status_code == 413
+    assert large.status_code == 422
+
+
+def test_answers_do_not_say_where_models_are(
+    client: TestClient, backend: FakeBackend, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Name and version of a model are told, its folder is not."""
+    facts = ModelFacts(
+        name="hybrid/x", version="0001-0123456789ab", place="/secret/models", schema_id="s",
+        data_digest="d", rows=3, error=0.1,
+    )  # fmt: skip
+    sample = backend.sample
+
+    def explain(ask: Ask) -> Estimate:
+        found = sample(ask)
+        return replace(found, explanation=Explanation(tier=found.tier, model=facts))
+
+    monkeypatch.setattr(backend, "sample", explain)
+    answer = _ask(client, problem)["estimates"][0]
+    assert answer["explanation"]["model"]["name"] == "hybrid/x"
+    assert "/secret" not in str(answer)

@@ -1,0 +1,125 @@
+"""Whatever is sent, the service answers, and only with the 5xx that are meant."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.testing.service_backend import FakeBackend
+
+_NUMBERS = (
+    st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.sampled_from(["{N}", "{N} * 2", "2 ** 31", "1e999", "9**9**9", "(" * 300, "{", "\x00"])
+)
+_TEXTS = st.text(max_size=20) | st.sampled_from(
+    ["float32", "float32x4", "int8x3", "uniform", "zeros", "permutation", "/etc/passwd.npy", "fill"]
+)
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | _NUMBERS | _TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+_ARGUMENTS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "buffer": _TEXTS, "count": _NUMBERS, "init": _TEXTS, "low": _NUMBERS, "high": _NUMBERS,
+            "access": _TEXTS, "scalar": _TEXTS, "value": _NUMBERS | st.lists(_NUMBERS, max_size=4),
+            "local": _NUMBERS,
+        },
+    ),
+    max_size=4,
+)  # fmt: skip
+_SIZES = st.lists(_NUMBERS, max_size=4) | _NUMBERS
+_PROBLEMS = st.fixed_dictionaries(
+    {
+        "code": st.text(max_size=50) | st.just("kernel void fill(global float *a) {}"),
+        "kernel": _TEXTS,
+        "global_size": _SIZES,
+        "args": _ARGUMENTS,
+    },
+    optional={
+        "name": _TEXTS, "local_size": _SIZES, "global_offset": _SIZES,
+        "parameters": st.dictionaries(_TEXTS | st.just("N"), _NUMBERS, max_size=3),
+        "build_options": st.lists(_TEXTS | st.just("-DN=4"), max_size=3), "source": _TEXTS,
+    },
+)  # fmt: skip
+_REQUESTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "problem": _PROBLEMS | _ANYTHING, "problem_digest": _TEXTS, "problems": _ANYTHING,
+        "devices": st.lists(_TEXTS, max_size=2) | _ANYTHING, "budget": _NUMBERS,
+        "coverage": _NUMBERS, "seed": _NUMBERS, "sampling": _TEXTS, "history": _ANYTHING,
+    },
+)  # fmt: skip
+
+
+def _send(client: TestClient, path: str, body: object) -> None:
+    answer = client.post(
+        path, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code < 500 or answer.status_code == 503, answer.text
+    if answer.status_code != 200:
+        assert set(answer.json()) == {"error"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """Give a service that lives as long as these tests."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        chosen = ServiceSettings(
+            database=str(folder / "rows.sqlite"), allow_run=True, runs_jobs=False
+        )
+        app = create_app(chosen, backend=FakeBackend(str(chosen.database)))
+        with TestClient(app, base_url="http://localhost") as client:
+            yield client
+
+
+_QUIET = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@_QUIET
+@given(problem=_PROBLEMS)
+def test_any_problem_is_answered_or_refused(running: TestClient, problem: object) -> None:
+    """No 5xx but the meant 503."""
+    _send(running, "/v1/estimates", {"problem": problem})
+
+
+@_QUIET
+@given(body=_REQUESTS | _ANYTHING)
+def test_any_request_is_answered_or_refused(running: TestClient, body: object) -> None:
+    """No 5xx but the meant 503."""
+    _send(running, "/v1/estimates", body)
+
+
+@_QUIET
+@given(
+    body=st.fixed_dictionaries(
+        {"key": _TEXTS, "problem": _PROBLEMS, "device": _TEXTS | _ANYTHING},
+        optional={"seconds": _NUMBERS, "durations_seconds": st.lists(_NUMBERS, max_size=3),
+                  "local_size": _SIZES, "measured_at": _TEXTS, "seed": _NUMBERS},
+    )
+)  # fmt: skip
+def test_any_observation_is_stored_or_refused(running: TestClient, body: object) -> None:
+    """No 5xx but the meant 503."""
+    _send(running, "/v1/observations", {"observations": [body]})
+
+
+@_QUIET
+@given(body=_ANYTHING)
+def test_any_job_is_taken_or_refused(running: TestClient, body: object) -> None:
+    """No 5xx but the meant 503."""
+    for path in ("/v1/jobs", "/v1/comparisons", "/v1/problems"):
+        answer = running.post(
+            path,
+            content=json.dumps(body).encode(),
+            headers={"content-type": "application/json"},
+        )
+        assert answer.status_code in {202, 404, 422, 400}

@@ -1,0 +1,309 @@
+"""Jobs are asked for, done, followed, cancelled, and survive whoever does them."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.predictor.service_state import ServiceState, open_state
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.service import ServiceSettings
+from kernelcast.service.device_lock import host_name
+from kernelcast.service.jobs import JobRunner
+
+Plain = dict[str, Any]
+_HEAD = """
+import json, os, sys, time
+order = json.load(sys.stdin)
+out = os.fdopen(int(sys.argv[1]), "w")
+def tell(kind, content):
+    out.write(json.dumps({kind: content}) + "\\n")
+    out.flush()
+"""
+
+
+@pytest.fixture
+def state(settings: ServiceSettings) -> ServiceState:
+    """Give the database of the service."""
+    return open_state(str(settings.database))
+
+
+def _add(state: ServiceState, *, devices: tuple[str, ...] = ()) -> str:
+    job = JobRecord(
+        id=f"job-{len(state.jobs.list())}",
+        kind=JobKind.TRAIN,
+        options={"model": "hybrid"},
+        created_at=datetime.now(UTC),
+        devices=devices,
+    )
+    return state.jobs.add(job)[0].id
+
+
+def _find(state: ServiceState, job_id: str) -> JobRecord:
+    job = state.jobs.find(job_id)
+    assert job is not None
+    return job
+
+
+def _run(
+    state: ServiceState,
+    folder: Path,
+    script: str,
+    until: Callable[[], bool],
+    meanwhile: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Do jobs by a script until a condition holds, then end in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.py"
+    path.write_text(_HEAD + script)
+
+    async def devices() -> set[str]:
+        return {"fake-device-0000"}
+
+    async def work() -> None:
+        runner = JobRunner(
+            state,
+            devices,
+            database="rows.sqlite",
+            registry=None,
+            command=(str(path),),
+            most_crashes=3,
+        )
+        task = asyncio.create_task(runner.run())
+        if meanwhile is not None:
+            await meanwhile()
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(until):
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(work())
+
+
+def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
+    """Its process gets kind, options and place; progress and result are kept."""
+    job_id = _add(state)
+    script = "tell('progress', {'done': 1, 'total': 2})\ntell('result', order)\n"
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    job = _find(state, job_id)
+    assert job.state is JobState.DONE
+    assert job.progress == {"done": 1, "total": 2}
+    assert job.result == {
+        "kind": "train", "options": {"model": "hybrid"}, "database": "rows.sqlite",
+        "registry": None,
+    }  # fmt: skip
+    assert job.started_at is not None
+    assert job.ended_at is not None
+
+
+def test_a_job_that_says_why_it_fails(state: ServiceState, folder: Path) -> None:
+    """Its error is kept and it is not tried again."""
+    job_id = _add(state)
+    script = "tell('error', {'code': 'invalid_input', 'message': 'too few', 'detail': None})\n"
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    job = _find(state, job_id)
+    assert job.state is JobState.FAILED
+    assert job.error is not None
+    assert job.error["message"] == "too few"
+
+
+def test_a_job_whose_database_was_away_goes_on(state: ServiceState, folder: Path) -> None:
+    """That is no fault of the job."""
+    job_id = _add(state)
+    script = """
+path = os.path.join(os.path.dirname(__file__), "was_away")
+if not os.path.exists(path):
+    open(path, "w").close()
+    tell("error", {"code": "database_unavailable", "message": "away", "detail": None})
+    sys.exit()
+tell("result", 1)
+"""
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    assert _find(state, job_id).state is JobState.DONE
+
+
+def test_a_job_that_dies_goes_on(state: ServiceState, folder: Path) -> None:
+    """As long as it makes progress in between, it may die any number of times."""
+    job_id = _add(state)
+    script = """
+path = os.path.join(os.path.dirname(__file__), "count")
+count = int(open(path).read()) if os.path.exists(path) else 0
+open(path, "w").write(str(count + 1))
+tell("progress", {"done": count})
+if count < 4:
+    time.sleep(0.8)
+    os.kill(os.getpid(), 9)
+tell("result", count)
+"""
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    assert _find(state, job_id).result == 4
+
+
+def test_a_job_that_dies_at_the_same_place_is_given_up(state: ServiceState, folder: Path) -> None:
+    """After three deaths without progress, with what it wrote last."""
+    job_id = _add(state)
+    script = "print('out of memory', file=sys.stderr)\nos._exit(7)\n"
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    job = _find(state, job_id)
+    assert job.state is JobState.FAILED
+    assert job.error is not None
+    assert job.error["code"] == "job_crashed"
+    assert "exit status 7" in job.error["message"]
+    assert "out of memory" in job.error["message"]
+
+
+def test_a_job_at_work_can_be_cancelled(state: ServiceState, folder: Path) -> None:
+    """Its process ends, and what it has told stays."""
+    job_id = _add(state)
+
+    async def cancel() -> None:
+        while not _find(state, job_id).progress:
+            await asyncio.sleep(0.05)
+        state.jobs.cancel(job_id)
+
+    script = "tell('progress', {'done': 3})\ntime.sleep(600)\n"
+    _run(state, folder, script, lambda: _find(state, job_id).state.is_final, cancel)
+    job = _find(state, job_id)
+    assert job.state is JobState.CANCELLED
+    assert job.progress == {"done": 3}
+
+
+def test_the_end_of_the_service_leaves_the_job_waiting(state: ServiceState, folder: Path) -> None:
+    """The next start goes on with it."""
+    job_id = _add(state)
+    script = "tell('progress', {'done': 3})\ntime.sleep(600)\n"
+    _run(state, folder, script, lambda: bool(_find(state, job_id).progress))
+    job = _find(state, job_id)
+    assert job.state is JobState.QUEUED
+    assert job.progress == {"done": 3}
+    _run(state, folder, "tell('result', 1)\n", lambda: _find(state, job_id).state is JobState.DONE)
+
+
+def test_a_job_whose_process_is_gone_is_resumed(state: ServiceState, folder: Path) -> None:
+    """Found running at the start, though nobody of this host can be at it."""
+    job_id = _add(state)
+    assert state.jobs.claim(host_name(), ()) is not None
+    _run(state, folder, "tell('result', 1)\n", lambda: _find(state, job_id).state is JobState.DONE)
+
+
+def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:
+    """And what another host does is left to it while it gives signs of life."""
+    job_id = _add(state, devices=("somewhere-else",))
+    assert state.jobs.claim("here", {"fake-device-0000"}) is None
+    assert state.jobs.claim("there", {"somewhere-else", "more"}) is not None
+    assert state.jobs.put_back_orphans("here", silent_since=datetime(2020, 1, 1, tzinfo=UTC)) == 0
+    assert state.jobs.report(job_id, "there", None)
+    assert state.jobs.put_back_orphans("here", silent_since=datetime.now(UTC)) == 1
+    assert not state.jobs.report(job_id, "there", None)
+    state.jobs.finish(job_id, "there", JobState.DONE)
+    assert _find(state, job_id).state is JobState.QUEUED
+
+
+def test_a_job_is_asked_for_and_shown(client: TestClient) -> None:
+    """202 at once; options are those that were given, devices are found."""
+    answer = client.post(
+        "/v1/jobs",
+        json={"kind": "collect", "options": {"kernels": ["nbody"], "devices": ["fake"]}},
+    )
+    assert answer.status_code == 202
+    job = answer.json()
+    assert job["state"] == "queued"
+    assert job["devices"] == ["fake-device-0000"]
+    assert job["options"]["kernels"] == ["nbody"]
+    assert client.get(f"/v1/jobs/{job['id']}").json() == job
+    assert [one["id"] for one in client.get("/v1/jobs?kind=collect").json()["jobs"]] == [job["id"]]
+    assert client.get("/v1/jobs?state=done").json()["jobs"] == []
+    result = client.get(f"/v1/jobs/{job['id']}/result")
+    assert result.status_code == 409
+    assert result.json()["error"]["detail"]["state"] == "queued"
+    assert client.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"kind": "dance"}, 422),
+        ({"kind": "collect", "options": {"kernels": ["no-such-kernel"]}}, 422),
+        ({"kind": "collect", "options": {"sizes": 0}}, 422),
+        ({"kind": "collect", "options": {"devices": ["no-such"]}}, 404),
+        ({"kind": "collect", "options": {"store": "/etc/passwd"}}, 422),
+        ({"kind": "collect", "options": {"shortest_seconds": 2, "longest_seconds": 1}}, 422),
+        ({"kind": "calibrate", "options": {"only": ["no-such"]}}, 422),
+        ({"kind": "train", "options": {"model": "no-such"}}, 422),
+        ({"kind": "validate", "options": {"models": ["no-such"]}}, 422),
+        ({"kind": "compare", "options": {"first": "linear", "second": "linear"}}, 422),
+        ({"kind": "compare"}, 422),
+    ],
+)
+def test_jobs_that_cannot_be_done_are_refused_at_once(
+    client: TestClient, body: Plain, status: int
+) -> None:
+    """Not after minutes in a queue."""
+    assert client.post("/v1/jobs", json=body).status_code == status
+    assert client.get("/v1/jobs").json()["jobs"] == []
+
+
+def test_a_key_starts_one_job(client: TestClient) -> None:
+    """The same request again gives the same job, another one is refused."""
+    headers = {"idempotency-key": "one"}
+    body = {"kind": "train", "options": {"model": "hybrid"}}
+    first = client.post("/v1/jobs", json=body, headers=headers)
+    again = client.post("/v1/jobs", json=body, headers=headers)
+    other = client.post("/v1/jobs", json={"kind": "validate"}, headers=headers)
+    assert first.json()["id"] == again.json()["id"]
+    assert other.status_code == 409
+    assert len(client.get("/v1/jobs").json()["jobs"]) == 1
+
+
+def test_comparisons_are_jobs(client: TestClient) -> None:
+    """With a place of their own."""
+    client.post("/v1/jobs", json={"kind": "train"})
+    asked = {"first": "linear", "second": "hybrid"}
+    job = client.post("/v1/comparisons", json=asked).json()
+    assert job["kind"] == "compare"
+    assert [one["id"] for one in client.get("/v1/comparisons").json()["jobs"]] == [job["id"]]
+
+
+def test_a_job_is_followed_until_it_ends(client: TestClient, state: ServiceState) -> None:
+    """Each change is an event with the whole job; the last one ends the stream."""
+    job_id = client.post("/v1/jobs", json={"kind": "train"}).json()["id"]
+    events: list[tuple[str, Plain]] = []
+    with client.stream("GET", f"/v1/jobs/{job_id}/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        name = ""
+        for line in answer.iter_lines():
+            key, _, content = line.partition(": ")
+            if key == "event":
+                name = content
+            elif key == "data":
+                events.append((name, json.loads(content)))
+                _advance(state, job_id)
+    names = [name for name, _ in events]
+    assert names[-1] == "end"
+    assert set(names[:-1]) == {"job"}
+    assert events[-1][1]["state"] == "done"
+    assert [one["revision"] for _, one in events] == sorted({one["revision"] for _, one in events})
+
+
+def _advance(state: ServiceState, job_id: str) -> None:
+    """Do the next thing that happens to a job."""
+    job = _find(state, job_id)
+    if job.state is JobState.QUEUED:
+        assert state.jobs.claim("here", ()) is not None
+    elif job.state is JobState.RUNNING and not job.progress:
+        assert state.jobs.report(job_id, "here", {"done": 1})
+    elif job.state is JobState.RUNNING:
+        state.jobs.finish(job_id, "here", JobState.DONE, result=[1])
+
+
+def test_metrics_count_jobs(client: TestClient) -> None:
+    """By their state."""
+    client.post("/v1/jobs", json={"kind": "train"})
+    text = client.get("/metrics").text
+    assert 'kernelcast_jobs{state="queued"} 1.0' in text

@@ -1,0 +1,162 @@
+"""Observations are stored before they are acknowledged, each key once."""
+
+import time
+from typing import Any, NoReturn
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.service_state import Store, StoreError
+from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.service import ServiceSettings
+from kernelcast.testing.service_backend import FakeBackend
+from kernelcast.training_data.service_state.problems import ChangeTable
+
+Plain = dict[str, Any]
+FIRST = "fake-device-0000"
+
+
+def _report(problem: Plain, key: str, **more: object) -> Plain:
+    return {"key": key, "problem": problem, "device": FIRST, "seconds": 0.5, **more}
+
+
+def _send(client: TestClient, *observations: Plain) -> Plain:
+    answer = client.post("/v1/observations", json={"observations": list(observations)})
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()
+    return found
+
+
+def test_what_is_acknowledged_is_stored(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """With its runs, flags and origin."""
+    assert _send(
+        client,
+        _report(problem, "a", is_first_launch=True),
+        _report(problem, "b", seconds=None, durations_seconds=[1.0, 3.0, 2.0]),
+    ) == {"added": 2, "known": 0}
+    with open_data_store(settings.database) as store:
+        by_key = {one.measurement: one for one in store.find()}
+    assert by_key["a"].flags == {ObservationFlag.FIRST_LAUNCH}
+    assert by_key["a"].origin is Origin.OBSERVED
+    assert by_key["b"].runs.durations_s == (1.0, 3.0, 2.0)
+    assert by_key["b"].seconds == 2.0
+
+
+def test_a_key_counts_once(client: TestClient, settings: ServiceSettings, problem: Plain) -> None:
+    """A batch that is sent again changes nothing, not even by another time."""
+    assert _send(client, _report(problem, "a"), _report(problem, "b"))["added"] == 2
+    assert _send(client, _report(problem, "b", seconds=9.0), _report(problem, "c")) == {
+        "added": 1, "known": 1,
+    }  # fmt: skip
+    with open_data_store(settings.database) as store:
+        assert store.count() == 3
+        assert {one.seconds for one in store.find()} == {0.5}
+
+
+def test_a_batch_is_stored_as_a_whole_or_not_at_all(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """One that cannot be used leaves none of them."""
+    wrong = _report(problem, "b", local_size=[32])  # the problem says 64
+    body = {"observations": [_report(problem, "a"), wrong]}
+    assert client.post("/v1/observations", json=body).status_code == 422
+    with open_data_store(settings.database) as store:
+        assert store.count() == 0
+
+
+def test_history_answers_what_was_observed(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """A launch that was observed is not sampled any more, though an answer was kept."""
+    asked = {"problem": problem, "devices": [FIRST]}
+    first = client.post("/v1/estimates", json=asked).json()["estimates"][0]
+    _send(client, *(_report(problem, str(n)) for n in range(3)))
+    deadline_s = time.monotonic() + 20
+    while True:
+        second = client.post("/v1/estimates", json=asked).json()["estimates"][0]
+        if second["tier"] == "history" or time.monotonic() > deadline_s:
+            break
+        time.sleep(0.1)
+    assert first["tier"] == "linear"
+    assert second["tier"] == "history"
+    assert second["seconds"] == 0.5
+    assert backend.calls["sample"] == 1
+
+
+def test_other_observations_leave_an_answer_as_it_is(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """What is observed of another launch costs no sampling of this one."""
+    asked = {"problem": problem, "devices": [FIRST]}
+    client.post("/v1/estimates", json=asked)
+    _send(client, _report({**problem, "global_size": [128]}, "a"))
+    time.sleep(1.5)
+    assert client.post("/v1/estimates", json=asked).json()["estimates"][0]["tier"] == "linear"
+    assert backend.calls["sample"] == 1
+
+
+def test_devices_of_other_hosts_can_be_reported(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """A whole device is taken as it is; an id must be of this host."""
+    device = {"id": "far-away", "name": "Far", "driver": "7"}
+    assert _send(client, _report(problem, "a", device=device))["added"] == 1
+    body = {"observations": [_report(problem, "b", device="far-away")]}
+    assert client.post("/v1/observations", json=body).status_code == 404
+    with open_data_store(settings.database) as store:
+        assert [one.launch.device.driver for one in store.find()] == ["7"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seconds": 0}, {"seconds": -1}, {"seconds": None}, {"key": ""}, {"key": "x" * 201},
+        {"durations_seconds": [1.0]}, {"measured_at": "2026-01-01T00:00:00"}, {"seconds": 1e99},
+        {"device": {"id": ""}}, {"surplus": 1}, {"problem": None},
+    ],
+)  # fmt: skip
+def test_what_is_no_observation_is_refused(
+    client: TestClient, problem: Plain, change: Plain
+) -> None:
+    """Times are positive, moments have a time zone, keys are texts."""
+    body = {"observations": [{**_report(problem, "a"), **change}]}
+    assert client.post("/v1/observations", json=body).status_code == 422
+
+
+def test_metrics_tell_how_far_answers_were_off(client: TestClient, problem: Plain) -> None:
+    """Errors by tier, drifts, and what became of observations."""
+    asked = {"problem": problem, "devices": [FIRST]}
+    seconds = client.post("/v1/estimates", json=asked).json()["estimates"][0]["seconds"]
+    _send(client, *(_report(problem, str(n), seconds=3 * seconds) for n in range(20)))
+    _send(client, _report(problem, "0"))
+    text = client.get("/metrics").text
+    assert 'kernelcast_observations_total{outcome="added"} 20.0' in text
+    assert 'kernelcast_observations_total{outcome="known"} 1.0' in text
+    assert 'kernelcast_prediction_error_ratio_count{tier="linear"} 21.0' in text
+    assert f'kernelcast_drift_total{{device_id="{FIRST}"}}' in text
+    assert 'kernelcast_estimate_seconds_count{kept="no",tier="linear"} 1.0' in text
+    assert f'kernelcast_sampling_queue_length{{device_id="{FIRST}"}} 0.0' in text
+    assert 'route="/v1/estimates"' in text
+
+
+def test_a_store_that_is_away_is_told(
+    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 and Retry-After, nothing acknowledged; kept answers still come."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        msg = "the server does not answer"
+        raise StoreError(msg)
+
+    asked = {"problem": problem, "devices": [FIRST]}
+    assert client.post("/v1/estimates", json=asked).status_code == 200
+    monkeypatch.setattr(Store, "add_many", fail)
+    monkeypatch.setattr(ChangeTable, "read", fail)
+    refused = client.post("/v1/observations", json={"observations": [_report(problem, "a")]})
+    assert client.post("/v1/estimates", json=asked).status_code == 200
+    assert refused.status_code == 503
+    assert refused.json()["error"]["code"] == "database_unavailable"
+    assert "retry-after" in refused.headers

@@ -1,0 +1,257 @@
+"""Who may do what."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.errors import InputError
+from kernelcast.records.service_state import Scope
+from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service.security import read_token_file
+from kernelcast.service.tokens import is_right, make_token, parse_token
+from kernelcast.testing.service_backend import FakeBackend
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture
+def guarded(settings: ServiceSettings) -> ServiceSettings:
+    """Give settings of a service that needs tokens."""
+    return replace(settings, require_tokens=True)
+
+
+def _make(settings: ServiceSettings, *scopes: Scope) -> str:
+    text, record = make_token("tester", frozenset(scopes))
+    with open_state(str(settings.database)) as state:
+        state.tokens.add(record)
+    return text
+
+
+def _open(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
+    return TestClient(create_app(settings, backend=backend), base_url="http://localhost")
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
+def test_another_address_needs_tokens(host: str) -> None:
+    """Only loopback goes without."""
+    assert ServiceSettings(host=host).needs_tokens
+    for loopback in ("127.0.0.1", "localhost", "::1"):
+        assert not ServiceSettings(host=loopback).needs_tokens
+
+
+def test_every_route_but_health_needs_a_token(
+    guarded: ServiceSettings, backend: FakeBackend
+) -> None:
+    """None is forgotten: the list is the application's own."""
+    app = create_app(guarded, backend=backend)
+    with TestClient(app, base_url="http://localhost") as client:
+        paths = app.openapi()["paths"]
+        refused = {
+            (method, path): client.request(
+                method, path.replace("{", "").replace("}", ""), json={}
+            ).status_code
+            for path, methods in paths.items()
+            for method in methods
+        }
+    open_paths = {path for (_, path), status in refused.items() if status not in {401, 422}}
+    assert open_paths == {"/health", "/ready"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "/v1/devices", Scope.ESTIMATE),
+        ("GET", "/v1/jobs", Scope.ESTIMATE),
+        ("GET", "/v1/models", Scope.ESTIMATE),
+        ("GET", "/v1/audit", Scope.ADMIN),
+        ("POST", "/v1/jobs", Scope.ADMIN),
+        ("POST", "/v1/observations", Scope.OBSERVE),
+        ("POST", "/v1/models/x/rollback", Scope.ADMIN),
+    ],
+)
+def test_a_scope_opens_its_routes_and_no_others(
+    guarded: ServiceSettings, backend: FakeBackend, method: str, path: str, scope: Scope
+) -> None:
+    """403 with the scope that is missing."""
+    with_scope = _make(guarded, scope)
+    without = _make(guarded, *(set(Scope) - {scope}))
+    body = {"kind": "train"} if path == "/v1/jobs" else {"observations": []}
+    with _open(guarded, backend) as client:
+        opened = client.request(method, path, headers=_bearer(with_scope), json=body)
+        refused = client.request(method, path, headers=_bearer(without), json=body)
+    assert opened.status_code not in {401, 403}
+    if refused.status_code != 422:  # a wrong body is told first
+        assert refused.status_code == 403
+        assert refused.json()["error"]["detail"] == {"scope": scope.value}
+
+
+def test_running_kernels_needs_scope_and_permission(
+    guarded: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """The token must have the scope, and the service must have been started with it."""
+    runner, reader = _make(guarded, Scope.ESTIMATE, Scope.RUN), _make(guarded, Scope.ESTIMATE)
+    found = {}
+    for allow_run in (True, False):
+        with _open(replace(guarded, allow_run=allow_run), backend) as client:
+            for name, token in (("runner", runner), ("reader", reader)):
+                size = [64 * (len(found) + 1)]
+                body = {"problem": {**problem, "global_size": size}}
+                answer = client.post("/v1/estimates", json=body, headers=_bearer(token))
+                found[name, allow_run] = answer.status_code
+    assert found == {
+        ("runner", True): 200, ("reader", True): 403,
+        ("runner", False): 403, ("reader", False): 403,
+    }  # fmt: skip
+
+
+def test_what_was_sampled_for_another_is_not_given_to_who_may_not_run(
+    guarded: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """Kept answers of runners stay theirs: the analytic one is another question."""
+    runner, reader = _make(guarded, Scope.ESTIMATE, Scope.RUN), _make(guarded, Scope.ESTIMATE)
+    backend.is_calibrated = True
+    with _open(guarded, backend) as client:
+        tiers = [
+            client.post(
+                "/v1/estimates", json={"problem": problem}, headers=_bearer(token)
+            ).json()["estimates"][0]["tier"]
+            for token in (runner, reader)
+        ]  # fmt: skip
+    assert tiers == ["linear", "analytic"]
+
+
+def test_a_revoked_token_is_refused(guarded: ServiceSettings, backend: FakeBackend) -> None:
+    """Also by a service that has seen it, as soon as it looks for changes."""
+    token = _make(guarded, Scope.ESTIMATE)
+    app = create_app(guarded, backend=backend)
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/v1/devices", headers=_bearer(token)).status_code == 200
+        parsed = parse_token(token)
+        assert parsed is not None
+        with open_state(str(guarded.database)) as state:
+            state.tokens.revoke(parsed.id)
+        client.portal.call(app.state.service.upkeep.look)  # type: ignore[union-attr]
+        assert client.get("/v1/devices", headers=_bearer(token)).status_code == 401
+
+
+def test_guessing_is_slowed(guarded: ServiceSettings, backend: FakeBackend) -> None:
+    """After too many wrong tokens an address waits, even with a right one."""
+    token = _make(guarded, Scope.ESTIMATE)
+    few = replace(guarded, limits=Limits(wrong_tokens=3))
+    wrong = [f"kc_{n:012x}_{'x' * 43}" for n in range(3)]
+    with _open(few, backend) as client:
+        statuses = [client.get("/v1/devices", headers=_bearer(one)).status_code for one in wrong]
+        answer = client.get("/v1/devices", headers=_bearer(token))
+    assert statuses == [401, 401, 401]
+    assert answer.status_code == 429
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic abc", "kc_0_1", "Bearer \xff"])
+def test_what_is_no_token_is_refused(
+    guarded: ServiceSettings, backend: FakeBackend, header: str
+) -> None:
+    """401 with the scheme that is wanted."""
+    with _open(guarded, backend) as client:
+        answer = client.get("/v1/devices", headers={"authorization": header.encode("latin-1")})
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_secrets_are_kept_nowhere(
+    guarded: ServiceSettings, backend: FakeBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the database nor the log holds a secret, right or wrong."""
+    token = _make(guarded, Scope.ESTIMATE)
+    wrong = "kc_0123456789ab_" + "w" * 43
+    with caplog.at_level(logging.DEBUG), _open(guarded, backend) as client:
+        client.get("/v1/devices", headers=_bearer(token))
+        client.get("/v1/devices", headers=_bearer(wrong))
+    logged = "".join(str(vars(one)) for one in caplog.records)
+    folder = Path(str(guarded.database)).parent
+    stored = b"".join(one.read_bytes() for one in folder.glob("store.sqlite*"))
+    for one in (token, wrong):
+        secret = one.rpartition("_")[2] if one == wrong else one[16:]
+        assert secret not in logged
+        assert secret.encode() not in stored
+
+
+def test_a_token_is_known_by_its_secret() -> None:
+    """Another secret under the same id is wrong."""
+    text, record = make_token("x", frozenset({Scope.ESTIMATE}))
+    parsed = parse_token(text)
+    assert parsed is not None
+    assert is_right(parsed.secret, record)
+    assert not is_right("y" * 43, record)
+    assert "secret" not in repr(record)
+    assert parsed.secret not in repr(record)
+
+
+def test_tokens_of_a_file(guarded: ServiceSettings, backend: FakeBackend, tmp_path: Path) -> None:
+    """A host's administrator can keep tokens in a file that only they can read."""
+    text, _ = make_token("x", frozenset())
+    path = tmp_path / "tokens"
+    path.write_text(f"# ours\n\nestimate,run {text}\n")
+    path.chmod(0o600)
+    with _open(replace(guarded, token_file=path), backend) as client:
+        assert client.get("/v1/devices", headers=_bearer(text)).status_code == 200
+        assert client.get("/v1/audit", headers=_bearer(text)).status_code == 403
+    path.chmod(0o640)
+    with pytest.raises(InputError, match="chmod 600"):
+        read_token_file(path)
+
+
+@pytest.mark.parametrize("line", ["nonsense", "estimate short", "fly kc_0123456789ab_" + "x" * 43])
+def test_wrong_lines_of_a_token_file_are_told(tmp_path: Path, line: str) -> None:
+    """With file and line."""
+    path = tmp_path / "tokens"
+    path.write_text(f"{line}\n")
+    path.chmod(0o600)
+    with pytest.raises(InputError):
+        read_token_file(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/machines/..%2f..%2f..%2fetc%2fpasswd",
+        "/v1/machines/%2fetc%2fpasswd.yaml",
+        "/v1/machines/../../etc/passwd",
+        "/v1/models/..%2f..%2fetc/report",
+        "/v1/models/../../../etc/passwd/report",
+        "/v1/models/%2fetc%2fpasswd",
+        "/v1/models/hybrid%00/report",
+        "/v1/models/file:%2f%2f%2fetc/report",
+        "/v1/jobs/..%2f..%2fetc%2fpasswd",
+        "/v1/problems/..%2f..%2fetc%2fpasswd",
+        "/v1/devices/..%2f..%2fetc%2fpasswd",
+    ],
+)
+def test_names_are_no_paths(client: TestClient, path: str) -> None:
+    """What is not known by its name is not there, wherever it points."""
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+def test_what_administrators_do_is_written_down(client: TestClient) -> None:
+    """Who did what from where, newest first."""
+    started = client.post(
+        "/v1/jobs", json={"kind": "train"}, headers={"x-request-id": "r-1"}
+    ).json()
+    client.post(f"/v1/jobs/{started['id']}/cancel")
+    entries = client.get("/v1/audit").json()["entries"]
+    assert [one["action"] for one in entries] == ["cancel_job", "start_job"]
+    assert entries[1]["subject"] == started["id"]
+    assert entries[1]["request_id"] == "r-1"
+    assert entries[1]["actor"] == "local"
+    assert entries[1]["detail"]["kind"] == "train"

@@ -1,0 +1,118 @@
+"""What the service remembers survives, whatever the database is."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, Scope
+from kernelcast.service.tokens import make_token
+from kernelcast.training_data.service_state import ServiceState, open_state
+from kernelcast.training_data.service_state.problems import ProblemTable
+from kernelcast.training_data.service_state.tables import METADATA
+from kernelcast.training_data.store import StoreError, open_store
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Give a file for a database."""
+    return tmp_path / "rows.sqlite"
+
+
+@pytest.fixture
+def state(place: Path) -> Iterator[ServiceState]:
+    """Give an empty state."""
+    with open_state(place) as found:
+        yield found
+
+
+def test_it_lives_beside_observations(place: Path) -> None:
+    """Either may be opened first, and a second time."""
+    with open_state(place), open_store(place) as store, open_state(place):
+        assert store.count() == 0
+
+
+def test_the_migration_makes_the_tables_that_are_described(
+    place: Path, state: ServiceState
+) -> None:
+    """Columns, keys and indices are those of `tables`."""
+    del state
+    inspector = sa.inspect(sa.create_engine(f"sqlite:///{place}"))
+    for table in METADATA.sorted_tables:
+        columns = {one["name"]: one["nullable"] for one in inspector.get_columns(table.name)}
+        assert columns == {one.name: bool(one.nullable) for one in table.columns}
+        found = {one["name"] for one in inspector.get_indexes(table.name)}
+        assert found == {one.name for one in table.indexes}
+
+
+def test_tables_of_a_newer_version_are_left_alone(place: Path) -> None:
+    """With what to do."""
+    open_state(place).close()
+    with sa.create_engine(f"sqlite:///{place}").begin() as connection:
+        connection.execute(sa.text("UPDATE kernelcast_service_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match="update kernelcast"):
+        open_state(place)
+
+
+def test_several_processes_may_open_it_at_once(place: Path) -> None:
+    """One migrates, the others wait for it."""
+    with ThreadPoolExecutor(4) as pool:
+        for one in pool.map(lambda _: open_state(place), range(4)):
+            one.close()
+
+
+def test_tokens(state: ServiceState) -> None:
+    """Are found by their ids; a revoked one says so."""
+    _, record = make_token("somebody", frozenset({Scope.ESTIMATE, Scope.RUN}))
+    state.tokens.add(record)
+    assert state.tokens.find(record.id) == record
+    assert state.tokens.find("other") is None
+    before = state.changes.read()["tokens"]
+    assert state.tokens.revoke(record.id).revoked_at is not None
+    assert state.changes.read()["tokens"] > before
+    assert [one.id for one in state.tokens.list()] == [record.id]
+
+
+def test_the_audit_log_is_newest_first(state: ServiceState) -> None:
+    """And not longer than asked for."""
+    for number in range(3):
+        state.audit.add(
+            AuditRecord(at=datetime.now(UTC), actor="a", action=str(number), detail={"n": number})
+        )
+    assert [one.action for one in state.audit.list(most=2)] == ["2", "1"]
+
+
+def test_problems_are_forgotten_oldest_first(place: Path, state: ServiceState) -> None:
+    """When there are too many."""
+    table = ProblemTable(state._database, most=10)
+    for number in range(30):
+        table.add(f"{number:064x}", "{}")
+    table.add(f"{29:064x}", "{}")  # known: nothing changes
+    assert table.find(f"{29:064x}") == "{}"
+    assert table.find(f"{0:064x}") is None
+    kept = [number for number in range(30) if table.find(f"{number:064x}")]
+    assert len(kept) <= 10
+    assert kept == list(range(30 - len(kept), 30))
+
+
+def test_changes_are_counted_by_several_threads(state: ServiceState) -> None:
+    """None is lost."""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: state.changes.count("x"), range(40)))
+    assert state.changes.read() == {"x": 40}
+
+
+def test_one_of_several_claims_a_job(state: ServiceState) -> None:
+    """The others get the next one or none."""
+    for number in range(3):
+        state.jobs.add(
+            JobRecord(id=str(number), kind=JobKind.TRAIN, options={},
+                      created_at=datetime.now(UTC))
+        )  # fmt: skip
+    with ThreadPoolExecutor(4) as pool:
+        claimed = list(pool.map(lambda n: state.jobs.claim(f"host-{n}", ()), range(5)))
+    ids = [one.id for one in claimed if one is not None]
+    assert sorted(ids) == ["0", "1", "2"]
