@@ -62,7 +62,7 @@ def test_from_a_sampling_to_history(tmp_path: Path) -> None:
         device = _choose_device(client)
         first = client.estimate(PROBLEM, devices=[device])[0]
         assert first.error is None
-        assert first.tier == "linear"
+        assert first.tier in {"linear", "hybrid"}  # as a model of this device is shipped or not
         assert first.low is not None
         assert first.high is not None
         assert first.seconds is not None
