@@ -18,7 +18,7 @@ from kernelcast.testing.address_sets import bind_group, enumerate_offsets
 pytestmark = pytest.mark.device
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
-SETTINGS = CountSettings(work_groups=4)
+SETTINGS = CountSettings(work_groups=4, compares_times=False)
 
 
 @pytest.fixture(scope="module")
