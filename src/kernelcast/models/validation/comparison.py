@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
-from kernelcast.models.validation.record_json import read_record
+from kernelcast.models.validation.record_json import read_document
 from kernelcast.models.validation.report import ErrorSummary, ModelRows, ValidationReport
 from kernelcast.models.validation.scoring import CLASSES, summarise
 from kernelcast.records.errors import InputError
@@ -384,13 +384,4 @@ def comparison_from_json(text: str) -> Comparison:
     InputError
         If it is none, or of another format.
     """
-    try:
-        content = json.loads(text)
-        found = content.pop("format")
-        if found == FORMAT:
-            return read_record(Comparison, content)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        msg = f"comparison: cannot be read ({error!r}); is it the JSON of a comparison?"
-        raise InputError(msg) from error
-    msg = f"comparison: format {found}, this program reads {FORMAT}; compare anew"
-    raise InputError(msg)
+    return read_document(Comparison, text, FORMAT, what="comparison")

@@ -1,11 +1,45 @@
 """From JSON back to records: what `dataclasses.asdict` and `json.dumps` made of them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from kernelcast.records.errors import InputError
+
 _Record = TypeVar("_Record")
+
+
+def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -> _Record:
+    """Read a record from JSON that names its format beside the fields.
+
+    Parameters
+    ----------
+    kind : type
+        As in `read_record`.
+    text : str
+        The JSON.
+    expected : int
+        The format that this program reads.
+    what : str
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        If it is no such record, or of another format.
+    """
+    try:
+        content = json.loads(text)
+        found = content.pop("format")
+        if found == expected:
+            return read_record(kind, content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        msg = f"{what}: cannot be read ({error!r}); is it the JSON of a {what}?"
+        raise InputError(msg) from error
+    msg = f"{what}: format {found}, this program reads {expected}; make it anew"
+    raise InputError(msg)
 
 
 def read_record(kind: type[_Record], content: Mapping[str, Any]) -> _Record:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from kernelcast.models.validation.record_json import read_record
+from kernelcast.models.validation.record_json import read_document
 from kernelcast.records.errors import InputError
 
 FORMAT = 1
@@ -243,13 +243,4 @@ def report_from_json(text: str) -> ValidationReport:
     InputError
         If it is none, or of another format.
     """
-    try:
-        content = json.loads(text)
-        found = content.pop("format")
-        if found == FORMAT:
-            return read_record(ValidationReport, content)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        msg = f"report: cannot be read ({error!r}); is it the JSON of a validation?"
-        raise InputError(msg) from error
-    msg = f"report: format {found}, this program reads {FORMAT}; validate anew"
-    raise InputError(msg)
+    return read_document(ValidationReport, text, FORMAT, what="report")
