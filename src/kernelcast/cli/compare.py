@@ -6,10 +6,14 @@ from typing import Any
 import click
 
 from kernelcast.cli.options import debug_option
-from kernelcast.cli.training_options import data_option, jobs_option, rows_device_option
-from kernelcast.predictor.training.settings import RowFilter, Split
+from kernelcast.cli.training_options import (
+    data_option,
+    jobs_option,
+    judged_rows_options,
+    rows_device_option,
+)
+from kernelcast.predictor.training.settings import Split
 
-_ROWS = RowFilter()
 _RESAMPLES = 10_000
 _FEWEST_RESAMPLES = 100
 
@@ -29,21 +33,7 @@ _FEWEST_RESAMPLES = 100
     help="What is held out as a whole.",
 )
 @jobs_option
-@click.option(
-    "--shortest",
-    "shortest_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=_ROWS.shortest_s,
-    help="Leave launches out that were measured shorter, from learning and from judging.",
-)
-@click.option(
-    "--least-work-groups",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=_ROWS.least_work_groups,
-    help="Leave launches out that have fewer work-groups, likewise.",
-)
+@judged_rows_options
 @click.option(
     "--resamples",
     metavar="N",

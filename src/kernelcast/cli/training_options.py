@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from kernelcast.predictor.training.registry import MODELS_VARIABLE
+from kernelcast.predictor.training.settings import RowFilter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +32,27 @@ def rows_device_option(command: Command) -> Command:
         multiple=True,
         help="Only rows of this device (its id or the beginning of it); may be repeated.",
     )(command)
+
+
+def judged_rows_options(command: Command) -> Command:
+    """Add ``--shortest`` and ``--least-work-groups``."""
+    usual = RowFilter()
+    fewest = click.option(
+        "--least-work-groups",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=usual.least_work_groups,
+        help="Leave launches out that have fewer work-groups, likewise.",
+    )
+    shortest = click.option(
+        "--shortest",
+        "shortest_s",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0),
+        default=usual.shortest_s,
+        help="Leave launches out that were measured shorter, from learning and from judging.",
+    )
+    return shortest(fewest(command))
 
 
 def jobs_option(command: Command) -> Command:

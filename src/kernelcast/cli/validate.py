@@ -6,11 +6,15 @@ from typing import Any
 import click
 
 from kernelcast.cli.options import debug_option
-from kernelcast.cli.training_options import data_option, jobs_option, rows_device_option
-from kernelcast.predictor.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.cli.training_options import (
+    data_option,
+    jobs_option,
+    judged_rows_options,
+    rows_device_option,
+)
+from kernelcast.predictor.training.settings import Split, ValidationSettings
 
 _DEFAULTS = ValidationSettings()
-_ROWS = RowFilter()
 
 
 def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -56,21 +60,7 @@ def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tupl
     default=_DEFAULTS.coverage,
     help="Share of true times that intervals shall hold.",
 )
-@click.option(
-    "--shortest",
-    "shortest_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=_ROWS.shortest_s,
-    help="Leave launches out that were measured shorter, from learning and from judging.",
-)
-@click.option(
-    "--least-work-groups",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=_ROWS.least_work_groups,
-    help="Leave launches out that have fewer work-groups, likewise.",
-)
+@judged_rows_options
 @click.option(
     "--out",
     "folder",
