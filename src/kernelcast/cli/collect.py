@@ -78,6 +78,13 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Longest time of a whole launch that sizes are chosen for.",
 )
 @click.option(
+    "--sizes-of",
+    metavar="ID",
+    help="Collect at the sizes of this device's rows in the store, so that both devices have the "
+    "same launches and can be ranked; those that take over four times the longest time are left "
+    "out. An id or its beginning.  [default: sizes chosen for each device]",
+)
+@click.option(
     "--time-budget",
     "budget_s",
     metavar="TIME",

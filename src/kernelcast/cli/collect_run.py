@@ -20,7 +20,10 @@ from kernelcast.predictor.data_folder import data_folder
 from kernelcast.predictor.data_store import open_data_store
 from kernelcast.predictor.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
+from kernelcast.sampling.discovery import match_device_id
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
+from kernelcast.training_data.store import Selection, Store
+from kernelcast.training_data.summary import summarise_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class CollectRequest:
     runs: int
     shortest_s: float
     longest_s: float
+    sizes_of: str | None
     budget_s: float | None
     retries_failures: bool
     place: str | None
@@ -59,13 +63,18 @@ class CollectRequest:
             row_timeout_s=self.timeout_s,
         )
 
-    def order(self, devices: tuple[DeviceDescription, ...]) -> CollectionOrder:
+    def order(self, devices: tuple[DeviceDescription, ...], store: Store) -> CollectionOrder:
         """Give what is to be collected."""
+        sizes_of = self.sizes_of
+        if sizes_of is not None:
+            known = [one.group for one in summarise_store(store, Selection())]
+            sizes_of = match_device_id(sizes_of, known)
         return CollectionOrder(
             kernels=self.kernels(),
             devices=devices,
             settings=self.settings(),
             retries_failures=self.retries_failures,
+            sizes_of=sizes_of,
             budget_s=self.budget_s,
         )
 
@@ -97,14 +106,16 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
         if request.scheduler is not None:
             with connect(request.scheduler) as client:
                 devices = find_cluster_devices(client, request.device_ids)
-                return collect_on_cluster(request.order(devices), store, client, report=report)
+                return collect_on_cluster(
+                    request.order(devices, store), store, client, report=report
+                )
         folder = data_folder()
         place = Place(
             store=store,
             plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",
         )
-        order = request.order(tuple(choose_devices(request.device_ids)))
+        order = request.order(tuple(choose_devices(request.device_ids)), store)
         return collect(order, place, report=report)
 
 

@@ -41,15 +41,16 @@ ROWS = 4
 Child = Callable[[KernelTask], Iterator[Message]]
 
 
-def make_launch(number: int) -> LaunchIdentity:
+def make_launch(number: int, device_id: str = DEVICE.id) -> LaunchIdentity:
     """Make the identity of a row."""
     return LaunchIdentity(
         kernel=KernelIdentity(
             name=KERNEL.stem, digest=digest_text("kernel"), application=KERNEL.application
         ),
-        device=DeviceIdentity(id=DEVICE.id, driver=DEVICE.driver),
+        device=DeviceIdentity(id=device_id, driver=DEVICE.driver),
         ndrange=NDRange(global_size=(64 * number,), local_size=(64,)),
         arguments_digest=digest_text(str(number)),
+        parameters={KERNEL.size.parameter: 1000 * number},
     )
 
 
@@ -78,7 +79,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def collect_with(
-    monkeypatch: pytest.MonkeyPatch, place: Place, child: Child, **options: bool | float
+    monkeypatch: pytest.MonkeyPatch, place: Place, child: Child, **options: bool | float | str
 ) -> kernel_rows.DeviceOutcome:
     """Collect one kernel on one device with a child of our own."""
 
@@ -168,6 +169,42 @@ def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: Pla
     outcome = collect_with(monkeypatch, place, skip)
     assert outcome.skipped == {KERNEL.name: "12 work-groups"}
     assert (outcome.measured, outcome.present) == (0, 0)
+
+
+def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """Rows have the sizes of the other device's, not those chosen for this one before."""
+    asked: list[tuple[int, ...]] = []
+
+    def note(task: KernelTask) -> Iterator[Message]:
+        asked.append(task.sizes)
+        yield from observe(task)
+
+    nothing = collect_with(monkeypatch, place, note, sizes_of="other")
+    assert (list(nothing.skipped), asked) == ([KERNEL.name], [])
+    collect_with(monkeypatch, place, observe)
+    for number in (3, 2):
+        launch = make_launch(number, device_id="other")
+        place.store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
+    collect_with(monkeypatch, place, note, sizes_of="other")
+    assert asked == [(2000, 3000)]
+
+
+def test_a_crash_after_a_skipped_row_is_not_that_row_s(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """A row that turns out too long is over: what follows it is no failure of its launch."""
+
+    def skip_and_die(task: KernelTask) -> Iterator[Message]:
+        del task
+        launch = make_launch(1)
+        yield RowStarted(launch=launch, number=1, total=2)
+        yield RowSkipped(launch_key=launch.key, reason="takes about 9 s")
+        text = "signal SIGSEGV"
+        raise KernelRunError(text)
+
+    outcome = collect_with(monkeypatch, place, skip_and_die)
+    assert outcome.failures == []
+    assert outcome.errors == {KERNEL.name: "signal SIGSEGV"}
 
 
 def test_ends_between_rows_when_the_time_is_up(

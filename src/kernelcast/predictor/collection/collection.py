@@ -37,6 +37,9 @@ class CollectionOrder:
         How.
     retries_failures : bool
         Whether launches that failed before are tried again.
+    sizes_of : str or None
+        A device of the store: kernels are collected at the sizes of its rows, so that both have
+        the same launches. None: at sizes chosen for each device.
     budget_s : float or None
         No further row is begun after so many seconds.
     """
@@ -45,6 +48,7 @@ class CollectionOrder:
     devices: tuple[DeviceDescription, ...]
     settings: CollectionSettings
     retries_failures: bool = False
+    sizes_of: str | None = None
     budget_s: float | None = None
 
 
@@ -104,6 +108,7 @@ def list_jobs(order: CollectionOrder) -> list[KernelJob]:
             device=device,
             settings=order.settings,
             retries_failures=order.retries_failures,
+            sizes_of=order.sizes_of,
             ends_s=ends_s,
         )
         for device in order.devices

@@ -65,6 +65,8 @@ class KernelJob:
         How.
     retries_failures : bool
         Whether launches that failed before are tried again.
+    sizes_of : str or None
+        The device of the store whose sizes are taken; None: sizes chosen for this one.
     ends_s : float or None
         `time.time` after which no further row is begun.
     """
@@ -74,6 +76,7 @@ class KernelJob:
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
+    sizes_of: str | None = None
     ends_s: float | None = None
 
 
@@ -107,8 +110,12 @@ def collect_rows(
     keeper = _Keeper(job, place, outcome, report)
     keeper.finished = _find_done(job, place.store)
     while True:
+        sizes = _find_sizes(job, place)
+        if job.sizes_of is not None and not sizes:
+            outcome.skipped[job.kernel.name] = f"the store has no rows of it on {job.sizes_of}"
+            return
         try:
-            _run_child(job, place, keeper)
+            _run_child(job, place, keeper, sizes)
         except (OutOfTimeError, StoreError):
             raise
         except KernelcastError as error:
@@ -156,6 +163,7 @@ class _Keeper:
                 self._present.add(key)
             case RowSkipped(reason=reason):
                 self._outcome.skipped[self._job.kernel.name] = reason
+                self.current = None
             case RowMeasured() | RowFailed():
                 self._store(message)
         self._check_time()
@@ -201,14 +209,28 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _run_child(job: KernelJob, place: Place, keeper: _Keeper) -> None:
+def _find_sizes(job: KernelJob, place: Place) -> tuple[int, ...]:
+    """Give the sizes that are known: another device's rows', or those chosen before."""
+    if job.sizes_of is None:
+        return place.plans.read(job.device, job.kernel, job.settings)
+    wanted = Selection(
+        kernels=(job.kernel.stem,),
+        applications=(job.kernel.application,),
+        devices=(job.sizes_of,),
+    )
+    parameter = job.kernel.size.parameter
+    found = {one.launch.parameters[parameter] for one in place.store.find(wanted)}
+    return tuple(sorted(int(size) for size in found))
+
+
+def _run_child(job: KernelJob, place: Place, keeper: _Keeper, sizes: tuple[int, ...]) -> None:
     task = KernelTask(
         kernel=job.kernel,
         suite=job.suite,
         device_id=job.device.id,
         settings=job.settings,
         cache_folder=place.cache_folder,
-        sizes=place.plans.read(job.device, job.kernel, job.settings),
+        sizes=sizes,
         done=keeper.finished,
     )
     messages = stream_isolated(

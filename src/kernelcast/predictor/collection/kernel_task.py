@@ -14,7 +14,7 @@ from kernelcast.predictor.collection.messages import (
     RowStarted,
     SizesChosen,
 )
-from kernelcast.predictor.collection.row import observe_launch
+from kernelcast.predictor.collection.row import TooLongError, observe_launch
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.collection.sizes import choose_sizes, find_anchor
 from kernelcast.predictor.corpus import prepare_launch
@@ -184,7 +184,7 @@ def _plan(
 
 def _observe(
     session: DeviceSession, planned: _Planned, task: KernelTask, report: Reporter
-) -> Iterator[RowMeasured | RowFailed]:
+) -> Iterator[RowMeasured | RowFailed | RowSkipped]:
     """Observe a launch; once more if somebody else was busy."""
     try:
         found = observe_launch(
@@ -197,6 +197,8 @@ def _observe(
             )
             found = min(found, again, key=lambda one: one.runs.noise or 0.0)
         yield RowMeasured(observation=found)
+    except TooLongError as error:
+        yield RowSkipped(launch_key=planned.identity.key, reason=str(error))
     except KernelcastError as error:
         yield RowFailed(failure=make_failure(planned.identity, error))
 

@@ -38,7 +38,7 @@ class RowStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSkipped:
-    """A row that is not measured: it is there already, or too small for the collection.
+    """A row that is not measured: it is there already, or too small or long for the collection.
 
     Parameters
     ----------

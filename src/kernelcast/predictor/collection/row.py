@@ -39,6 +39,10 @@ _EVERYTHING = frozenset(FeatureGroup)
 _PACKAGES = ("kernelcast", "pyopencl", "numpy")
 
 
+class TooLongError(KernelcastError):
+    """A launch takes much longer than was asked for."""
+
+
 @dataclass(slots=True)
 class _Row:
     """What is measured of a launch as it accumulates."""
@@ -123,6 +127,8 @@ def observe_launch(
         If source or arguments do not fit together.
     DeviceError
         If the device cannot hold or run the launch.
+    TooLongError
+        If the first samples foretell a time beyond what the settings allow.
     """
     kernel = problem.kernel
     features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
@@ -138,6 +144,7 @@ def observe_launch(
         before = read_processor_times()
         report("sampling")
         run = row.sample_default(0)
+        _check_time(run, settings)
         _measure(row, run, report)
         state = read_state_since(before)
         found = DeviceFindings(
@@ -167,6 +174,13 @@ def observe_launch(
 def read_versions(session: DeviceSession) -> Mapping[str, str]:
     """Give the versions that an observation depends on."""
     return {**{name: version(name) for name in _PACKAGES}, "runtime": session.description.driver}
+
+
+def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
+    predicted_s, most_s = fit_linear(run).seconds, settings.too_long * settings.longest_s
+    if predicted_s > most_s:
+        msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
+        raise TooLongError(msg)
 
 
 def _measure(row: _Row, run: SampleRun, report: Callable[[str], None]) -> None:
