@@ -177,7 +177,7 @@ def _choose_run(one: Observation, number: int) -> SampleRun | None:
 
 
 def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:
-    """Give the schema that most rows have; others of its version lack or add some features."""
+    """Give the schema with the most names; rows of others of its version lack some of them."""
     found = Counter(one.features.schema for one in rows if one.features is not None)
     if not found:
         msg = (
@@ -192,7 +192,7 @@ def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:
             "names mean something else; collect the older ones anew, or leave them out"
         )
         raise InputError(msg)
-    return max(found, key=lambda one: (found[one], one.id))
+    return max(found, key=lambda one: (len(one.names), found[one], one.id))
 
 
 def _list_features(one: Observation, run: SampleRun) -> dict[str, float]:
