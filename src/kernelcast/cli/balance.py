@@ -5,7 +5,11 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.options import (
+    debug_option,
+    parameters_option,
+    seed_option,
+)
 from kernelcast.predictor.balancing.settings import BalanceSettings
 
 _DEFAULTS = BalanceSettings()
@@ -52,22 +56,8 @@ _FILE = click.Path(path_type=Path)
     is_flag=True,
     help="Vouch that no work-group reads what another one writes, where that cannot be proven.",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=_DEFAULTS.seed,
-    help="Seed of random buffer contents and of the sampled places.",
-)
-@click.option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
-    "repeated.",
-)
+@seed_option
+@parameters_option
 @click.option(
     "--timeout",
     "timeout_s",

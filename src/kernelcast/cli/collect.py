@@ -6,7 +6,11 @@ from typing import Any
 import click
 
 from kernelcast.cli.data_options import store_option
-from kernelcast.cli.options import debug_option, device_option
+from kernelcast.cli.options import (
+    debug_option,
+    device_option,
+    seed_option,
+)
 from kernelcast.predictor.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
 _DEFAULTS = CollectionSettings()
@@ -112,13 +116,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
     "a store that all of them reach; needs kernelcast[cluster].",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Seed of random buffer contents and of the sampled places.",
-)
+@seed_option
 @click.option(
     "--timeout",
     "timeout_s",

@@ -6,7 +6,13 @@ from typing import Any
 import click
 
 from kernelcast.cli.collecting import collect
-from kernelcast.cli.options import debug_option, device_option, json_option, parse_parameters
+from kernelcast.cli.options import (
+    debug_option,
+    device_option,
+    json_option,
+    parameters_option,
+    seed_option,
+)
 from kernelcast.cli.plot import save_plot
 from kernelcast.cli.presenting import present
 from kernelcast.cli.request import EstimateRequest
@@ -51,22 +57,8 @@ _FILE = click.Path(path_type=Path)
     default=DEFAULT_COVERAGE,
     help="Share of true times that the interval shall hold: between 0 and 1.",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=_DEFAULTS.seed,
-    help="Seed of random buffer contents and of the sampled places.",
-)
-@click.option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the problem files' `parameters`, for example N=2**20; may be "
-    "repeated.",
-)
+@seed_option
+@parameters_option
 @click.option(
     "--timeout",
     "timeout_s",

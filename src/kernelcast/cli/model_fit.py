@@ -11,7 +11,10 @@ from rich.table import Table
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli.access_table import make_table
 from kernelcast.cli.model_plot import draw_hit_rates
-from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.options import (
+    debug_option,
+    parameters_option,
+)
 from kernelcast.cli.plot import check_plot
 from kernelcast.cli.terminal import show, show_line
 from kernelcast.predictor.machines import find_machine
@@ -73,15 +76,7 @@ class _Request:
     help="The kernel that was measured, where the measurements are volumes.",
 )
 @click.option("--machine", metavar="NAME", help="The device it was measured on.")
-@click.option(
-    "-p",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the problem's `parameters`.",
-)
+@parameters_option
 @click.option(
     "--out",
     "out_file",

@@ -15,7 +15,11 @@ from kernelcast.cli.model_gpu_output import (
     sweep_progress,
 )
 from kernelcast.cli.model_gpu_request import GpuRequest, SizeSweep
-from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.options import (
+    debug_option,
+    parameters_option,
+    parse_parameters,
+)
 from kernelcast.cli.terminal import progress
 from kernelcast.predictor.modelling.comparison import compare
 from kernelcast.predictor.modelling.gpu_estimates import configure
@@ -89,15 +93,7 @@ _PATH = click.Path(path_type=Path)
     help="Record on this OpenCL device where accesses go that depend on data; it need not be the "
     "machine that is modelled.",
 )
-@click.option(
-    "-p",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the file's `parameters`, for example N=2**20; may be repeated.",
-)
+@parameters_option
 @click.option(
     "--array",
     "arrays",

@@ -33,6 +33,31 @@ def device_option(command: Command) -> Command:
     )(command)
 
 
+def parameters_option(command: Command) -> Command:
+    """Add ``--param``, which may be repeated."""
+    return click.option(
+        "-p",
+        "--param",
+        "parameters",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=parse_parameters,
+        help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
+        "repeated.",
+    )(command)
+
+
+def seed_option(command: Command) -> Command:
+    """Add ``--seed``."""
+    return click.option(
+        "--seed",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Seed of random buffer contents and of the sampled places.",
+    )(command)
+
+
 def debug_option(command: Command) -> Command:
     """Add ``--debug``."""
     return click.option(

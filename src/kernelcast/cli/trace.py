@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from kernelcast.cli.collecting import Report
-from kernelcast.cli.options import debug_option, device_option, json_option, parse_parameters
+from kernelcast.cli.options import (
+    debug_option,
+    device_option,
+    json_option,
+    parameters_option,
+    seed_option,
+)
 from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
@@ -93,23 +99,8 @@ class _Collected:
     default=TraceMethod.AUTO.value,
     help="By a clock on the device, by the steps of t(n), or by what the device offers.",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Seed of random buffer contents.",
-)
-@click.option(
-    "-p",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
-    "repeated.",
-)
+@seed_option
+@parameters_option
 @click.option(
     "--timeout",
     "timeout_s",
