@@ -49,9 +49,11 @@ def _describe_parts(known: Explanation) -> Iterator[str]:
 
 
 def _describe_line(line: LinearFacts) -> str:
-    even = "even" if line.is_even else "uneven"
+    work = "even work" if line.is_even else "uneven work"
+    if line.is_weighed:
+        work += " once weighed by what the source tells"
     return (
-        f"{line.launches} launches of {line.p1} to {line.p2} work-groups, {even} work; "
+        f"{line.launches} launches of {line.p1} to {line.p2} work-groups, {work}; "
         f"{format_seconds(line.rate_s)} a work-group and {format_seconds(line.intercept_s)} a "
         f"launch; standard error {format_seconds(line.standard_error_s)}"
     )

@@ -1,5 +1,6 @@
 """Everything the source of a kernel tells: the front door of static analysis."""
 
+import atexit
 import ctypes
 from dataclasses import dataclass
 from functools import lru_cache
@@ -192,3 +193,8 @@ def _describe_block(block: Block, spaces: dict[int, MemorySpace]) -> BlockFacts:
         count=block.count.terms,
         operations=OperationCounts(operations=dict(block.operations), memory=memory),
     )
+
+
+# libclang's objects free themselves through a module that is gone when caches are, at the very end.
+atexit.register(analyse.cache_clear)
+atexit.register(_read_tree.cache_clear)

@@ -188,14 +188,14 @@ def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFi
     """
     total = run.ndrange.work_group_count
     rests = _Launches(
-        counts=np.array([one.rest.box.work_group_count for one in continuations], dtype=float),
+        counts=np.array([one.rest.mean_work_groups for one in continuations]),
         times=np.array([one.rest.duration_s for one in continuations]),
         windows=np.array([one.rest.window for one in continuations]),
     )
     overhead_s = run.launch_overhead_s
     net = np.maximum(rests.times - overhead_s, 0.05 * rests.times)
     rate, error, degrees = _rate_of_even_work(net, rests)
-    cold = [one.lead.duration_s - rate * one.lead.box.work_group_count for one in continuations]
+    cold = [one.lead.duration_s - rate * one.lead.mean_work_groups for one in continuations]
     intercept = max(float(median(cold)), 0.0)
     joined = _collect(join_continuations(run.launches, overhead_s))
     p1 = round(float(median([one.lead.box.work_group_count for one in continuations])))
@@ -218,7 +218,7 @@ def _collect(timed: Sequence[TimedLaunch]) -> _Launches:
         raise InputError(msg)
     used = [one for one in timed if one.window != PILOT_WINDOW] or list(timed[-1:])
     return _Launches(
-        counts=np.array([one.box.work_group_count for one in used], dtype=float),
+        counts=np.array([one.mean_work_groups for one in used]),
         times=np.array([one.duration_s for one in used]),
         windows=np.array([one.window for one in used]),
     )
@@ -302,12 +302,16 @@ def _paper_points(launches: _Launches, total: int) -> tuple[int, int, float | No
     """Give P1, P2 and the paper's prediction from the means of shorter and longer launches."""
     short, long = launches.is_short, launches.is_long
     if not launches.has_two_sizes:
-        return int(launches.counts[0]), int(launches.counts.sum()), None
+        return _count(launches.counts[0]), _count(launches.counts.sum()), None
     # Means per launch, so that both points hold one intercept.
     p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
     t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
     prediction = two_point(t1, t2, p1, p2, total)
-    return round(p1), round(p2), prediction if prediction > 0 else None
+    return _count(p1), _count(p2), prediction if prediction > 0 else None
+
+
+def _count(work_groups: float) -> int:
+    return max(1, round(float(work_groups)))
 
 
 def make_interval(fit: LinearFit, *, coverage: float) -> Interval:

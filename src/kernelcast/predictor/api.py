@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.weighing import describe_scalars, weigh_run
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
@@ -95,7 +97,8 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         session.lock,
         prepare_user_launch(session, described, ndrange, args, inferred=inferred) as launch,
     ):
-        return estimate_launch(launch, described.name, settings, started_s=started_s)
+        weigh = partial(weigh_run, kernel=described, arguments=describe_scalars(args))
+        return estimate_launch(launch, described.name, settings, weigh=weigh, started_s=started_s)
 
 
 def estimate_problem(

@@ -14,6 +14,8 @@ from kernelcast.sampling.sampler import sample
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
+Weigh = Callable[[SampleRun], SampleRun]
+"""Puts weights on sampled launches, see `kernelcast.predictor.weighing`."""
 
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
@@ -29,11 +31,12 @@ class SampledEstimate:
     fit: LinearFit
 
 
-def estimate_launch(
+def estimate_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
     launch: PreparedLaunch,
     kernel_name: str,
     settings: EstimateSettings,
     *,
+    weigh: Weigh | None = None,
     report: ReportProgress = lambda _: None,
     started_s: float | None = None,
 ) -> Estimate:
@@ -47,6 +50,8 @@ def estimate_launch(
         For the answer.
     settings : EstimateSettings
         Budget, coverage, measurement.
+    weigh : callable, optional
+        Weighs the samples; without, work-groups count as equal.
     report : callable, optional
         Is told of each stage.
     started_s : float, optional
@@ -61,14 +66,17 @@ def estimate_launch(
     DeviceError
         If the device fails.
     """
-    return sample_launch(launch, kernel_name, settings, report=report, started_s=started_s).estimate
+    return sample_launch(
+        launch, kernel_name, settings, weigh=weigh, report=report, started_s=started_s
+    ).estimate
 
 
-def sample_launch(
+def sample_launch(  # noqa: PLR0913 - the same
     launch: PreparedLaunch,
     kernel_name: str,
     settings: EstimateSettings,
     *,
+    weigh: Weigh | None = None,
     report: ReportProgress = lambda _: None,
     started_s: float | None = None,
 ) -> SampledEstimate:
@@ -76,6 +84,8 @@ def sample_launch(
     begin = time.perf_counter() if started_s is None else started_s
     report("sampling")
     run = sample(launch, settings.plan)
+    if weigh is not None:
+        run = weigh(run)
     fit = fit_linear(run)
     interval = make_interval(fit, coverage=settings.coverage)
     overhead_s = time.perf_counter() - begin - run.sampling_s
@@ -138,6 +148,7 @@ def _describe(run: SampleRun, fit: LinearFit) -> LinearFacts:
         rate_s=fit.rate_s,
         standard_error_s=fit.standard_error_s,
         is_even=run.is_even,
+        is_weighed=any(one.weight != 1 for one in run.launches),
     )
 
 

@@ -31,6 +31,8 @@ class LinearFacts:
         Of the whole launch's time, from the spread of the samples, in seconds.
     is_even : bool
         Whether work-groups of different places were found to take about the same time.
+    is_weighed : bool
+        Whether they were weighed by the work that the source foretells.
     """
 
     p1: int
@@ -40,6 +42,7 @@ class LinearFacts:
     rate_s: float
     standard_error_s: float
     is_even: bool
+    is_weighed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,9 @@ class TimedLaunch:
         Time on the device, in seconds.
     is_continuation : bool
         Whether it ran right behind the launch before it, and goes on where that one ended.
+    weight : float
+        Work of its work-groups over that of the launch's mean work-group, where the source tells
+        how they differ.
 
     Raises
     ------
@@ -44,6 +47,12 @@ class TimedLaunch:
     window: int
     duration_s: float
     is_continuation: bool = False
+    weight: float = 1.0
+
+    @property
+    def mean_work_groups(self) -> float:
+        """Its work, in work-groups of the launch's mean work."""
+        return self.weight * self.box.work_group_count
 
     def __post_init__(self) -> None:
         if not self.duration_s > 0:
@@ -108,9 +117,9 @@ def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:
         by_window.setdefault(one.window, []).append(one)
     found = []
     for inside in by_window.values():
-        first = min(inside, key=lambda one: one.box.work_group_count)
-        last = max(inside, key=lambda one: one.box.work_group_count)
-        n1, n2 = first.box.work_group_count, last.box.work_group_count
+        first = min(inside, key=lambda one: one.mean_work_groups)
+        last = max(inside, key=lambda one: one.mean_work_groups)
+        n1, n2 = first.mean_work_groups, last.mean_work_groups
         if n2 >= TWO_SIZES * n1:
             found.append((first.duration_s * n2 - last.duration_s * n1) / (n2 - n1))
     return found
@@ -138,7 +147,7 @@ class Continuation:
             What a launch costs beside its work-groups, in seconds; it is subtracted from both.
         """
         rates = [
-            max(one.duration_s - overhead_s, 0.05 * one.duration_s) / one.box.work_group_count
+            max(one.duration_s - overhead_s, 0.05 * one.duration_s) / one.mean_work_groups
             for one in (self.lead, self.rest)
         ]
         return rates[0] / rates[1]
@@ -220,4 +229,6 @@ def _join(lead: TimedLaunch, rest: TimedLaunch, overhead_s: float) -> TimedLaunc
         box=GroupBox(start=lead.box.start, shape=shape),
         window=lead.window,
         duration_s=lead.duration_s + rest.duration_s - saved_s,
+        weight=(lead.mean_work_groups + rest.mean_work_groups)
+        / (lead.box.work_group_count + rest.box.work_group_count),
     )

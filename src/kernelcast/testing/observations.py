@@ -110,7 +110,12 @@ def observations(draw: st.DrawFn) -> Observation:
     if ndrange is not None:
         for window_set in range(draw(st.integers(0, 2))):
             launches = tuple(
-                TimedLaunch(box=box, window=draw(st.integers(-1, 5)), duration_s=draw(times))
+                TimedLaunch(
+                    box=box,
+                    window=draw(st.integers(-1, 5)),
+                    duration_s=draw(times),
+                    weight=draw(st.just(1.0) | st.floats(0.02, 50)),
+                )
                 for box in draw(disjoint_boxes(ndrange))
             )
             samples.append(SampleSet(

@@ -20,6 +20,7 @@ from kernelcast.predictor.collection.sizes import choose_sizes, find_anchor
 from kernelcast.predictor.corpus import prepare_launch
 from kernelcast.predictor.problem_file import read_parameters
 from kernelcast.predictor.reporting import Reporter
+from kernelcast.predictor.weighing import weigh_run
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import (
@@ -219,4 +220,5 @@ def _predict(session: DeviceSession, problem: Problem, seed: int) -> float:
         session.lock,
         prepared_problem(session, problem, OpenCLLaunch, seed=seed, inferred=inferred) as launch,
     ):
-        return fit_linear(sample(launch, SamplingPlan(seed=seed))).seconds
+        run = weigh_run(sample(launch, SamplingPlan(seed=seed)), problem.kernel, problem.arguments)
+        return fit_linear(run).seconds

@@ -13,6 +13,7 @@ from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.weighing import weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -51,10 +52,12 @@ class _Row:
     settings: CollectionSettings
     samples: list[SampleSet]
     durations_s: list[float]
+    problem: Problem
 
     def sample_default(self, window_set: int) -> SampleRun:
         """Sample as an estimate does, at places of their own."""
-        run = sample(self.launch, SamplingPlan(seed=self.settings.seed + window_set))
+        plan = SamplingPlan(seed=self.settings.seed + window_set)
+        run = self._weigh(sample(self.launch, plan))
         self.samples.append(
             SampleSet(
                 multiple=0,
@@ -71,17 +74,20 @@ class _Row:
         """Sample at multiples of the saturation point."""
         multiples = range(1, self.settings.multiples + 1)
         for pair in sample_pairs(self.launch, multiples, window_set=window_set, unit=unit):
-            run = _as_run(self.launch, pair.launches)
+            run = self._weigh(_as_run(self.launch, pair.launches))
             self.samples.append(
                 SampleSet(
                     multiple=pair.multiple,
                     window_set=window_set,
-                    launches=pair.launches,
+                    launches=run.launches,
                     launch_overhead_s=run.launch_overhead_s,
                     is_even=True,
                     linear_s=fit_linear(run).seconds,
                 )
             )
+
+    def _weigh(self, run: SampleRun) -> SampleRun:
+        return weigh_run(run, self.problem.kernel, self.problem.arguments)
 
     def time_whole(self) -> None:
         """Time the whole kernel once."""
@@ -140,7 +146,13 @@ def observe_launch(
             session, problem, CountingLaunch, seed=settings.seed, inferred=inferred
         ) as launch,
     ):
-        row = _Row(launch=launch, settings=settings, samples=[], durations_s=[])
+        row = _Row(
+            launch=launch,
+            settings=settings,
+            samples=[],
+            durations_s=[],
+            problem=problem,
+        )
         before = read_processor_times()
         report("sampling")
         run = row.sample_default(0)

@@ -52,13 +52,19 @@ def load_ndrange(text: str | None) -> NDRange | None:
 
 
 def dump_samples(samples: tuple[SampleSet, ...]) -> str:
-    """Write sample sets; a launch is window, start, shape, seconds, and whether it goes on."""
+    """Write sample sets.
+
+    A launch is window, start, shape, seconds, whether it goes on, and its weight if that is not 1.
+    """
     return dump([
         {
             "multiple": one.multiple,
             "window_set": one.window_set,
             "launches": [
-                [x.window, x.box.start, x.box.shape, x.duration_s, x.is_continuation]
+                [
+                    x.window, x.box.start, x.box.shape, x.duration_s, x.is_continuation,
+                    *([] if x.weight == 1 else [x.weight]),
+                ]
                 for x in one.launches
             ],
             "launch_overhead_s": one.launch_overhead_s,
@@ -131,10 +137,11 @@ def load_mapping(text: str) -> Mapping[str, Any]:
 
 
 def _load_launch(content: list[Any]) -> TimedLaunch:
-    window, start, shape, duration_s, goes_on = content
+    window, start, shape, duration_s, goes_on, *weight = content
     return TimedLaunch(
         box=GroupBox(start=tuple(start), shape=tuple(shape)),
         window=window,
         duration_s=duration_s,
         is_continuation=goes_on,
+        weight=weight[0] if weight else 1.0,
     )

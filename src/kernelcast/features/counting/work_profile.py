@@ -1,0 +1,136 @@
+"""How the work of work-groups differs, as far as the source tells.
+
+Triangular loops, causal attention, borders that are treated apart: their work-groups execute
+different numbers of instructions, and the source says how many. A sample of a few work-groups that
+knows how heavy each of them is, and how heavy all are, says more than one that does not: the ratio
+estimator of survey sampling.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.features.counting.instructions import count_instructions
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import count_blocks
+from kernelcast.features.counting.trips import find_loops
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.quasi_affine import SymbolKind
+
+# Work-items counted at most: about 20 ms.
+_MOST_ITEMS = 40_000
+_MOST_PER_BOX = 4
+_FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
+_BUDGET = 50_000
+# Multiples of the golden ratio's fraction keep step with no row length.
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkProfile:
+    """Instructions of work-groups over those of the mean work-group.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        Mean work per work-group of each box that was asked for, over that of all work-groups.
+    spread : float
+        Standard deviation of the work of all work-groups, over its mean.
+    is_exact : bool
+        Whether nothing of it depends on data.
+    """
+
+    weights: tuple[float, ...]
+    spread: float
+    is_exact: bool
+
+
+def may_differ(facts: KernelFacts) -> bool:
+    """Tell whether the work of work-groups may depend on where they are.
+
+    It does where a loop's end depends on ids, or a condition on the work-group's number; a
+    comparison of the global id is mostly a border that few work-groups have.
+    """
+    for reach in facts.reaches:
+        if any(one.kind is SymbolKind.GROUP_ID for one in reach.guard.symbols()):
+            return True
+        loops = find_loops(facts, reach.loops)
+        if any(one.kind in _PLACES for loop in loops for one in loop.symbols):
+            return True
+    return False
+
+
+def profile_work(
+    facts: KernelFacts,
+    ndrange: NDRange,
+    scalars: Mapping[str, int],
+    boxes: Sequence[GroupBox],
+) -> WorkProfile | None:
+    """Count what boxes of work-groups execute, and what all do, from the source.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    scalars : mapping of str to int
+        Values of scalar arguments, see `bind_scalars`.
+    boxes : sequence of GroupBox
+        Of the launch.
+
+    Returns
+    -------
+    WorkProfile or None
+        From some work-groups of each box and of the whole launch; None where nothing is counted.
+        What depends on data counts as `count_statically` assumes.
+    """
+    total = ndrange.work_group_count
+    most = max(len(boxes) + _FEWEST_IN_ALL, _MOST_ITEMS // ndrange.work_group_size)
+    per_box = min(max(1, most // 2 // max(len(boxes), 1)), _MOST_PER_BOX)
+    everywhere = _choose_everywhere(
+        total, min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), _MOST_IN_ALL)
+    )
+    inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
+    numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
+    sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET)
+    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
+    work = dict(zip(numbers, (count_blocks(facts, sample) @ sizes).sum(axis=1), strict=True))
+    found: npt.NDArray[np.float64] = np.array([work[one] for one in everywhere])
+    mean = float(found.mean())
+    if not mean > 0:
+        return None
+    return WorkProfile(
+        weights=tuple(float(np.mean([work[one] for one in chosen])) / mean for chosen in inside),
+        spread=float(found.std()) / mean,
+        is_exact=all(sample.is_exact),
+    )
+
+
+def _choose_everywhere(total: int, count: int) -> list[int]:
+    """Choose work-groups of the whole launch."""
+    if total <= count:
+        return list(range(total))
+    places = (np.arange(count) + 0.5) * _GOLDEN % 1.0 * total
+    return sorted({int(place) for place in places})
+
+
+def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> list[int]:
+    """Choose work-groups in the middles of a box's parts, in the order they start."""
+    inside = box.work_group_count
+    count = min(count, inside)
+    chosen = []
+    for part in range(count):
+        left = (2 * part + 1) * inside // (2 * count)
+        number, stride = 0, 1
+        for start, extent, all_groups in zip(box.start, box.shape, group_counts, strict=True):
+            number += (start + left % extent) * stride
+            left //= extent
+            stride *= all_groups
+        chosen.append(number)
+    return chosen

@@ -1,0 +1,106 @@
+"""Weighs sampled work-groups by what the source says of their work.
+
+A sample of uneven work is a gamble on which places it hits. Where the source tells how work-groups
+differ (triangular loops, causal attention), each launch is weighed by the instructions of its
+work-groups over those of the mean work-group, and the rest is a sample of even work. Samples have
+the last word: weights that do not make their rates agree better are not used, for a kernel bound by
+memory does not follow its instructions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
+from kernelcast.records.arguments import Argument, ElementType, LocalArgument, ScalarArgument
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.evenness import is_even
+
+# Below this spread of the work, weights change nothing that samples could show.
+_LEAST_SPREAD = 0.05
+# Rates per unit of work may spread so much, in units of what rates per work-group do: not more
+# where the source knows the work, clearly less where it assumes what data decide.
+_KNOWN, _ASSUMED = 1.0, 0.7
+_FEWEST_LAUNCHES = 3
+# Work-groups that do next to nothing still start and end.
+_LEAST_WEIGHT = 0.02
+
+
+def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
+    """Weigh the launches of a sample run.
+
+    Parameters
+    ----------
+    run : SampleRun
+        As sampled.
+    kernel : Kernel
+        Its kernel.
+    arguments : sequence of Argument
+        Of the launch.
+
+    Returns
+    -------
+    SampleRun
+        With weights, and judged anew whether its work is even; as it was where the source does
+        not tell, or the samples contradict it.
+    """
+    try:
+        facts = _find_facts(kernel)
+        if facts is None:
+            return run
+        boxes = [one.box for one in run.launches]
+        profile = profile_work(facts, run.ndrange, bind_scalars(facts, arguments), boxes)
+    except KernelcastError:  # what the source does not tell is no reason not to answer
+        return run
+    return run if profile is None else apply_profile(run, profile)
+
+
+def describe_scalars(values: Sequence[object]) -> list[Argument]:
+    """Describe the NumPy scalars among a caller's arguments; nothing is said of the others."""
+    return [
+        ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
+        if isinstance(value, np.integer)
+        else LocalArgument(bytes=0)
+        for value in values
+    ]
+
+
+def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
+    """Put weights on launches, unless the samples contradict them."""
+    if profile.spread < _LEAST_SPREAD:
+        return run
+    weighed = tuple(
+        replace(one, weight=max(weight, _LEAST_WEIGHT))
+        for one, weight in zip(run.launches, profile.weights, strict=True)
+    )
+    before, after = _find_rates(run.launches), _find_rates(weighed)
+    if len(after) < _FEWEST_LAUNCHES:
+        agrees = profile.is_exact  # too few to contradict
+    else:
+        most = _KNOWN if profile.is_exact else _ASSUMED
+        agrees = _spread(after) <= most * _spread(before)
+    return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+
+
+@lru_cache(maxsize=64)
+def _find_facts(kernel: Kernel) -> KernelFacts | None:
+    """Give what the source tells; None where work-groups can only differ by their data."""
+    facts = analyse(kernel).facts
+    return facts if may_differ(facts) else None
+
+
+def _find_rates(launches: Sequence[TimedLaunch]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Give seconds per unit of work, without the pilot where there is more."""
+    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    return np.array([one.duration_s / one.mean_work_groups for one in used])
+
+
+def _spread(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    return float(rates.std() / rates.mean())

@@ -1,0 +1,129 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.models.linear import fit_linear
+from kernelcast.predictor.weighing import describe_scalars, weigh_run
+from kernelcast.records.arguments import ScalarArgument
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+
+KERNEL = Kernel(
+    name="f",
+    source="""
+kernel void f(global float *a, int n)
+{
+    const int row = get_global_id(0);
+    float sum = 0.0f;
+    for (int j = 0; j < row; ++j)
+        sum += a[j];
+    a[n + row] = sum;
+}
+""",
+)
+GROUPS, LOCAL = 1000, 64
+ARGUMENTS = describe_scalars([None, np.int32(GROUPS * LOCAL)])
+OVERHEAD_S = 1e-6
+
+
+def cost(group: int) -> float:
+    """Seconds of a work-group of the triangle."""
+    return 1e-9 * LOCAL * (group * LOCAL + LOCAL / 2)
+
+
+TOTAL_S = sum(map(cost, range(GROUPS)))
+
+
+def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False) -> SampleRun:
+    """Sample five work-groups at each place."""
+    launches = tuple(
+        TimedLaunch(
+            box=GroupBox(start=(start,), shape=(5,)),
+            window=window,
+            duration_s=OVERHEAD_S + sum(cost_of(start + one) for one in range(5)),
+        )
+        for window, start in enumerate(starts)
+    )
+    return SampleRun(
+        kernel_digest=KERNEL.digest,
+        device_id="fake",
+        ndrange=NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
+        launches=launches,
+        launch_overhead_s=OVERHEAD_S,
+        is_even=is_even,
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(2, 198), min_size=4, max_size=8, unique=True))
+def test_places_do_not_matter_where_the_source_tells_the_work(places: list[int]) -> None:
+    """Wherever a triangle is sampled, the whole comes out; without weights it does not."""
+    run = make_run([5 * place for place in places])
+    weighed = weigh_run(run, KERNEL, ARGUMENTS)
+    apart = max(places) - min(places)
+    if apart > 20:  # nearer to each other they agree as they are
+        assert weighed.is_even
+        assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.03)
+
+
+def test_all_samples_at_the_light_end() -> None:
+    """Unweighted samples of the first fifth are off by five, weighted ones are not."""
+    run = make_run([20, 60, 100, 140, 180])
+    assert fit_linear(run).seconds < 0.3 * TOTAL_S
+    assert fit_linear(weigh_run(run, KERNEL, ARGUMENTS)).seconds == pytest.approx(TOTAL_S, rel=0.03)
+
+
+def test_samples_have_the_last_word() -> None:
+    """Work-groups that take the same time whatever they execute are not weighed."""
+    run = make_run([20, 300, 600, 900], lambda _: 1e-4, is_even=True)
+    assert weigh_run(run, KERNEL, ARGUMENTS) is run
+
+
+def test_two_launches_cannot_contradict_the_source() -> None:
+    """Where nothing depends on data, the source is believed with next to no samples."""
+    run = make_run([100])
+    weighed = weigh_run(run, KERNEL, ARGUMENTS)
+    assert weighed.launches[0].weight == pytest.approx(102.5 / 500, abs=0.02)
+    assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.05)
+
+
+def test_the_pilot_is_no_evidence() -> None:
+    """A pilot that is off does not keep weights from agreeing."""
+    run = make_run([20, 300, 600, 900])
+    pilot = replace(run.launches[0], window=PILOT_WINDOW, duration_s=1.0)
+    weighed = weigh_run(replace(run, launches=(pilot, *run.launches)), KERNEL, ARGUMENTS)
+    assert weighed.launches[-1].weight > 1.5
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["kernel void f(global float *a) { a[get_global_id(0)] = 1.0f; }", "kernel void f( {"],
+)
+def test_a_run_stays_as_it_is_where_the_source_tells_nothing(source: str) -> None:
+    """Even work and text that is no source leave samples alone."""
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, Kernel(name="f", source=source), ()) is run
+
+
+def test_describes_whole_numbers_only() -> None:
+    """Loops end by whole numbers; what else a caller gives stands for nothing."""
+    found = describe_scalars([object(), np.int32(7), np.float32(0.5), np.uint8(3)])
+    scalars = [one.values for one in found if isinstance(one, ScalarArgument)]
+    assert scalars == [(7,), (3,)]
+    assert len(found) == 4
+
+
+def test_weight_of_joined_parts_is_that_of_both() -> None:
+    """A window in two parts keeps its work."""
+    lead = TimedLaunch(box=GroupBox(start=(0,), shape=(2,)), window=0, duration_s=1.0, weight=0.5)
+    rest = replace(
+        lead, box=GroupBox(start=(2,), shape=(6,)), duration_s=9.0, weight=1.5, is_continuation=True
+    )
+    assert lead.mean_work_groups + rest.mean_work_groups == 10
+    run = replace(make_run([0]), launches=(lead, rest))
+    assert math.isclose(fit_linear(run).rate_s, 1.0, rel_tol=1e-3)
