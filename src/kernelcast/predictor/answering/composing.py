@@ -12,6 +12,7 @@ from kernelcast.records.explanation import Explanation, HistoryFacts, Influence
 from kernelcast.records.launch_identity import LaunchIdentity
 
 _NO_MODEL = "no learned model of this device is installed (`kernelcast train` makes one)"
+_MOST_WIDENED = 0.5
 _NO_HISTORY = "this launch was not observed before"
 
 
@@ -65,7 +66,8 @@ class Remembered:
 def add_learned(estimate: Estimate, learned: Learned) -> Estimate:
     """Let a learned model answer in the place of the linear one, where it can.
 
-    Outside the model's domain the linear answer stands, with the wider of both intervals.
+    Outside the model's domain the linear answer stands, its interval widened to hold the learned
+    one, as far as that makes sense (see `widen_outside`).
     """
     known = estimate.explain()
     facts = learned.found.facts if learned.found else None
@@ -97,18 +99,18 @@ def add_learned(estimate: Estimate, learned: Learned) -> Estimate:
         )
     why = (
         "the launch is unlike those that the learned model was trained on: the linear model "
-        "answers, with the wider of both intervals"
+        "answers, with a wider interval"
     )
     return replace(
         estimate,
-        interval=widen(estimate.interval, interval),
+        interval=widen_outside(estimate.interval, interval),
         estimates_s=estimates_s,
         in_domain=False,
         warnings=(*estimate.warnings, why),
         explanation=replace(
             known,
             missing={**known.missing, Tier.HYBRID.value: why},
-            interval="the wider of the samples' interval and the learned model's",
+            interval="the samples, and as much of the learned model's interval as half of theirs",
         ),
     )
 
@@ -201,11 +203,20 @@ def keep_methods(
 
 def widen(one: Interval, other: Interval) -> Interval:
     """Give the first answer with ends that hold both intervals."""
-    return Interval(
-        seconds=one.seconds,
-        low=min(one.low, other.low),
-        high=max(one.high, other.high),
-        coverage=one.coverage,
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+
+
+def widen_outside(own: Interval, learned: Interval) -> Interval:
+    """Widen the samples' interval by a learned model's outside its domain, within limits.
+
+    A model far from what it knows may answer anything within a factor of a hundred. On the
+    logarithmic scale an end moves out by at most half its distance from the answer.
+    """
+    held = widen(own, learned)
+    return replace(
+        held,
+        low=max(held.low, own.low * (own.low / own.seconds) ** _MOST_WIDENED),
+        high=min(held.high, own.high * (own.high / own.seconds) ** _MOST_WIDENED),
     )
 
 
