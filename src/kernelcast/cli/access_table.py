@@ -7,9 +7,13 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
-from kernelcast.cli.counts import format_count
-from kernelcast.cli.expressions import write_address, write_guard
 from kernelcast.predictor.features import KernelFeatures
+from kernelcast.predictor.source_report.counts import format_count
+from kernelcast.predictor.source_report.expressions import (
+    describe_request,
+    write_address,
+    write_guard,
+)
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RequestPattern
@@ -65,20 +69,6 @@ def make_access_table(features: KernelFeatures) -> _AccessTable | None:
         wide.add_row(*row)
         narrow.add_row(*short)
     return _AccessTable(wide, narrow) if rows else None
-
-
-def describe_request(request: RequestPattern) -> str:
-    """Say how the work-items of a warp touch memory, in a few words."""
-    if request.space is MemorySpace.LOCAL:
-        conflicts = request.bank_conflicts_per_request
-        if not conflicts:
-            return "no bank conflicts"
-        return f"{format_count(conflicts)} bank conflicts/request"
-    sectors = format_count(request.sectors_per_request)
-    ideal = format_count(request.ideal_sectors_per_request)
-    if request.is_coalesced:
-        return f"{sectors} sectors/request"
-    return f"{sectors} sectors/request where {ideal} would do"
 
 
 def make_table(*titles: str, right: Iterable[str] = ()) -> Table:

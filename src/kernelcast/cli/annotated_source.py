@@ -9,10 +9,19 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.access_table import describe_request
-from kernelcast.cli.counts import format_count, summarise_memory, summarise_operations, weigh
-from kernelcast.cli.expressions import explain, write_address, write_guard
 from kernelcast.predictor.features import KernelFeatures
+from kernelcast.predictor.source_report.counts import (
+    format_count,
+    summarise_memory,
+    summarise_operations,
+    weigh,
+)
+from kernelcast.predictor.source_report.expressions import (
+    describe_request,
+    explain,
+    write_address,
+    write_guard,
+)
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.source_lines import LineFacts
 

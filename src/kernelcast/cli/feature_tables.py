@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelcast.cli.access_table import make_access_table, make_table
-from kernelcast.cli.counts import format_count, format_size, format_value
-from kernelcast.cli.expressions import shorten
 from kernelcast.cli.text import format_seconds, format_share
 from kernelcast.predictor.features import KernelFeatures
+from kernelcast.predictor.source_report.counts import format_count, format_size, format_value
+from kernelcast.predictor.source_report.expressions import shorten
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.records.kernel_facts import ParameterFacts

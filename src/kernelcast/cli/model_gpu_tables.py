@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelcast.cli.access_table import make_table
-from kernelcast.cli.counts import format_count, format_size
 from kernelcast.cli.text import format_seconds, format_share
 from kernelcast.predictor.modelling.comparison import Comparison
 from kernelcast.predictor.modelling.gpu_estimates import Configuration
 from kernelcast.predictor.modelling.gpu_sweeps import Sweep
 from kernelcast.predictor.modelling.transitions import Transition
+from kernelcast.predictor.source_report.counts import format_count, format_size
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 
 _BOUNDARIES = {

@@ -23,12 +23,14 @@ from kernelcast.service.errors import ApiError, describe_error, kind_of, message
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
+from kernelcast.service.pages import include_pages
+from kernelcast.service.pages.frame import answer_error, wants_page
 from kernelcast.service.routes import devices, estimates, health, jobs, models
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.0.0"
+API_VERSION: Final = "1.0.1"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -76,6 +78,7 @@ def create_app(
     for one in (devices, estimates, models, jobs):
         app.include_router(one.router, prefix=API_PREFIX)
     app.include_router(health.router)
+    include_pages(app)
     _handle_errors(app)
     hosts = _LOOPBACK_NAMES if settings.is_loopback else None
 
@@ -170,7 +173,9 @@ def _handle_errors(app: FastAPI) -> None:
         content = describe_error("invalid_request", told or "the request is invalid", detail)
         return JSONResponse(content, HTTPStatus.UNPROCESSABLE_ENTITY)
 
-    async def handle_http(_: Request, error: Exception) -> Response:
+    async def handle_http(request: Request, error: Exception) -> Response:
+        if wants_page(request):
+            return answer_error(request, error)
         status, message = HTTPStatus.BAD_REQUEST, str(error)
         headers = None
         if isinstance(error, HTTPException):

@@ -18,6 +18,7 @@ from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
 from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
+from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
 
 POLL_S: Final = 0.5
@@ -108,6 +109,7 @@ class _Work:
         self._job = job
         self._owner = owner
         self._progress: Mapping[str, Any] | None = None
+        self._log = StageLog(job.progress)
         self._outcome: dict[str, Any] = {}
         self._is_unwanted = False
         self._most_crashes = most_crashes
@@ -168,7 +170,7 @@ class _Work:
             while line := await reader.readline():
                 message = json.loads(line)
                 if "progress" in message:
-                    self._progress = message["progress"]
+                    self._progress = self._log.extend(message["progress"])
                 else:
                     self._outcome = message
         finally:
@@ -258,6 +260,7 @@ class _Work:
             }
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
             return
+        await self._report(self._log.note(f"its process died (exit status {process.returncode})"))
         await asyncio.to_thread(jobs.put_back, job_id, self._owner, has_crashed=True)
 
     async def _end(self, process: Process) -> None:

@@ -1,8 +1,9 @@
 """What was answered, to be compared with what is observed."""
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from statistics import NormalDist
 from typing import Final
 
@@ -15,6 +16,36 @@ from kernelcast.service.metrics import Metrics
 _MOST: Final = 10_000
 # Runs of one launch differ by at least so much.
 _LEAST_DEVIATION: Final = 0.01
+_MOST_COMPARED: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """An answer, and what was observed then.
+
+    Parameters
+    ----------
+    when : datetime
+        When the observation came.
+    device_id, kernel : str
+        What ran where.
+    tier : Tier
+        Of the answer.
+    interval : Interval
+        The answer, in seconds.
+    measured_s : float
+        What was observed, in seconds.
+    has_shifted : bool
+        Whether it made certain that the launch takes another time than was answered.
+    """
+
+    when: datetime
+    device_id: str
+    kernel: str
+    tier: Tier
+    interval: Interval
+    measured_s: float
+    has_shifted: bool
 
 
 @dataclass(slots=True)
@@ -37,6 +68,11 @@ class Predictions:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._known: OrderedDict[str, _Prediction] = OrderedDict()
+        self._compared: deque[Compared] = deque(maxlen=_MOST_COMPARED)
+
+    def list_compared(self) -> tuple[Compared, ...]:
+        """Give the last answers that were observed since, oldest first."""
+        return tuple(self._compared)
 
     def remember(self, estimate: Estimate) -> None:
         """Remember an answer."""
@@ -55,9 +91,21 @@ class Predictions:
             return
         error = abs(one.interval.seconds - measured_s) / measured_s
         self._metrics.prediction_error.labels(one.tier).observe(error)
-        if one.drift.add(measured_s, one.interval.seconds, one.deviation):
+        has_shifted = one.drift.add(measured_s, one.interval.seconds, one.deviation)
+        if has_shifted:
             one.drift.reset()
             self._metrics.drifts.labels(launch.device.id).inc()
+        self._compared.append(
+            Compared(
+                when=datetime.now(UTC),
+                device_id=launch.device.id,
+                kernel=launch.kernel.name,
+                tier=one.tier,
+                interval=one.interval,
+                measured_s=measured_s,
+                has_shifted=has_shifted,
+            )
+        )
 
 
 def _find_deviation(interval: Interval) -> float:

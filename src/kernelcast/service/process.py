@@ -1,5 +1,6 @@
 """Runs the service under uvicorn, in one process or several."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,13 +12,16 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from kernelcast.records.errors import KernelcastError
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.service.app import create_app
 from kernelcast.service.logs import set_up_logs
 from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
 from kernelcast.service.settings import ServiceSettings, load_settings
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
+_SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
+_MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
 _GRACE_S: Final = 30
 _BACKLOG: Final = 2048
 
@@ -68,7 +72,19 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(0)
 
 
+def keep_files_together() -> None:
+    """Have libraries write into the data folder, not into a home or where all users write.
+
+    SQLite has temporary files for large sorts, matplotlib remembers the fonts it has found.
+    """
+    with contextlib.suppress(InputError):  # a user without a home has no such folder
+        folder = data_folder()
+        os.environ.setdefault(_SQLITE_VARIABLE, str(folder))
+        os.environ.setdefault(_MATPLOTLIB_VARIABLE, str(folder / "matplotlib"))
+
+
 def make_app() -> FastAPI:
     """Make the application of one process."""
     set_up_logs()
+    keep_files_together()
     return create_app(load_settings(os.environ[_SETTINGS_VARIABLE]))

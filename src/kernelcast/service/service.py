@@ -19,6 +19,7 @@ from kernelcast.service.problems import ProblemShelf
 from kernelcast.service.repeats import Repeats
 from kernelcast.service.security import Gate
 from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.static_work import StaticWork
 from kernelcast.service.upkeep import Upkeep
 
 
@@ -32,10 +33,16 @@ class Service:
         How it is run.
     database : str
         Where observations and state are.
-    state, metrics, gate, devices, problems, estimating, repeats, observing, auditor, upkeep, runner
+    state, metrics, gate, devices, problems, predictions, estimating, repeats, observing, auditor
         Its parts.
+    upkeep, runner
+        What runs beside requests.
+    static_work : StaticWork
+        Answers questions about sources and loops that run nothing.
     stopping : asyncio.Event
         Is set when the service ends: streams end then.
+    streams : int
+        Of events, open now.
     """
 
     settings: ServiceSettings
@@ -45,13 +52,16 @@ class Service:
     gate: Gate
     devices: DeviceDirectory
     problems: ProblemShelf
+    predictions: Predictions
     estimating: Estimating
     repeats: Repeats
     observing: Observing
     auditor: Auditor
     upkeep: Upkeep
     runner: JobRunner
+    static_work: StaticWork
     stopping: asyncio.Event
+    streams: int = 0
     _tasks: list[asyncio.Task[None]]
 
     @classmethod
@@ -84,12 +94,14 @@ class Service:
             gate=gate,
             devices=devices,
             problems=ProblemShelf(state, settings.limits),
+            predictions=predictions,
             estimating=estimating,
             repeats=repeats,
             observing=Observing(database, state, metrics, predictions),
             auditor=Auditor(state),
             upkeep=Upkeep(state, asked, versions, gate.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
+            static_work=StaticWork(),
             stopping=asyncio.Event(),
             _tasks=[],
         )
@@ -110,5 +122,6 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await one
         self.estimating.close()
+        self.static_work.close()
         self.observing.close()
         self.state.close()

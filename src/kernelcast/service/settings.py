@@ -38,6 +38,8 @@ class Limits:
         Samplings that may wait for one device, in each process of the service.
     wrong_tokens : int
         From one address within a minute; more are refused unread.
+    streams : int
+        Jobs that are followed at once, in each process: each stream looks twice a second.
     """
 
     body_bytes: int = 4 * _MIB
@@ -51,6 +53,7 @@ class Limits:
     wait_seconds: float = 30.0
     queue: int = 8
     wrong_tokens: int = 10
+    streams: int = 64
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -42,6 +42,11 @@ class Upkeep:
         self._tokens = -1
         self._is_away = False
 
+    @property
+    def models(self) -> int:
+        """A number that changes with the models in use."""
+        return self._versions.models
+
     async def run(self) -> None:
         """Look once a second until cancelled."""
         while True:

@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
 from kernelcast.cli import calibrate as command
-from kernelcast.cli.machines.figures import plan_figures
 from kernelcast.cli.machines.page import make_page
 from kernelcast.predictor.calibration import Calibration, CalibrationSettings, Progress
 from kernelcast.predictor.machine_file import write_machine
+from kernelcast.predictor.machine_report import plan_figures
 from kernelcast.predictor.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelRunError, NoDeviceError

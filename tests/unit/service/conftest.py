@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings, create_app, upkeep
 from kernelcast.service.service import Service
 from kernelcast.testing.service_backend import FakeBackend
 
@@ -23,6 +23,12 @@ PROBLEM: dict[str, Any] = {
     "local_size": [64],
     "args": [{"buffer": "float32", "count": 1024}],
 }
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See what has changed without waiting for a second."""
+    monkeypatch.setattr(upkeep, "PERIOD_S", 0.1)
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_a_full_queue_says_when_to_come_again(
 
     def hold(_: object) -> None:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(240)
 
     with (
         TestClient(create_app(full, backend=backend), base_url="http://localhost") as client,
@@ -172,7 +172,7 @@ def test_a_full_queue_says_when_to_come_again(
         kept = _ask(client, problem, devices=[FIRST])["estimates"][0]
         backend.before = hold
         waiting = [pool.submit(client.post, "/v1/estimates", json=one) for one in asked[:2]]
-        assert begun.wait(10)
+        assert begun.wait(240)
         lane = client.app.state.service.estimating.lanes.of(FIRST)  # type: ignore[attr-defined]
         while lane._count < 2:
             time.sleep(0.01)
@@ -281,3 +281,15 @@ def test_answers_do_not_say_where_models_are(
     answer = _ask(client, problem)["estimates"][0]
     assert answer["explanation"]["model"]["name"] == "hybrid/x"
     assert "/secret" not in str(answer)
+
+
+@pytest.mark.parametrize("coverage", [0, 1e-320, 0.0009, 0.99999, 1 - 1e-16, 1, 2])
+def test_a_coverage_that_no_interval_can_have(
+    client: TestClient, problem: dict[str, Any], coverage: float
+) -> None:
+    """Is refused; the widest and the narrowest that are taken are answered."""
+    asked = {"problem": problem, "devices": ["fake"], "coverage": coverage}
+    assert client.post("/v1/estimates", json=asked).status_code == 422
+    for usable in (0.001, 0.9999):
+        answer = client.post("/v1/estimates", json={**asked, "coverage": usable})
+        assert answer.status_code == 200

@@ -12,9 +12,11 @@ from fastapi.testclient import TestClient
 
 from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service import ServiceSettings
+from kernelcast.service import ServiceSettings, jobs
 from kernelcast.service.device_lock import host_name
 from kernelcast.service.jobs import JobRunner
+from kernelcast.service.routes import jobs as routes
+from kernelcast.service.service import Service
 
 Plain = dict[str, Any]
 _HEAD = """
@@ -25,6 +27,13 @@ def tell(kind, content):
     out.write(json.dumps({kind: content}) + "\\n")
     out.flush()
 """
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "POLL_S", 0.02)
+    monkeypatch.setattr(jobs, "_HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(routes, "_LOOK_S", 0.02)
 
 
 @pytest.fixture
@@ -77,9 +86,8 @@ def _run(
         task = asyncio.create_task(runner.run())
         if meanwhile is not None:
             await meanwhile()
-        async with asyncio.timeout(60):
-            while not await asyncio.to_thread(until):
-                await asyncio.sleep(0.05)
+        while not await asyncio.to_thread(until):
+            await asyncio.sleep(0.02)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -137,7 +145,7 @@ count = int(open(path).read()) if os.path.exists(path) else 0
 open(path, "w").write(str(count + 1))
 tell("progress", {"done": count})
 if count < 4:
-    time.sleep(0.8)
+    time.sleep(0.1)
     os.kill(os.getpid(), 9)
 tell("result", count)
 """
@@ -289,6 +297,21 @@ def test_a_job_is_followed_until_it_ends(client: TestClient, state: ServiceState
     assert set(names[:-1]) == {"job"}
     assert events[-1][1]["state"] == "done"
     assert [one["revision"] for _, one in events] == sorted({one["revision"] for _, one in events})
+
+
+def test_only_so_many_jobs_are_followed_at_once(client: TestClient, state: ServiceState) -> None:
+    """Each stream looks at the database; whoever comes too late may ask for the state."""
+    job_id = client.post("/v1/jobs", json={"kind": "train"}).json()["id"]
+    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    service.streams = service.settings.limits.streams
+    for path in (f"/v1/jobs/{job_id}/events", f"/jobs/{job_id}/events"):
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert "retry-after" in answer.headers
+    service.streams = 0
+    state.jobs.cancel(job_id)
+    assert client.get(f"/v1/jobs/{job_id}/events").status_code == 200
+    assert service.streams == 0
 
 
 def _advance(state: ServiceState, job_id: str) -> None:

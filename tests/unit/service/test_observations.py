@@ -74,26 +74,28 @@ def test_history_answers_what_was_observed(
     asked = {"problem": problem, "devices": [FIRST]}
     first = client.post("/v1/estimates", json=asked).json()["estimates"][0]
     _send(client, *(_report(problem, str(n)) for n in range(3)))
-    deadline_s = time.monotonic() + 20
-    while True:
-        second = client.post("/v1/estimates", json=asked).json()["estimates"][0]
-        if second["tier"] == "history" or time.monotonic() > deadline_s:
-            break
-        time.sleep(0.1)
     assert first["tier"] == "linear"
-    assert second["tier"] == "history"
+    while (second := client.post("/v1/estimates", json=asked).json()["estimates"][0])[
+        "tier"
+    ] != "history":
+        time.sleep(0.02)
     assert second["seconds"] == 0.5
     assert backend.calls["sample"] == 1
 
 
 def test_other_observations_leave_an_answer_as_it_is(
-    client: TestClient, backend: FakeBackend, problem: Plain
+    client: TestClient, backend: FakeBackend, problem: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is observed of another launch costs no sampling of this one."""
+    looks: list[int] = []
+    look = backend.generation
+    monkeypatch.setattr(backend, "generation", lambda: (looks.append(1), look())[1])
     asked = {"problem": problem, "devices": [FIRST]}
     client.post("/v1/estimates", json=asked)
     _send(client, _report({**problem, "global_size": [128]}, "a"))
-    time.sleep(1.5)
+    seen = len(looks) + 2  # the first may have begun before
+    while len(looks) < seen:
+        time.sleep(0.02)
     assert client.post("/v1/estimates", json=asked).json()["estimates"][0]["tier"] == "linear"
     assert backend.calls["sample"] == 1
 

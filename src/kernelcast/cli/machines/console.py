@@ -6,14 +6,14 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from kernelcast.cli.machines.quantities import (
+from kernelcast.predictor.machine_comparison import NumberPair
+from kernelcast.predictor.machine_report import Cell, ReportTable, make_tables
+from kernelcast.predictor.machine_report.quantities import (
     MARKS,
     format_interval,
     format_number,
     format_traits,
 )
-from kernelcast.cli.machines.report_tables import Cell, ReportTable, make_tables
-from kernelcast.predictor.machine_comparison import NumberPair
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
 

@@ -16,9 +16,13 @@ from kernelcast.cli.html_page import (
     make_table,
     save_document,
 )
-from kernelcast.cli.machines.figures import draw_svg, plan_figures
-from kernelcast.cli.machines.quantities import format_interval, format_number, format_traits
-from kernelcast.cli.machines.report_tables import Cell, ReportTable, make_tables
+from kernelcast.cli.machines.figures import draw_svg
+from kernelcast.predictor.machine_report import Cell, ReportTable, make_tables, plan_figures
+from kernelcast.predictor.machine_report.quantities import (
+    format_interval,
+    format_number,
+    format_traits,
+)
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait
 

@@ -26,6 +26,22 @@ _DEEPEST = 6
 _MOST_NODES = 20_000
 
 
+class InlineProblemError(ProblemFileError):
+    """Is raised for a value that cannot be used; tells which one.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong.
+    key : str
+        Of the value: ``global_size``, ``args[0]``, ``count``.
+    """
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True)
 class _Inline(Located):
     """A value that knows its key; it has no line, and names no file."""
@@ -37,7 +53,7 @@ class _Inline(Located):
         msg = f"{self.key}: {complaint}" if self.key == "problem" else (
             f"problem: {self.key}: {complaint}"
         )  # fmt: skip
-        raise ProblemFileError(msg.encode(errors="backslashreplace").decode())
+        raise InlineProblemError(msg.encode(errors="backslashreplace").decode(), self.key)
 
     def file(self, folder: Path) -> Path:
         """Refuse: whoever sends a problem has no files here."""

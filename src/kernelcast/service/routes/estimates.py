@@ -57,7 +57,7 @@ async def estimate(
     answer; where none can, the status is the first one's.
     """
     may_run = Scope.RUN in caller.scopes
-    wanted = await _list_wanted(asked, service, may_run=may_run)
+    wanted = await list_wanted(asked, service, may_run=may_run)
     outcomes: list[Outcome | None] = [service.estimating.find_kept(one) for one in wanted]
     missing = [place for place, one in enumerate(outcomes) if one is None]
     if missing:
@@ -79,7 +79,7 @@ async def observe(asked: ObservationsRequest, service: OurService, _: Observer) 
     return ObservationsOut(added=rows.added, known=rows.known)
 
 
-async def _list_wanted(
+async def list_wanted(
     asked: EstimateRequest, service: Service, *, may_run: bool
 ) -> Sequence[Wanted]:
     """Give every problem on every device."""

@@ -32,6 +32,7 @@ from kernelcast.service.service import Service
 router = APIRouter(tags=["jobs"])
 _LOOK_S: Final = 0.5
 _COMFORT_S: Final = 15.0
+_STREAM_WAIT_S: Final = 10
 _ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
 _KEY = Header(
     alias="Idempotency-Key",
@@ -49,7 +50,7 @@ async def start_job(
 ) -> JobOut:
     """Start a job; it goes on where it was after any crash."""
     options = asked.options.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return await _start(asked.kind, options, request, service, caller, key)
+    return await add_job(asked.kind, options, request, service, caller, key)
 
 
 @router.get("/jobs", response_model=JobsOut)
@@ -61,20 +62,26 @@ async def list_jobs(
     most: Most = 100,
 ) -> JobsOut:
     """List jobs, newest first."""
-    look = partial(service.state.jobs.list, kinds=kind or (), states=state or (), most=most)
+    look = partial(
+        service.state.jobs.list,
+        kinds=kind or (),
+        states=state or (),
+        most=most,
+        with_results=False,
+    )
     return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
 
 
 @router.get("/jobs/{job_id}", response_model=JobOut)
 async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
     """Show where a job stands."""
-    return describe_job(await _find(job_id, service))
+    return describe_job(await find_job(job_id, service))
 
 
 @router.get("/jobs/{job_id}/result", response_model=None)
 async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
     """Show what a job has come to."""
-    job = await _find(job_id, service)
+    job = await find_job(job_id, service)
     if job.state is not JobState.DONE:
         raise ApiError(
             HTTPStatus.CONFLICT,
@@ -88,12 +95,7 @@ async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
 @router.post("/jobs/{job_id}/cancel", response_model=JobOut)
 async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
-    await _find(job_id, service)
-    await audit(request, service, caller, "cancel_job", job_id)
-    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
-    if job is None:
-        refuse_unknown("job", job_id)
-    return describe_job(job)
+    return describe_job(await end_job(job_id, request, service, caller))
 
 
 @router.get(
@@ -109,10 +111,7 @@ async def cancel_job(job_id: str, request: Request, service: OurService, caller:
 )
 async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
     """Follow a job until it ends."""
-    await _find(job_id, service)
-    return StreamingResponse(
-        _tell(job_id, service), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
-    )
+    return await stream_job(job_id, service)
 
 
 @router.post("/comparisons", response_model=JobOut, status_code=HTTPStatus.ACCEPTED)
@@ -122,13 +121,13 @@ async def start_comparison(
     """Compare two models on what neither has seen: a job of the kind `compare`."""
     options = asked.model_dump(mode="json", exclude_unset=True)
     job = CompareJob(kind=JobKind.COMPARE, options=asked)
-    return await _start(job.kind, options, request, service, caller, key)
+    return await add_job(job.kind, options, request, service, caller, key)
 
 
 @router.get("/comparisons", response_model=JobsOut)
 async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
     """List comparisons, newest first."""
-    look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most)
+    look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most, with_results=False)
     return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
 
 
@@ -139,7 +138,7 @@ async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOu
     return AuditOut(entries=[describe_entry(one) for one in found])
 
 
-async def _start(  # noqa: PLR0913 - what, who, where
+async def add_job(  # noqa: PLR0913 - what, who, where
     kind: JobKind,
     options: dict[str, Any],
     request: Request,
@@ -147,6 +146,17 @@ async def _start(  # noqa: PLR0913 - what, who, where
     caller: Caller,
     key: str | None,
 ) -> JobOut:
+    """Add a job after a look at whether it can be done.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    UnknownDeviceError
+        If a device is not of this host.
+    ApiError
+        409 if the key was used for another job.
+    """
     from kernelcast.predictor.jobs import check_job
 
     await asyncio.to_thread(check_job, kind, options)
@@ -184,19 +194,85 @@ async def _start(  # noqa: PLR0913 - what, who, where
     return describe_job(found)
 
 
-async def _find(job_id: str, service: Service) -> JobRecord:
+async def end_job(job_id: str, request: Request, service: Service, caller: Caller) -> JobRecord:
+    """Have a job end.
+
+    Raises
+    ------
+    ApiError
+        404 if there is none of that id.
+    """
+    await find_job(job_id, service)
+    await audit(request, service, caller, "cancel_job", job_id)
+    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
+    if job is None:
+        refuse_unknown("job", job_id)
+    return job
+
+
+async def find_job(job_id: str, service: Service) -> JobRecord:
+    """Give a job.
+
+    Raises
+    ------
+    ApiError
+        404 if there is none of that id.
+    """
+    """Give a job.
+
+    Raises
+    ------
+    ApiError
+        404 if there is none of that id.
+    """
     job = await asyncio.to_thread(service.state.jobs.find, job_id)
     if job is None:
         refuse_unknown("job", job_id)
     return job
 
 
-async def _tell(job_id: str, service: Service) -> AsyncIterator[str]:
-    """Tell a job's changes; other processes make them, so the database is looked at."""
+async def stream_job(job_id: str, service: Service) -> Response:
+    """Give a job's changes as server-sent events until it ends.
+
+    Raises
+    ------
+    ApiError
+        404 if there is none of that id, 503 if too many jobs are followed already.
+    """
+    await find_job(job_id, service)
+    if service.streams >= service.settings.limits.streams:
+        raise ApiError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "too_many_streams",
+            f"{service.streams} jobs are followed already; ask for the job's state now and then",
+            retry_after_s=_STREAM_WAIT_S,
+        )
+    return StreamingResponse(
+        _count_stream(_tell_changes(job_id, service), service),
+        media_type="text/event-stream",
+        headers={"x-accel-buffering": "no"},
+    )
+
+
+async def _count_stream(events: AsyncIterator[str], service: Service) -> AsyncIterator[str]:
+    """Count a stream while somebody reads it."""
+    service.streams += 1
+    try:
+        async for one in events:
+            yield one
+    finally:
+        service.streams -= 1
+
+
+async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
+    """Tell a job's changes as server-sent events until it ends.
+
+    Other processes make them, so the database is looked at.
+    """
     revision, silent_s = -1, 0.0
     while not service.stopping.is_set():
         try:
-            job = await _find(job_id, service)
+            job = await find_job(job_id, service)
         except (KernelcastError, ApiError) as error:
             kind = kind_of(error)
             yield _write_event("error", json.dumps(describe_error(kind.code, message_of(error))))

@@ -36,7 +36,10 @@ class EstimateRequest(Strict):
     budget: float = Field(
         default=0.02, gt=0, le=1, description="Share of the predicted time for sampling."
     )
-    coverage: float = Field(default=0.9, gt=0, lt=1)
+    # Beyond that an interval says nothing, and its quantiles are no numbers any more.
+    coverage: float = Field(
+        default=0.9, ge=0.001, le=0.9999, description="Share of times in the interval."
+    )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Of random buffer contents.")
     sampling: Sampling = Field(
         default=Sampling.AUTO,

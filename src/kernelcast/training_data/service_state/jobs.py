@@ -19,6 +19,7 @@ from kernelcast.training_data.store.plain import dump, dump_time, load_time
 
 _CANDIDATES = 100
 _COLUMNS = JOBS.c
+_TRUE = "true"
 
 
 class JobTable:
@@ -72,9 +73,26 @@ class JobTable:
         kinds: Collection[JobKind] = (),
         states: Collection[JobState] = (),
         most: int = 100,
+        with_results: bool = True,
     ) -> list[JobRecord]:
-        """Give jobs, newest first."""
-        query = sa.select(JOBS).order_by(_COLUMNS.created_at_us.desc(), _COLUMNS.id).limit(most)
+        """Give jobs, newest first.
+
+        Parameters
+        ----------
+        kinds, states : collection
+            One of these; empty means any.
+        most : int
+            How many at most.
+        with_results : bool
+            Whether results are read: those of validations have megabytes. Else a job that has one
+            has True in its place.
+        """
+        columns = [*_COLUMNS]
+        if not with_results:
+            is_there = sa.case((_COLUMNS.result.is_not(None), _TRUE), else_=None)
+            columns = [is_there.label("result") if one.name == "result" else one for one in columns]
+        query = sa.select(*columns).order_by(_COLUMNS.created_at_us.desc(), _COLUMNS.id)
+        query = query.limit(most)
         if kinds:
             query = query.where(_COLUMNS.kind.in_([one.value for one in kinds]))
         if states:

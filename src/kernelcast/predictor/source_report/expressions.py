@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from kernelcast.predictor.source_report.counts import format_count
 from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.conditions import TRUE
 from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.operations import MemorySpace
 from kernelcast.records.quasi_affine import Expr
+from kernelcast.records.software_counters import RequestPattern
 
 _SHORT = {
     "global_id": "gid", "local_id": "lid", "group_id": "grp", "local_size": "lsz",
@@ -78,6 +81,20 @@ def write_address(access: MemoryAccess, facts: KernelFacts) -> str:
 def write_guard(access: MemoryAccess) -> str:
     """Write under which condition an access is executed; empty if always."""
     return "" if access.guard == TRUE else shorten(str(access.guard))
+
+
+def describe_request(request: RequestPattern) -> str:
+    """Say how the work-items of a warp touch memory, in a few words."""
+    if request.space is MemorySpace.LOCAL:
+        conflicts = request.bank_conflicts_per_request
+        if not conflicts:
+            return "no bank conflicts"
+        return f"{format_count(conflicts)} bank conflicts/request"
+    sectors = format_count(request.sectors_per_request)
+    ideal = format_count(request.ideal_sectors_per_request)
+    if request.is_coalesced:
+        return f"{sectors} sectors/request"
+    return f"{sectors} sectors/request where {ideal} would do"
 
 
 def _divide(offset: Expr, size: int) -> Expr | None:

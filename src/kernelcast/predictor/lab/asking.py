@@ -1,0 +1,48 @@
+"""Asks the Lab's questions, each in a child process with a time limit."""
+
+from kernelcast.predictor.isolation import run_isolated
+from kernelcast.predictor.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
+from kernelcast.predictor.lab.local_sizes import LocalSizeAnswer, LocalSizeTask
+from kernelcast.predictor.lab.source import SourceReport, SourceTask
+
+
+def ask_source(task: SourceTask, *, timeout_s: float) -> SourceReport:
+    """Read a source.
+
+    Raises
+    ------
+    KernelcastError
+        If it cannot be read, takes too long, or crashes the parser.
+    """
+    found: SourceReport = run_isolated(
+        "read_lab_source", task, timeout_s=timeout_s, subject="the source"
+    )
+    return found
+
+
+def ask_local_sizes(task: LocalSizeTask, *, timeout_s: float) -> tuple[LocalSizeAnswer, ...]:
+    """Model a launch with many local sizes.
+
+    Raises
+    ------
+    KernelcastError
+        If the source cannot be used, or it takes too long.
+    """
+    found: tuple[LocalSizeAnswer, ...] = run_isolated(
+        "model_local_sizes", task, timeout_s=timeout_s, subject="the model"
+    )
+    return found
+
+
+def ask_conditions(task: ConditionsTask, *, timeout_s: float) -> ConditionsReport | FieldComplaint:
+    """Find layer conditions, or what is wrong with a field.
+
+    Raises
+    ------
+    KernelcastError
+        If there is no such machine, or it takes too long.
+    """
+    found: ConditionsReport | FieldComplaint = run_isolated(
+        "find_layer_conditions", task, timeout_s=timeout_s, subject="layer conditions"
+    )
+    return found

@@ -1,0 +1,1 @@
+"""The page *Accuracy*: predicted against measured times, and why some are far apart."""

@@ -1,0 +1,105 @@
+"""Routes of the page *Accuracy*."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from kernelcast.service.asking import OurService
+from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.accuracy.figures import make_pictures
+from kernelcast.service.pages.accuracy.reading import read_state
+from kernelcast.service.pages.accuracy.view import AccuracyState, AccuracyView, Source, make_view
+from kernelcast.service.pages.asking import PageReader
+from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.working import work
+
+router = APIRouter(route_class=PageRoute)
+_LABELS = {
+    Source.OBSERVATIONS: "observations of this service",
+    Source.VALIDATION: "validation of the models",
+    Source.ANSWERS: "answers of this process",
+}
+Name = Annotated[str, Query(max_length=300)]
+
+
+class Choice:
+    """What is to be shown, out of the address.
+
+    Parameters
+    ----------
+    source : Source
+        Where predictions come from.
+    device, method : str
+        What is wanted of it.
+    job : str
+        A validation in place of those of the models in use; it sets the source.
+    """
+
+    def __init__(
+        self,
+        source: Source = Source.OBSERVATIONS,
+        device: Name = "",
+        method: Name = "",
+        job: Name = "",
+    ) -> None:
+        self.source = Source.VALIDATION if job else source
+        self.device = device
+        self.method = method
+        self.job = job
+
+
+Chosen = Annotated[Choice, Depends()]
+
+
+@router.get("/accuracy", response_model=None)
+async def show_accuracy(
+    request: Request, service: OurService, _: PageReader, chosen: Chosen
+) -> Response:
+    """Show how far predictions were off."""
+    state, view = await _look(service, chosen)
+    shown = {
+        "source": view.source, "device": view.device, "method": view.method, "job": chosen.job,
+    }  # fmt: skip
+    query = urlencode({name: one for name, one in shown.items() if one})
+    pictures = {
+        name: link(one, f"/accuracy/{name}?{query}") for name, one in make_pictures(view).items()
+    }
+    return render(
+        request,
+        "accuracy/page.html",
+        {
+            "view": view,
+            "state": state,
+            "job": chosen.job,
+            "sources": _LABELS,
+            "pictures": pictures,
+            "shifts": sum(one.has_shifted for one in view.rows),
+        },
+    )
+
+
+@router.get("/accuracy/{name}.{ending}", response_model=None)
+async def show_picture(
+    name: str,
+    ending: str,
+    service: OurService,
+    _: PageReader,
+    chosen: Chosen,
+    theme: Theme = "light",
+) -> Response:
+    """Draw one of the page's pictures, or give its numbers."""
+    view = (await _look(service, chosen))[1]
+    picture = make_pictures(view).get(name)
+    if picture is None:
+        refuse_unknown("picture", name)
+    return await respond(picture, ending, theme)
+
+
+async def _look(service: OurService, chosen: Choice) -> tuple[AccuracyState, AccuracyView]:
+    compared = service.predictions.list_compared()
+    state = await work(read_state, service, compared, chosen.job or None)
+    view = await work(make_view, state, chosen.source, chosen.device, chosen.method)
+    return state, view

@@ -1,0 +1,253 @@
+"""Predictions beside measured times, and what they say of a method, a kernel and a time."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+_MOST_BINS: Final = 30
+_ROWS_IN_BIN: Final = 12
+_MOST: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A prediction and what was measured.
+
+    Parameters
+    ----------
+    method : str
+        What has predicted.
+    kernel, device_id : str
+        What ran where.
+    measured_s, seconds : float
+        Measured and predicted time of the whole launch.
+    low, high : float or None
+        Ends of the prediction's interval, in seconds; None where it has none.
+    in_domain : bool or None
+        Whether the launch resembles those that were learned from; None where nothing was.
+    noise : float or None
+        Of the measured time: half the 10-90 % spread over the median.
+    when : datetime or None
+        When it was measured.
+    has_shifted : bool
+        Whether this measurement made certain that the launch takes another time than before.
+    """
+
+    method: str
+    kernel: str
+    device_id: str
+    measured_s: float
+    seconds: float
+    low: float | None = None
+    high: float | None = None
+    in_domain: bool | None = None
+    noise: float | None = None
+    when: datetime | None = None
+    has_shifted: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured, up to a million to either side: callers may report anything."""
+        return min(max(self.seconds / self.measured_s, 1 / _MOST), _MOST)
+
+    @property
+    def error(self) -> float:
+        """|predicted - measured| / measured, up to a million."""
+        return min(abs(self.seconds - self.measured_s) / self.measured_s, _MOST)
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the measured time lies inside the interval; None without one."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured_s <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodScore:
+    """How good a method was.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    rows, kernels : int
+        Predictions, and kernels that they are of.
+    mean, median, p90, worst : float
+        Errors |predicted - measured| / measured.
+    inside : float or None
+        Share of measured times inside their intervals; None without intervals.
+    half_width : float or None
+        Median of the factor between the middle and the ends of intervals, less 1.
+    """
+
+    method: str
+    rows: int
+    kernels: int
+    mean: float
+    median: float
+    p90: float
+    worst: float
+    inside: float | None
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelScore:
+    """How well one kernel was predicted.
+
+    Parameters
+    ----------
+    kernel : str
+        Its label.
+    rows : int
+        Predictions.
+    error : float
+        Their mean error.
+    ratio : float
+        Their median of predicted over measured.
+    linear_error : float or None
+        The linear model's mean error; None where it has no answer.
+    noise : float or None
+        Mean noise of the measured times.
+    inside : int or None
+        Rows inside their intervals; None without intervals.
+    in_domain : int or None
+        Rows inside the domain; None where nothing was learned.
+    shifted_at : datetime or None
+        When its times last shifted for good.
+    """
+
+    kernel: str
+    rows: int
+    error: float
+    ratio: float
+    linear_error: float | None
+    noise: float | None
+    inside: int | None
+    in_domain: int | None
+    shifted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftBin:
+    """Predictions of a stretch of time.
+
+    Parameters
+    ----------
+    begin, end : datetime
+        Of the measurements.
+    rows : int
+        How many.
+    low, middle, high : float
+        10 %, 50 % and 90 % quantile of predicted over measured.
+    """
+
+    begin: datetime
+    end: datetime
+    rows: int
+    low: float
+    middle: float
+    high: float
+
+
+def score_methods(rows: Iterable[Judged]) -> tuple[MethodScore, ...]:
+    """Score every method, in the order in which they first appear."""
+    found: dict[str, list[Judged]] = {}
+    for one in rows:
+        found.setdefault(one.method, []).append(one)
+    return tuple(_score(method, own) for method, own in found.items())
+
+
+def score_kernels(
+    rows: Sequence[Judged], linear: Mapping[str, float] | None = None
+) -> tuple[KernelScore, ...]:
+    """Score every kernel, worst first.
+
+    Parameters
+    ----------
+    rows : sequence of Judged
+        Predictions of one method on one device.
+    linear : mapping of str to float, optional
+        The linear model's mean errors by kernel.
+    """
+    found: dict[str, list[Judged]] = {}
+    for one in rows:
+        found.setdefault(one.kernel, []).append(one)
+    scores = (_score_kernel(name, own, linear or {}) for name, own in found.items())
+    return tuple(sorted(scores, key=lambda one: (-one.error, one.kernel)))
+
+
+def mean_errors(rows: Iterable[Judged]) -> dict[str, float]:
+    """Give the mean error of each kernel."""
+    found: dict[str, list[float]] = {}
+    for one in rows:
+        found.setdefault(one.kernel, []).append(one.error)
+    return {kernel: sum(errors) / len(errors) for kernel, errors in found.items()}
+
+
+def bin_by_time(rows: Iterable[Judged]) -> tuple[DriftBin, ...]:
+    """Put predictions into stretches of time with as many measurements each, oldest first.
+
+    Stretches of equal length would be empty where nothing was measured, and hide a shift where
+    much was.
+    """
+    dated = sorted((one.when, one.ratio) for one in rows if one.when is not None)
+    if not dated:
+        return ()
+    count = min(_MOST_BINS, max(1, len(dated) // _ROWS_IN_BIN))
+    bounds = [round(place * len(dated) / count) for place in range(count + 1)]
+    found = []
+    for begin, end in pairwise(bounds):
+        own = dated[begin:end]
+        low, middle, high = np.quantile([ratio for _, ratio in own], (0.1, 0.5, 0.9)).tolist()
+        found.append(
+            DriftBin(
+                begin=own[0][0], end=own[-1][0], rows=len(own), low=low, middle=middle, high=high
+            )
+        )
+    return tuple(found)
+
+
+def _score(method: str, rows: Sequence[Judged]) -> MethodScore:
+    errors = np.array([one.error for one in rows])
+    held = [one.is_inside for one in rows if one.is_inside is not None]
+    widths = [
+        math.sqrt(min(one.high / one.low, _MOST)) - 1
+        for one in rows
+        if one.low and one.high is not None
+    ]
+    return MethodScore(
+        method=method,
+        rows=len(rows),
+        kernels=len({one.kernel for one in rows}),
+        mean=float(errors.mean()),
+        median=float(np.median(errors)),
+        p90=float(np.quantile(errors, 0.9)),
+        worst=float(errors.max()),
+        inside=sum(held) / len(held) if held else None,
+        half_width=float(np.median(widths)) if widths else None,
+    )
+
+
+def _score_kernel(kernel: str, rows: Sequence[Judged], linear: Mapping[str, float]) -> KernelScore:
+    noise = [one.noise for one in rows if one.noise is not None]
+    held = [one.is_inside for one in rows if one.is_inside is not None]
+    known = [one.in_domain for one in rows if one.in_domain is not None]
+    shifts = [one.when for one in rows if one.has_shifted and one.when is not None]
+    return KernelScore(
+        kernel=kernel,
+        rows=len(rows),
+        error=sum(one.error for one in rows) / len(rows),
+        ratio=float(np.median([one.ratio for one in rows])),
+        linear_error=linear.get(kernel),
+        noise=sum(noise) / len(noise) if noise else None,
+        inside=sum(held) if held else None,
+        in_domain=sum(known) if known else None,
+        shifted_at=max(shifts, default=None),
+    )

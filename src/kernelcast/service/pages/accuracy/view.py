@@ -1,0 +1,272 @@
+"""What the page *Accuracy* shows: predictions from one source, of one method, on one device."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from kernelcast.service.pages.accuracy.reasons import tell_reasons
+from kernelcast.service.pages.accuracy.scores import (
+    DriftBin,
+    Judged,
+    KernelScore,
+    MethodScore,
+    bin_by_time,
+    mean_errors,
+    score_kernels,
+    score_methods,
+)
+from kernelcast.service.predictions import Compared
+
+if TYPE_CHECKING:  # what reads models takes long to import
+    from kernelcast.predictor.reviewing.held_rows import HeldRows
+    from kernelcast.predictor.reviewing.judging import Explanation, ValidationReport
+    from kernelcast.predictor.reviewing.model_answers import ModelAnswer, OpenModel
+
+LINEAR: Final = "linear"
+HISTORY: Final = "history"
+_PREFERRED: Final = ("hybrid", "hybrid_pooled", LINEAR, HISTORY)
+_MOST_WORST: Final = 12
+_COVERAGE: Final = "90 %"
+
+
+class Source(StrEnum):
+    """Where predictions and measured times come from."""
+
+    OBSERVATIONS = "observations"
+    """What the store holds."""
+    VALIDATION = "validation"
+    """What models in use were found to be worth on kernels that they had not seen."""
+    ANSWERS = "answers"
+    """What this process has answered, and what was observed then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccuracyState:
+    """Everything that the page may show.
+
+    Parameters
+    ----------
+    held : HeldRows
+        Observations.
+    models : tuple of OpenModel
+        Models in use that could be loaded.
+    answers : mapping of str to mapping
+        Answers to observations, by the models' kind and the observations' keys.
+    reports : tuple of ValidationReport
+        Of the models in use, or the one that was asked for.
+    compared : tuple of Compared
+        Answers of this process that were observed since.
+    explanations : tuple of Explanation
+        Of stored comparisons, newest first.
+    failures : tuple of str
+        What could not be read, and why.
+    """
+
+    held: "HeldRows"
+    models: tuple["OpenModel", ...] = ()
+    answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
+    reports: tuple["ValidationReport", ...] = ()
+    compared: tuple[Compared, ...] = ()
+    explanations: tuple["Explanation", ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstKernel:
+    """A kernel and why it is predicted badly.
+
+    Parameters
+    ----------
+    score : KernelScore
+        The kernel.
+    reasons : tuple of str
+        What the numbers beside it tell.
+    """
+
+    score: KernelScore
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyView:
+    """The page's content.
+
+    Parameters
+    ----------
+    source : Source
+        What was chosen.
+    devices, methods : tuple of str
+        What may be chosen.
+    device, method : str
+        What was chosen; empty where there is nothing to choose of.
+    scores : tuple of MethodScore
+        Every method on the device.
+    rows : tuple of Judged
+        Predictions of the method on the device.
+    kernels : tuple of KernelScore
+        Worst first.
+    worst : tuple of WorstKernel
+        The first of them.
+    drift : tuple of DriftBin
+        Oldest first.
+    noise : float or None
+        Mean noise of the measured times.
+    """
+
+    source: Source
+    devices: tuple[str, ...]
+    methods: tuple[str, ...]
+    device: str
+    method: str
+    scores: tuple[MethodScore, ...]
+    rows: tuple[Judged, ...]
+    kernels: tuple[KernelScore, ...]
+    worst: tuple[WorstKernel, ...]
+    drift: tuple[DriftBin, ...]
+    noise: float | None
+
+
+def make_view(
+    state: AccuracyState, source: Source, device: str = "", method: str = ""
+) -> AccuracyView:
+    """Choose what is shown.
+
+    Parameters
+    ----------
+    state : AccuracyState
+        What there is.
+    source : Source
+        Where predictions come from.
+    device, method : str
+        What is wanted; where there is nothing of it, the device with most rows and the method that
+        estimates prefer are shown.
+    """
+    every = list(_LISTS[source](state))
+    counts = Counter(one.device_id for one in every)
+    devices = tuple(sorted(counts))
+    shown = device if device in counts else next((one for one, _ in counts.most_common(1)), "")
+    here = [one for one in every if one.device_id == shown]
+    scores = score_methods(here)
+    methods = tuple(one.method for one in scores)
+    chosen = method if method in methods else _prefer(methods)
+    rows = tuple(one for one in here if one.method == chosen)
+    linear = _find_linear(state, source, shown, here)
+    kernels = score_kernels(rows, linear)
+    noise = [one.noise for one in rows if one.noise is not None]
+    return AccuracyView(
+        source=source,
+        devices=devices,
+        methods=methods,
+        device=shown,
+        method=chosen,
+        scores=scores,
+        rows=rows,
+        kernels=kernels,
+        worst=tuple(
+            WorstKernel(
+                score=one,
+                reasons=tell_reasons(one, chosen, _find_explanations(state, shown, chosen, one)),
+            )
+            for one in kernels[:_MOST_WORST]
+        ),
+        drift=bin_by_time(rows),
+        noise=sum(noise) / len(noise) if noise else None,
+    )
+
+
+def _prefer(methods: Sequence[str]) -> str:
+    return next((one for one in _PREFERRED if one in methods), methods[0] if methods else "")
+
+
+def _list_observed(state: AccuracyState) -> Iterator[Judged]:
+    for kind, answers in state.answers.items():
+        for row in state.held.rows:
+            known = answers.get(row.key)
+            if known is not None:
+                yield Judged(
+                    method=kind, kernel=row.kernel, device_id=row.device_id,
+                    measured_s=row.seconds, seconds=known.seconds, low=known.low,
+                    high=known.high, in_domain=known.in_domain, noise=row.noise, when=row.when,
+                    has_shifted=row.has_shifted,
+                )  # fmt: skip
+    for row in state.held.rows:
+        if row.linear_s is not None and row.linear_s > 0:
+            yield Judged(
+                method=LINEAR, kernel=row.kernel, device_id=row.device_id,
+                measured_s=row.seconds, seconds=row.linear_s, noise=row.noise, when=row.when,
+                has_shifted=row.has_shifted,
+            )  # fmt: skip
+    for row in state.held.rows:
+        known_s = row.remembered
+        if known_s is not None:
+            yield Judged(
+                method=HISTORY, kernel=row.kernel, device_id=row.device_id,
+                measured_s=row.seconds, seconds=known_s.seconds, low=known_s.low,
+                high=known_s.high, noise=row.noise, when=row.when, has_shifted=row.has_shifted,
+            )  # fmt: skip
+
+
+def _list_validated(state: AccuracyState) -> Iterator[Judged]:
+    when = {one.key: one for one in state.held.rows}
+    for report in state.reports:
+        rows = report.rows
+        for model in rows.models:
+            columns = zip(
+                rows.keys, rows.kernels, rows.devices, rows.measured_s, model.seconds, model.low,
+                model.high, model.in_domain, strict=True,
+            )  # fmt: skip
+            for key, kernel, device, measured_s, seconds, low, high, known in columns:
+                if seconds is None:
+                    continue
+                held = when.get(key)
+                yield Judged(
+                    method=model.model, kernel=kernel, device_id=device, measured_s=measured_s,
+                    seconds=seconds, low=low, high=high, in_domain=known,
+                    noise=None if held is None else held.noise,
+                    when=None if held is None else held.when,
+                )  # fmt: skip
+
+
+def _list_answered(state: AccuracyState) -> Iterator[Judged]:
+    for one in state.compared:
+        yield Judged(
+            method=one.tier.value, kernel=one.kernel, device_id=one.device_id,
+            measured_s=one.measured_s, seconds=one.interval.seconds, low=one.interval.low,
+            high=one.interval.high, when=one.when, has_shifted=one.has_shifted,
+        )  # fmt: skip
+
+
+_LISTS: Final = {
+    Source.OBSERVATIONS: _list_observed,
+    Source.VALIDATION: _list_validated,
+    Source.ANSWERS: _list_answered,
+}
+
+
+def _find_linear(
+    state: AccuracyState, source: Source, device: str, here: Sequence[Judged]
+) -> dict[str, float]:
+    """Give the linear model's errors by kernel; a model's own report has them by group."""
+    found = mean_errors(one for one in here if one.method == LINEAR)
+    if found or source is not Source.VALIDATION:
+        return found
+    return {
+        group.group: group.linear_error
+        for report in state.reports
+        for score in report.scores
+        if score.device == device
+        for group in score.groups
+        if group.linear_error is not None
+    }
+
+
+def _find_explanations(
+    state: AccuracyState, device: str, method: str, score: KernelScore
+) -> list["Explanation"]:
+    return [
+        one
+        for one in state.explanations
+        if (one.device, one.kernel, one.attribution.model) == (device, score.kernel, method)
+    ]

@@ -1,0 +1,65 @@
+"""Style, scripts and the icon: files of this package, and nothing else."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.frame import PageRoute
+
+router = APIRouter(route_class=PageRoute)
+_FOLDER: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that pages load.
+
+    Parameters
+    ----------
+    content : bytes
+        What is in it.
+    media_type : str
+        What it is.
+    tag : str
+        Changes with the content.
+    """
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+@router.get("/assets/{name}", response_model=None)
+async def send_asset(name: str, request: Request) -> Response:
+    """Send a file that pages load; browsers keep it and ask whether it has changed."""
+    found = list_assets().get(name)
+    if found is None:
+        refuse_unknown("asset", name)
+    headers = {"cache-control": "no-cache", "etag": found.tag}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
+@cache
+def list_assets() -> dict[str, Asset]:
+    """Read all files once; a name is looked up here and never becomes a path."""
+    return {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+
+
+def _read(path: Path) -> Asset:
+    content = path.read_bytes()
+    tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+    return Asset(content, _TYPES[path.suffix], tag)

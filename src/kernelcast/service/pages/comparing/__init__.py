@@ -1,0 +1,1 @@
+"""The page *A/B*: two models on the same launches."""

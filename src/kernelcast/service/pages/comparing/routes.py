@@ -1,0 +1,174 @@
+"""Routes of the page *A/B*."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.service_state import JobRecord, JobState
+from kernelcast.service.asking import OurService
+from kernelcast.service.errors import message_of, refuse_unknown
+from kernelcast.service.pages.asking import PageReader
+from kernelcast.service.pages.comparing.figures import make_pictures
+from kernelcast.service.pages.comparing.view import KINDS, ComparingView, list_stored, make_view
+from kernelcast.service.pages.comparing.words import tell_explanation, tell_verdict, tell_wins
+from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.working import work
+from kernelcast.service.routes.jobs import find_job
+from kernelcast.service.service import Service
+
+router = APIRouter(route_class=PageRoute)
+_MOST_STORED = 50
+_MOST_WON = 5
+Name = Annotated[str, Query(max_length=300)]
+
+
+class Choice:
+    """What is to be shown, out of the address.
+
+    Parameters
+    ----------
+    of : str
+        The job whose result is shown; the newest when left out.
+    first, second : str
+        Models of a validation.
+    device : str
+        What is wanted.
+    """
+
+    def __init__(
+        self, of: Name = "", first: Name = "", second: Name = "", device: Name = ""
+    ) -> None:
+        self.of = of
+        self.first = first
+        self.second = second
+        self.device = device
+
+
+Chosen = Annotated[Choice, Depends()]
+
+
+@router.get("/comparing", response_model=None)
+async def show_comparing(
+    request: Request, service: OurService, _: PageReader, chosen: Chosen
+) -> Response:
+    """Show two models side by side, and the form that starts a comparison."""
+    jobs = await _list_jobs(service)
+    error = ""
+    try:
+        view = await _look(service, jobs, chosen)
+    except InputError as caught:
+        error = message_of(caught)
+        view = ComparingView(stored=list_stored(jobs), chosen=chosen.of)
+    return render(
+        request,
+        "comparing/page.html",
+        {
+            "view": view,
+            "error": error,
+            "pictures": _link_pictures(view),
+            "key": secrets.token_hex(8),
+            **_tell(view),
+            **await work(_list_choices),
+            "is_at_work": any(not one.state.is_final for one in jobs),
+        },
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK,
+    )
+
+
+@router.get("/comparing/{name}.{ending}", response_model=None)
+async def show_picture(
+    name: str,
+    ending: str,
+    service: OurService,
+    _: PageReader,
+    chosen: Chosen,
+    theme: Theme = "light",
+) -> Response:
+    """Draw one of the page's pictures, or give its numbers."""
+    view = await _look(service, await _list_jobs(service), chosen)
+    picture = make_pictures(view).get(name)
+    if picture is None:
+        refuse_unknown("picture", name)
+    return await respond(picture, ending, theme)
+
+
+async def _list_jobs(service: Service) -> Sequence[JobRecord]:
+    look = partial(service.state.jobs.list, kinds=KINDS, most=_MOST_STORED, with_results=False)
+    return await asyncio.to_thread(look)
+
+
+async def _look(service: Service, jobs: Sequence[JobRecord], chosen: Choice) -> ComparingView:
+    stored = list_stored(jobs)
+    wanted = chosen.of or (stored[0].id if stored else "")
+    if not wanted:
+        return ComparingView(stored=stored)
+    job = await find_job(wanted, service)
+    if job.kind not in KINDS or job.state is not JobState.DONE or job.result is None:
+        refuse_unknown("comparison", wanted)
+    return await work(_make, _ById(job), stored, chosen.first, chosen.second, chosen.device)
+
+
+class _ById:
+    """A finished job, which never changes: it is told from others by its id."""
+
+    def __init__(self, job: JobRecord) -> None:
+        self.job = job
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.job.id == self.job.id
+
+    def __hash__(self) -> int:
+        return hash(self.job.id)
+
+
+@lru_cache(maxsize=8)
+def _make(
+    held: _ById, stored: tuple[Any, ...], first: str, second: str, device: str
+) -> ComparingView:
+    """Make the content; the page's pictures ask for the same, and resampling takes its time."""
+    return make_view(stored, held.job, first=first, second=second, device=device)
+
+
+def _link_pictures(view: ComparingView) -> dict[str, Any]:
+    comparison = view.comparison
+    if comparison is None:
+        return {}
+    shown = {"of": view.chosen, "device": "" if view.device is None else view.device.device}
+    if view.models:
+        shown |= {"first": comparison.first, "second": comparison.second}
+    query = urlencode(shown)
+    return {
+        name: link(one, f"/comparing/{name}?{query}") for name, one in make_pictures(view).items()
+    }
+
+
+def _tell(view: ComparingView) -> dict[str, Any]:
+    """Put what was found into words."""
+    comparison, device = view.comparison, view.device
+    if comparison is None or device is None:
+        return {"verdict": "", "wins": "", "won": {}, "explanations": []}
+    return {
+        "verdict": tell_verdict(comparison, device),
+        "wins": tell_wins(comparison, device),
+        "won": {
+            name: device.list_wins(name, _MOST_WON)
+            for name in (comparison.first, comparison.second)
+        },
+        "explanations": [(one, tell_explanation(one)) for one in view.explained],
+    }
+
+
+def _list_choices() -> dict[str, Any]:
+    """Give the models that may be compared, and those of an ablation."""
+    from kernelcast.predictor.reviewing.judging import ABLATION, list_models
+
+    return {"known_models": list_models(), "ablation_models": ABLATION}

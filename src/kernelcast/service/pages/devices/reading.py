@@ -1,0 +1,59 @@
+"""Finds what is known of devices and machines, in a worker thread."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.predictor.machine_file import read_machine
+from kernelcast.predictor.machines import list_machines
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.service.errors import refuse_unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What was measured of a device.
+
+    Parameters
+    ----------
+    machine : MachineDescription or None
+        The description; None where there is none, or it cannot be read.
+    error : str
+        Why it cannot be read.
+    """
+
+    machine: MachineDescription | None = None
+    error: str = ""
+
+
+def read_calibration(device_id: str) -> Calibration:
+    """Read the description that a calibration of this device has left."""
+    known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
+    found = next(known, None)
+    if found is None:
+        return Calibration()
+    try:
+        return Calibration(machine=read_machine(found.path))
+    except KernelcastError as error:
+        return Calibration(error=str(error))
+
+
+def read_named(name: str) -> MachineDescription:
+    """Read a description by its name, which is looked up in a list and never becomes a path.
+
+    Raises
+    ------
+    ApiError
+        404 if there is none of that name.
+    MachineFileError
+        If it cannot be read.
+    """
+    path: Path | None = next((one.path for one in list_machines() if one.name == name), None)
+    if path is None:
+        refuse_unknown("machine", name)
+    return read_machine(path)
+
+
+def list_shipped() -> list[str]:
+    """Name the descriptions that came with kernelcast."""
+    return [one.name for one in list_machines() if one.is_shipped]

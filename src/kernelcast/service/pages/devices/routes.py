@@ -1,0 +1,143 @@
+"""Devices, what was measured of them, and the button that measures."""
+
+import asyncio
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from kernelcast.predictor.machine_report import plan_figures
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.service.asking import OurService
+from kernelcast.service.errors import ApiError, refuse_unknown
+from kernelcast.service.pages.asking import PageAdmin, PageReader, SentForm
+from kernelcast.service.pages.devices.pictures import make_picture
+from kernelcast.service.pages.devices.reading import list_shipped, read_calibration, read_named
+from kernelcast.service.pages.devices.tables import list_headlines, list_tables
+from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.working import work
+from kernelcast.service.routes.jobs import add_job
+from kernelcast.service.service import Service
+
+router = APIRouter(route_class=PageRoute)
+EFFORTS: Final = {
+    "quick": "quick: rough numbers",
+    "normal": "normal",
+    "full": "full: most points",
+}
+"""How thorough a calibration is, and what the page calls it."""
+
+
+@router.get("/devices", response_model=None)
+async def show_devices(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show all devices of this host."""
+    failure, devices = "", []
+    try:
+        devices = [await _describe(one) for one in await service.devices.list()]
+    except DeviceError as error:
+        failure = str(error)
+    values = {
+        "devices": devices,
+        "failure": failure,
+        "jobs": await _find_jobs(service),
+        "shipped": await work(list_shipped),
+        "efforts": EFFORTS,
+        "runs_jobs": service.settings.runs_jobs,
+    }
+    return render(request, "devices/list.html", values)
+
+
+@router.get("/devices/machines/{name}", response_model=None)
+async def show_machine(name: str, request: Request, _: PageReader) -> Response:
+    """Show a machine description: one of a calibration here, or one that came with kernelcast."""
+    machine = await work(read_named, name)
+    return render(request, "devices/machine.html", _describe_machine(machine, name))
+
+
+@router.get("/devices/machines/{name}/figures/{kind}.{ending}", response_model=None)
+async def send_figure(
+    name: str, kind: str, ending: str, _: PageReader, theme: Theme = "light"
+) -> Response:
+    """Send a picture of a description's curves, or their points."""
+    machine = await work(read_named, name)
+    figure = next((one for one in plan_figures(machine) if one.kind == kind), None)
+    if figure is None:
+        refuse_unknown("figure", kind)
+    return await respond(make_picture(figure, machine), ending, theme)
+
+
+@router.post("/devices/calibrate", response_model=None)
+async def calibrate(
+    request: Request, form: SentForm, service: OurService, caller: PageAdmin
+) -> Response:
+    """Start a calibration as a job."""
+    effort = form.get("effort", "normal")
+    if effort not in EFFORTS:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            f"effort {effort!r}: give one of {', '.join(EFFORTS)}",
+        )
+    options = {"devices": form.list("device"), "effort": effort}
+    job = await add_job(JobKind.CALIBRATE, options, request, service, caller, None)
+    return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
+
+
+@router.get("/devices/{device_id}", response_model=None)
+async def show_device(
+    device_id: str, request: Request, service: OurService, _: PageReader
+) -> Response:
+    """Show a device and what was measured of it."""
+    device = (await service.devices.choose([device_id]))[0]
+    found = await _describe(device)
+    machine: MachineDescription | None = found["machine"]
+    values = {
+        **found,
+        **({} if machine is None else _describe_machine(machine, device.id)),
+        "jobs": await _find_jobs(service),
+        "efforts": EFFORTS,
+        "runs_jobs": service.settings.runs_jobs,
+    }
+    return render(request, "devices/device.html", values)
+
+
+async def _describe(device: DeviceDescription) -> dict[str, Any]:
+    found = await work(read_calibration, device.id)
+    return {
+        "device": device,
+        "machine": found.machine,
+        "calibration_error": found.error,
+        "headlines": [] if found.machine is None else list_headlines(found.machine),
+    }
+
+
+def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
+    return {
+        "machine": machine,
+        "tables": list_tables(machine),
+        "figures": [
+            (
+                one.title,
+                link(make_picture(one, machine), f"/devices/machines/{name}/figures/{one.kind}"),
+            )
+            for one in plan_figures(machine)
+        ],
+    }
+
+
+async def _find_jobs(service: Service) -> dict[str, JobRecord]:
+    """Give the calibrations that wait or run, by device."""
+    look = partial(
+        service.state.jobs.list,
+        kinds=(JobKind.CALIBRATE,),
+        states=tuple(one for one in JobState if not one.is_final),
+        most=100,
+    )
+    found = await asyncio.to_thread(look)
+    return {device: job for job in reversed(found) for device in job.devices}

@@ -1,0 +1,1 @@
+"""The page *Jobs*: what is under way, what it has come to, and what may be started."""

@@ -1,0 +1,134 @@
+"""Routes of the page *Jobs*."""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from kernelcast.records.errors import DeviceError, KernelcastError
+from kernelcast.records.service_state import JobKind
+from kernelcast.service.asking import OurService
+from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
+from kernelcast.service.pages.asking import Form, PageAdmin, PageReader, SentForm
+from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.jobs.forms import read_job
+from kernelcast.service.pages.jobs.view import TITLES, list_log, list_tables, make_view
+from kernelcast.service.pages.working import work
+from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
+from kernelcast.service.service import Service
+
+router = APIRouter(route_class=PageRoute)
+_MOST: Final = 100
+_STARTED_HERE: Final = (JobKind.COLLECT, JobKind.CALIBRATE, JobKind.TRAIN, JobKind.VALIDATE)
+
+
+@router.get("/jobs", response_model=None)
+async def show_jobs(
+    request: Request, service: OurService, _: PageReader, new: str = ""
+) -> Response:
+    """Show what is under way and was done, and the forms that start something."""
+    return await _render_list(request, service, opened=new, form=Form({}))
+
+
+@router.get("/jobs/rows", response_model=None)
+async def show_rows(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show the list alone, for scripts that keep it fresh."""
+    return render(request, "jobs/rows.html", {"jobs": await _list_jobs(service)})
+
+
+@router.post("/jobs", response_model=None)
+async def start_job(
+    request: Request, service: OurService, caller: PageAdmin, form: SentForm
+) -> Response:
+    """Start a job; the same form sent twice starts one."""
+    try:
+        kind, options = read_job(form)
+        # Somebody who goes back and changes a field wants another job.
+        digest = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()
+        key = f"page-{form.get('key')[:64]}-{digest[:16]}" if form.get("key") else None
+        job = await add_job(kind, options, request, service, caller, key)
+    except (KernelcastError, ApiError) as error:
+        if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        return await _render_list(request, service, opened=form.get("kind"), form=form, error=error)
+    return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
+
+
+@router.get("/jobs/{job_id}", response_model=None)
+async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
+    """Show where a job stands, what it has been at and what it has come to."""
+    job = await find_job(job_id, service)
+    tables = await work(list_tables, job)
+    values = {"job": make_view(job), "log": list_log(job), "tables": tables}
+    return render(request, "jobs/job.html", values)
+
+
+@router.post("/jobs/{job_id}/cancel", response_model=None)
+async def cancel_job(
+    job_id: str, request: Request, service: OurService, caller: PageAdmin
+) -> Response:
+    """Have a job end; what it has measured stays."""
+    await end_job(job_id, request, service, caller)
+    return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
+
+
+@router.get("/jobs/{job_id}/events", response_model=None)
+async def follow_job(job_id: str, service: OurService, _: PageReader) -> Response:
+    """Follow a job until it ends; as the API does, for who has signed in."""
+    return await stream_job(job_id, service)
+
+
+@router.get("/jobs/{job_id}/result.json", response_model=None)
+async def download_result(job_id: str, service: OurService, _: PageReader) -> Response:
+    """Give what a job has come to as a file."""
+    job = await find_job(job_id, service)
+    if job.result is None:
+        refuse_unknown("result of the job", job_id)
+    name = f"{job.kind.value}-{job.id}.json"
+    return JSONResponse(
+        job.result, headers={"content-disposition": f'attachment; filename="{name}"'}
+    )
+
+
+async def _list_jobs(service: Service) -> list[Any]:
+    look = partial(service.state.jobs.list, most=_MOST, with_results=False)
+    return [make_view(one) for one in await asyncio.to_thread(look)]
+
+
+async def _render_list(
+    request: Request,
+    service: Service,
+    *,
+    opened: str,
+    form: Form,
+    error: Exception | None = None,
+) -> Response:
+    try:
+        devices = [one.id for one in await service.devices.list()]
+    except DeviceError:  # what needs none can be started all the same
+        devices = []
+    values = {
+        "jobs": await _list_jobs(service),
+        "devices": devices,
+        "kinds": {one.value: TITLES[one] for one in _STARTED_HERE},
+        "opened": opened,
+        "form": form,
+        "error": "" if error is None else message_of(error),
+        "key": secrets.token_hex(8),
+        "runs_jobs": service.settings.runs_jobs,
+        **await work(_list_models),
+    }
+    status = HTTPStatus.OK if error is None else kind_of(error).status
+    return render(request, "jobs/list.html", values, status=int(status))
+
+
+def _list_models() -> dict[str, Any]:
+    from kernelcast.predictor.reviewing.judging import RIVALS, list_models
+
+    return {"models": list_models(), "rivals": RIVALS}

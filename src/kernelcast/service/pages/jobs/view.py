@@ -1,0 +1,321 @@
+"""What the page *Jobs* shows of a job."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+
+TITLES: Final[Mapping[JobKind, str]] = {
+    JobKind.COLLECT: "Collection",
+    JobKind.CALIBRATE: "Calibration",
+    JobKind.TRAIN: "Training",
+    JobKind.VALIDATE: "Validation",
+    JobKind.COMPARE: "Comparison",
+}
+"""What people call a kind of job."""
+_NOTHING: Final = "-"
+_LONGEST: Final = 200
+Plain = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """Something that happened to a job.
+
+    Parameters
+    ----------
+    when : datetime
+        When.
+    text : str
+        What.
+    """
+
+    when: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultTable:
+    """A table of a job's result.
+
+    Parameters
+    ----------
+    title : str
+        Its heading.
+    columns : tuple of str
+        Headings.
+    rows : tuple of tuple of str
+        Cells.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A job.
+
+    Parameters
+    ----------
+    id, kind, title, state : str
+        Names.
+    is_final, is_cancel_wanted, has_result : bool
+        Where it stands.
+    options : tuple of (str, str)
+        What was asked for, by name.
+    created_at, started_at, ended_at : datetime or None
+        When.
+    created_by : str
+        By whom.
+    done, total : int or None
+        Parts; None before they are known.
+    stage : str
+        What is at work.
+    remaining : str
+        How long it is likely to take; empty where nobody knows.
+    crashes : int
+        How often its process died since the last progress.
+    error : str
+        Why it failed; empty unless it did.
+    """
+
+    id: str
+    kind: str
+    title: str
+    state: str
+    is_final: bool
+    is_cancel_wanted: bool
+    has_result: bool
+    options: tuple[tuple[str, str], ...]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    created_by: str
+    done: int | None
+    total: int | None
+    stage: str
+    remaining: str
+    crashes: int
+    error: str
+
+
+def make_view(job: JobRecord) -> JobView:
+    """Give a job as the page shows it."""
+    progress = job.progress
+    remaining_s = progress.get("remaining_seconds")
+    is_running = job.state is JobState.RUNNING
+    return JobView(
+        id=job.id,
+        kind=job.kind.value,
+        title=TITLES[job.kind],
+        state=job.state.value,
+        is_final=job.state.is_final,
+        is_cancel_wanted=job.is_cancel_wanted,
+        has_result=job.state is JobState.DONE and job.result is not None,
+        options=tuple((name.replace("_", " "), _say(one)) for name, one in job.options.items()),
+        created_at=job.created_at,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        created_by=job.created_by,
+        done=progress.get("done"),
+        total=progress.get("total"),
+        stage=str(progress.get("stage", "")),
+        remaining=say_duration(remaining_s) if is_running and remaining_s is not None else "",
+        crashes=job.crashes,
+        error="" if job.error is None else str(job.error.get("message", "")),
+    )
+
+
+def list_log(job: JobRecord) -> tuple[LogLine, ...]:
+    """Give what happened to a job, oldest first, as far as it was written down."""
+    lines = [LogLine(when=job.created_at, text=f"asked for by {job.created_by or 'nobody known'}")]
+    if job.started_at is not None:
+        lines.append(LogLine(when=job.started_at, text="begun"))
+    for when, text in job.progress.get("log", ()):
+        lines.append(LogLine(when=datetime.fromisoformat(when), text=text))
+    if job.ended_at is not None:
+        lines.append(LogLine(when=job.ended_at, text=job.state.value))
+    return tuple(sorted(lines, key=lambda one: one.when))
+
+
+def list_tables(job: JobRecord) -> tuple[ResultTable, ...]:
+    """Give what a job has come to as tables; none where another page shows it better."""
+    if job.state is not JobState.DONE or not isinstance(job.result, Mapping):
+        return ()
+    make = _TABLES.get(job.kind)
+    return () if make is None else tuple(one for one in make(job.result) if one.rows)
+
+
+def say_duration(seconds: float) -> str:
+    """Write a time that people wait.
+
+    Examples
+    --------
+    >>> say_duration(42.3), say_duration(3725)
+    ('42 s', '1 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes, hours = whole // 60 % 60, whole // 3600
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _say(value: object) -> str:
+    """Write an option.
+
+    Examples
+    --------
+    >>> _say(["nbody", "triad"]), _say([]), _say(True)
+    ('nbody, triad', 'all', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(str(one) for one in value) or "all"
+    return str(value)
+
+
+def _table_collected(result: Plain) -> list[ResultTable]:
+    devices = result.get("devices", ())
+    rows = [
+        (
+            one["device_id"], str(one["kernels"]), str(one["measured"]), str(one["present"]),
+            str(one["disturbed"]), str(len(one["skipped"])), str(len(one["failures"])),
+        )
+        for one in devices
+    ]  # fmt: skip
+    columns = ("device", "kernels", "measured", "known before", "disturbed", "left out", "failed")
+    failures = [
+        (one["device_id"], each["kernel"], f"{each['kind']}: {_cut(each['message'])}")
+        for one in devices
+        for each in one["failures"]
+    ]
+    kernels = ("device", "kernel", "why")
+    return [
+        ResultTable(title="Launches", columns=columns, rows=tuple(rows)),
+        ResultTable(title="Launches that failed", columns=kernels, rows=tuple(failures)),
+        ResultTable(
+            title="Kernels that failed", columns=kernels, rows=_by_kernel(devices, "errors")
+        ),
+        ResultTable(
+            title="What was left out", columns=kernels, rows=_by_kernel(devices, "skipped")
+        ),
+    ]
+
+
+def _by_kernel(devices: Sequence[Plain], name: str) -> tuple[tuple[str, ...], ...]:
+    """Give reasons that stand by kernel, device by device."""
+    return tuple(
+        (one["device_id"], kernel, _cut(why))
+        for one in devices
+        for kernel, why in one[name].items()
+    )
+
+
+def _table_calibrated(result: Plain) -> list[ResultTable]:
+    rows = []
+    failed = []
+    for one in result.get("devices", ()):
+        if "error_message" in one:
+            failed.append((one["device_id"], _NOTHING, _cut(one["error_message"])))
+            continue
+        took = one["durations_seconds"]
+        rows.append((
+            one["device_id"], str(len(took)), str(len(one["resumed"])), str(len(one["failed"])),
+            say_duration(sum(took.values())),
+        ))  # fmt: skip
+        failed += [(one["device_id"], name, _cut(why)) for name, why in one["failed"].items()]
+    return [
+        ResultTable(
+            title="Calibrated",
+            columns=("device", "microbenchmarks", "known before", "failed", "took"),
+            rows=tuple(rows),
+        ),
+        ResultTable(
+            title="What failed",
+            columns=("device", "microbenchmark", "message"),
+            rows=tuple(failed),
+        ),
+    ]
+
+
+def _table_trained(result: Plain) -> list[ResultTable]:
+    rows = [
+        (one["name"], one["version"], str(one["rows"]), str(one["kernels"]),
+         ", ".join(one["devices"]))
+        for one in result.get("models", ())
+    ]  # fmt: skip
+    refused = [(name, _cut(why)) for name, why in result.get("refused", {}).items()]
+    return [
+        ResultTable(
+            title="Published models",
+            columns=("model", "version", "rows", "kernels", "devices"),
+            rows=tuple(rows),
+        ),
+        ResultTable(
+            title="What could not be trained", columns=("model", "why"), rows=tuple(refused)
+        ),
+    ]
+
+
+def _table_validated(result: Plain) -> list[ResultTable]:
+    scores = result.get("scores", ())
+    rows = [
+        (
+            one["model"], one["device"], str(one["errors"]["rows"]),
+            _percent(one["errors"]["mean"]), _percent(one["errors"]["median"]),
+            _percent(one["noise"]),
+        )
+        for one in scores
+        if one["errors"] is not None
+    ]  # fmt: skip
+    refused = [(name, _cut(why)) for name, why in result.get("refused", {}).items()]
+    return [
+        ResultTable(
+            title=f"Errors, leaving one {result.get('split', 'kernel')} out",
+            columns=("model", "device", "rows", "mean", "median", "noise"),
+            rows=tuple(rows),
+        ),
+        ResultTable(
+            title="What could not be trained", columns=("model", "why"), rows=tuple(refused)
+        ),
+    ]
+
+
+def _table_compared(result: Plain) -> list[ResultTable]:
+    rows = [
+        (
+            one["device"], str(one["rows"]), _points(one["difference"]), _points(one["low"]),
+            _points(one["high"]),
+        )
+        for one in result.get("devices", ())
+    ]  # fmt: skip
+    title = f"{result.get('second')} less {result.get('first')}, in points of mean error"
+    columns = ("device", "rows", "difference", "from", "to")
+    return [ResultTable(title=title, columns=columns, rows=tuple(rows))]
+
+
+def _percent(share: float | None) -> str:
+    return _NOTHING if share is None else f"{share * 100:.2f} %"
+
+
+def _points(share: float | None) -> str:
+    return _NOTHING if share is None else f"{share * 100:+.2f}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+_TABLES: Final[Mapping[JobKind, Callable[[Plain], list[ResultTable]]]] = {
+    JobKind.COLLECT: _table_collected,
+    JobKind.CALIBRATE: _table_calibrated,
+    JobKind.TRAIN: _table_trained,
+    JobKind.VALIDATE: _table_validated,
+    JobKind.COMPARE: _table_compared,
+}

@@ -1,0 +1,1 @@
+"""The Lab: ask about a kernel that is typed in."""

@@ -1,0 +1,93 @@
+"""Answers of devices as the Lab shows them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.service.estimating import Outcome
+
+# The field that an error of a device is about.
+_FIELDS: Final = {
+    "compile_error": "code",
+    "kernel_not_found": "kernel",
+    "arguments_do_not_fit": "args",
+    "invalid_sizes": "local_size",
+    "device_limit": "local_size",
+}
+_TIERS: Final = {
+    "history": "this very launch was measured before",
+    "hybrid": "from samples, corrected by a learned model",
+    "linear": "from samples of a few work-groups",
+    "analytic": "from the analytic model; nothing was run",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limiter:
+    """What one part alone would take.
+
+    Parameters
+    ----------
+    name : str
+        The part: ``DRAM``, ``fp32``.
+    seconds : float
+        Its time.
+    share : float
+        Of the largest part, from 0 to 1.
+    """
+
+    name: str
+    seconds: float
+    share: float
+
+
+def read_answer(outcome: Outcome) -> dict[str, Any]:
+    """Give an answer's values, with what the template needs beside them."""
+    held: dict[str, Any] = json.loads(outcome.content)
+    error = held.get("error")
+    explanation = held.get("explanation") or {}
+    return {
+        **held,
+        "error": error,
+        "is_kept": held.get("is_kept", False),
+        "tier_words": _TIERS.get(held.get("tier", ""), ""),
+        "limiters": list_limiters(explanation.get("limiters") or {}),
+        "methods": {
+            name: seconds
+            for name, seconds in (held.get("estimates") or {}).items()
+            if seconds is not None
+        },
+        "missing": explanation.get("missing") or {},
+        "notes": explanation.get("notes") or [],
+        "interval": explanation.get("interval") or "",
+        "needs_run": error is not None and error["code"] == "missing_scope",
+    }
+
+
+def list_limiters(limiters: Mapping[str, float]) -> list[Limiter]:
+    """Sort limiters, those that take time, the longest first."""
+    longest = max(limiters.values(), default=0.0)
+    return [
+        Limiter(name=name, seconds=seconds, share=seconds / longest)
+        for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
+        if seconds > 0
+    ]
+
+
+def list_volumes(estimate: AnalyticEstimate) -> list[tuple[str, float, float]]:
+    """Give each boundary with bytes of the launch and bytes per second at its time."""
+    return [
+        (name.replace("_to_", " to "), volume, volume / estimate.seconds)
+        for name, volume in estimate.volumes.items()
+    ]
+
+
+def find_field_errors(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Give errors that belong beside a field: those that all devices agree on."""
+    codes = {None if one["error"] is None else one["error"]["code"] for one in answers}
+    if len(codes) != 1:
+        return {}
+    field = _FIELDS.get(codes.pop() or "")
+    return {} if field is None else {field: answers[0]["error"]["message"]}

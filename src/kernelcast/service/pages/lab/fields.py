@@ -1,0 +1,274 @@
+"""The Lab's fields: read, and made into a problem; complaints name the field."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import yaml
+
+from kernelcast.predictor.lab.written_nest import FieldError
+from kernelcast.predictor.problem_file.inline import InlineProblemError, read_inline_problem
+from kernelcast.records.errors import InputError
+from kernelcast.records.problem import Problem
+from kernelcast.service.guard import check_options, check_source
+from kernelcast.service.pages.asking import Form
+from kernelcast.service.pages.lab.examples import Example
+from kernelcast.service.service import Service
+
+_MOST_ARGUMENTS: Final = 256
+_LONGEST_LINE: Final = 1000
+_LONGEST_ID: Final = 200
+_KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}()]*?(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)")
+_PARAMETER = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>\S.*?)\s*")
+_SEPARATORS = re.compile(r"[,;\n]")
+_TYPED: Final = frozenset({
+    "code", "kernel", "build_options", "parameters", "global_size", "local_size", "global_offset",
+    "args",
+})  # fmt: skip
+"""Fields of a problem; other keys belong to arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabFields:
+    """What stands in the fields.
+
+    Parameters
+    ----------
+    code, kernel, build_options, parameters, global_size, local_size, global_offset, args : str
+        Of the problem, as typed.
+    devices : tuple of str
+        Ids.
+    machine : str
+        Name of the description that is modelled.
+    method : str
+        ``analytic`` or ``estimate``: how local sizes are compared.
+    may_sample : bool
+        Whether work-groups may be run.
+    """
+
+    code: str = ""
+    kernel: str = ""
+    build_options: str = ""
+    parameters: str = ""
+    global_size: str = ""
+    local_size: str = ""
+    global_offset: str = ""
+    args: str = ""
+    devices: tuple[str, ...] = ()
+    machine: str = ""
+    method: str = "analytic"
+    may_sample: bool = True
+
+    @classmethod
+    def read(cls, form: Form) -> Self:
+        """Take the fields of a form that was sent."""
+        return cls(
+            code=form.raw("code"),
+            kernel=form.get("kernel"),
+            build_options=form.get("build_options"),
+            parameters=form.get("parameters"),
+            global_size=form.get("global_size"),
+            local_size=form.get("local_size"),
+            global_offset=form.get("global_offset"),
+            args=form.raw("args"),
+            devices=tuple(one for one in form.list("device") if 0 < len(one) <= _LONGEST_ID),
+            machine=form.get("machine"),
+            method=form.get("method", "analytic"),
+            may_sample=form.get("sampling", "never") == "auto",
+        )
+
+    @classmethod
+    def of_example(cls, example: Example) -> Self:
+        """Give the fields of an example."""
+        return cls(
+            code=example.code,
+            kernel=example.kernel,
+            build_options=example.build_options,
+            parameters=example.parameters,
+            global_size=example.global_size,
+            local_size=example.local_size,
+            global_offset=example.global_offset,
+            args=example.args,
+        )
+
+    @property
+    def options(self) -> list[str]:
+        """Build options, one by one."""
+        return self.build_options.split()
+
+    def choose_kernel(self) -> str:
+        """Give the kernel that is meant: the one named, else the only one of the source.
+
+        Raises
+        ------
+        FieldError
+            If there is none, or several.
+        """
+        if self.kernel:
+            return self.kernel
+        found = list(dict.fromkeys(_KERNEL.findall(self.code)))
+        if len(found) == 1:
+            return str(found[0])
+        message = (
+            f"the source has several kernels; give one of {', '.join(found)}"
+            if found
+            else "the source has no kernel: kernel void NAME(...)"
+        )
+        raise FieldError(name="kernel" if found else "code", message=message)
+
+    def check_code(self, service: Service) -> None:
+        """Refuse a source and options that could reach files, or are too long.
+
+        Raises
+        ------
+        FieldError
+            If they could.
+        """
+        if not self.code.strip():
+            raise FieldError(name="code", message="paste OpenCL C here, or load an example")
+        try:
+            check_source(self.code, service.settings.limits)
+        except InputError as error:
+            raise FieldError(name="code", message=str(error)) from error
+        try:
+            check_options(self.options)
+        except InputError as error:
+            raise FieldError(name="build_options", message=str(error)) from error
+
+    def to_content(self) -> dict[str, Any]:
+        """Give the problem as the API takes it.
+
+        Raises
+        ------
+        FieldError
+            If a field cannot be read.
+        """
+        content: dict[str, Any] = {
+            "code": self.code,
+            "kernel": self.choose_kernel(),
+            "global_size": _read_sizes("global_size", self.global_size),
+            "args": list(_read_arguments(self.args)),
+        }
+        if self.build_options:
+            content["build_options"] = self.options
+        if self.parameters:
+            content["parameters"] = dict(_read_parameters(self.parameters))
+        for name in ("local_size", "global_offset"):
+            text = getattr(self, name)
+            if text:
+                content[name] = _read_sizes(name, text)
+        return content
+
+    def count_work_items(self, most: int = 1 << 20) -> int:
+        """Count the work-items of the launch; `most` where the sizes cannot be read yet."""
+        content: dict[str, Any] = {"code": self.code, "kernel": "any", "args": []}
+        try:
+            content["global_size"] = _read_sizes("global_size", self.global_size)
+            content["parameters"] = dict(_read_parameters(self.parameters))
+            return read_inline_problem(content).ndrange.work_item_count
+        except (FieldError, InputError, ValueError, OverflowError, RecursionError):
+            return most
+
+    async def make_problem(
+        self, service: Service, changes: Mapping[str, Any] | None = None
+    ) -> tuple[str, Problem]:
+        """Make the problem and keep it, as if it had been sent to the API.
+
+        Parameters
+        ----------
+        service : Service
+            Keeps it.
+        changes : mapping, optional
+            Keys of the problem that replace those of the fields.
+
+        Returns
+        -------
+        (str, Problem)
+            Digest and problem.
+
+        Raises
+        ------
+        FieldError
+            If a field cannot be used.
+        """
+        self.check_code(service)
+        try:
+            return await service.problems.take({**self.to_content(), **(changes or {})})
+        except InlineProblemError as error:
+            message = str(error).removeprefix("problem: ")
+            raise FieldError(name=_field_of(error.key), message=message) from error
+        except InputError as error:
+            raise FieldError(name="args", message=str(error)) from error
+
+
+def _field_of(key: str) -> str:
+    """Give the field that a key of a problem stands in.
+
+    Examples
+    --------
+    >>> _field_of("global_size[1]"), _field_of("count"), _field_of("problem")
+    ('global_size', 'args', 'code')
+    """
+    name = key.partition("[")[0]
+    if name == "problem":
+        return "code"
+    return name if name in _TYPED else "args"
+
+
+def _read_sizes(name: str, text: str) -> list[str]:
+    parts = [one.strip() for one in text.strip("[] ").split(",")]
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise FieldError(
+            name=name, message=f"{text!r}: give one to three numbers with commas, such as 1024, 512"
+        )
+    return parts
+
+
+def _read_parameters(text: str) -> Iterator[tuple[str, str]]:
+    for part in _SEPARATORS.split(text):
+        if not part.strip():
+            continue
+        match = _PARAMETER.fullmatch(part)
+        if match is None:
+            raise FieldError(name="parameters", message=f"{part.strip()!r}: expected NAME = VALUE")
+        yield match["name"], match["value"]
+
+
+def _read_arguments(text: str) -> Iterator[dict[str, Any]]:
+    lines = [one.strip() for one in text.splitlines() if one.strip()]
+    if not lines:
+        raise FieldError(
+            name="args", message="give a line per argument, or have them filled in from the source"
+        )
+    if len(lines) > _MOST_ARGUMENTS:
+        raise FieldError(
+            name="args", message=f"{len(lines)} arguments; give at most {_MOST_ARGUMENTS}"
+        )
+    for number, line in enumerate(lines, start=1):
+        yield _read_argument(number, line)
+
+
+def _read_argument(number: int, line: str) -> dict[str, Any]:
+    bare = line.removeprefix("-").strip()
+    whole = bare if bare.startswith("{") else f"{{{bare}}}"
+    held = None
+    if len(whole) <= _LONGEST_LINE:
+        try:
+            held = yaml.safe_load(whole)
+        except yaml.YAMLError:
+            held = None
+    if not isinstance(held, dict) or not all(map(_is_plain, held.values())):
+        raise FieldError(
+            name="args",
+            message=f"argument {number}: {line[:80]!r}: expected buffer: TYPE, count: N, or "
+            "scalar: TYPE, value: V, or local: BYTES",
+        )
+    return held
+
+
+def _is_plain(value: object) -> bool:
+    """Tell whether a value is a number, a text, or a list of numbers, and nothing else of YAML."""
+    if isinstance(value, list):
+        return all(isinstance(one, int | float | str) for one in value)
+    return value is None or isinstance(value, bool | int | float | str)

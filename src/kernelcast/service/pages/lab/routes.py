@@ -1,0 +1,251 @@
+"""The Lab: a kernel that is typed in, and what can be said of it."""
+
+import asyncio
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import JSONResponse, Response
+
+from kernelcast.predictor.lab.asking import ask_local_sizes, ask_source
+from kernelcast.predictor.lab.local_sizes import LocalSizeTask
+from kernelcast.predictor.lab.source import SourceReport, SourceTask
+from kernelcast.predictor.lab.written_nest import FieldError
+from kernelcast.predictor.machines import list_machines
+from kernelcast.predictor.modelling.launches import choose_local_size
+from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.problem import Problem
+from kernelcast.records.service_state import Scope
+from kernelcast.service.asking import OurService
+from kernelcast.service.estimating import Sampling
+from kernelcast.service.pages.asking import PageReader, SentForm
+from kernelcast.service.pages.frame import PageRoute, is_fragment
+from kernelcast.service.pages.lab import conditions
+from kernelcast.service.pages.lab.arguments import propose_arguments
+from kernelcast.service.pages.lab.estimates import (
+    find_field_errors,
+    list_limiters,
+    list_volumes,
+    read_answer,
+)
+from kernelcast.service.pages.lab.examples import list_examples
+from kernelcast.service.pages.lab.fields import LabFields
+from kernelcast.service.pages.lab.heat_map import make_heat_map
+from kernelcast.service.pages.lab.local_sizes import compare_local_sizes
+from kernelcast.service.pages.lab.showing import (
+    LabAnswer,
+    choose_machine,
+    refuse_field,
+    show_lab,
+)
+from kernelcast.service.pages.pictures import embed
+from kernelcast.service.pages.working import work
+from kernelcast.service.routes.estimates import list_wanted
+from kernelcast.service.schemas.estimates import EstimateRequest
+from kernelcast.service.security import Caller
+from kernelcast.service.service import Service
+from kernelcast.service.static_work import TIME_LIMIT_S
+
+router = APIRouter(route_class=PageRoute)
+router.include_router(conditions.router)
+
+
+@router.get("/lab", response_model=None)
+async def show_page(
+    request: Request,
+    service: OurService,
+    caller: PageReader,
+    example: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """Show the Lab with an example in its fields."""
+    examples = list_examples()
+    chosen = examples.get(example) or next(iter(examples.values()))
+    return await show_lab(request, service, caller, LabFields.of_example(chosen), LabAnswer())
+
+
+@router.post("/lab/estimate", response_model=None)
+async def estimate(
+    request: Request, form: SentForm, service: OurService, caller: PageReader
+) -> Response:
+    """Estimate the launch on the chosen devices."""
+    fields = LabFields.read(form)
+    try:
+        answer = await _estimate(fields, service, caller)
+    except FieldError as error:
+        answer = refuse_field(error)
+    return await show_lab(request, service, caller, fields, answer)
+
+
+@router.post("/lab/source", response_model=None)
+async def annotate(
+    request: Request, form: SentForm, service: OurService, caller: PageReader
+) -> Response:
+    """Put counts and address expressions beside the source."""
+    fields = LabFields.read(form)
+    try:
+        _, problem = await fields.make_problem(service)
+        report = await _read_source(fields, problem, service)
+        answer = LabAnswer(template="lab/source.html", values={"report": report})
+    except FieldError as error:
+        answer = refuse_field(error)
+    return await show_lab(request, service, caller, fields, answer)
+
+
+@router.post("/lab/model", response_model=None)
+async def model(
+    request: Request, form: SentForm, service: OurService, caller: PageReader
+) -> Response:
+    """Ask the analytic model of a machine: limiters and volumes."""
+    fields = LabFields.read(form)
+    try:
+        answer = await _model(fields, service)
+    except FieldError as error:
+        answer = refuse_field(error)
+    return await show_lab(request, service, caller, fields, answer)
+
+
+@router.post("/lab/local-sizes", response_model=None)
+async def compare(
+    request: Request, form: SentForm, service: OurService, caller: PageReader
+) -> Response:
+    """Compare local sizes: by the analytic model, or by estimates of a device."""
+    fields = LabFields.read(form)
+    try:
+        found = await compare_local_sizes(fields, service, caller)
+        known = [one for one in found.times if one.seconds is not None]
+        picture = None
+        if len(known) > 1:
+            picture = await embed(make_heat_map(found.kernel, found.where, found.times))
+        values = {
+            "found": found,
+            "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
+            "refused": [one for one in found.times if one.seconds is None],
+            "map": picture,
+        }
+        answer = LabAnswer(template="lab/local_sizes.html", values=values)
+    except FieldError as error:
+        answer = refuse_field(error)
+    return await show_lab(request, service, caller, fields, answer)
+
+
+@router.post("/lab/arguments", response_model=None)
+async def fill_in(
+    request: Request, form: SentForm, service: OurService, caller: PageReader
+) -> Response:
+    """Write lines of arguments to begin with, made of what the kernel takes."""
+    fields = LabFields.read(form)
+    try:
+        changes = await _propose(fields, service)
+    except FieldError as error:
+        return await show_lab(request, service, caller, fields, refuse_field(error))
+    if is_fragment(request):
+        return JSONResponse(changes)
+    held = {name: getattr(fields, name) for name in LabFields.__dataclass_fields__}
+    return await show_lab(request, service, caller, LabFields(**{**held, **changes}), LabAnswer())
+
+
+async def _estimate(fields: LabFields, service: Service, caller: Caller) -> LabAnswer:
+    digest, _ = await fields.make_problem(service)
+    if not fields.devices:
+        raise FieldError(name="device", message="choose at least one device")
+    asked = EstimateRequest(
+        problem_digest=digest,
+        devices=list(fields.devices),
+        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
+    )
+    wanted = await list_wanted(asked, service, may_run=Scope.RUN in caller.scopes)
+    outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
+    answers = [read_answer(one) for one in outcomes]
+    is_good = any(one["error"] is None for one in answers)
+    return LabAnswer(
+        template="lab/estimate.html",
+        values={"answers": answers, "allows_run": service.settings.allow_run},
+        errors={} if is_good else find_field_errors(answers),
+        status=HTTPStatus.OK if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
+    )
+
+
+async def _model(fields: LabFields, service: Service) -> LabAnswer:
+    machine = choose_machine(fields.machine, await work(list_machines))
+    _, problem = await fields.make_problem(service)
+    ndrange, _ = choose_local_size(problem.ndrange)
+    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
+    try:
+        [found] = await service.static_work.run(
+            partial(ask_local_sizes, task, timeout_s=TIME_LIMIT_S)
+        )
+    except CompileError as error:
+        raise FieldError(name="code", message=str(error)) from error
+    except InputError as error:
+        raise FieldError(name="machine", message=str(error)) from error
+    values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
+    if found.estimate is not None:
+        values["limiters"] = list_limiters(found.estimate.limiters)
+        values["volumes"] = list_volumes(found.estimate)
+    return LabAnswer(template="lab/model.html", values=values)
+
+
+async def _propose(fields: LabFields, service: Service) -> dict[str, str]:
+    fields.check_code(service)
+    report = await _read_source(fields, None, service)
+    names = [one.name for one in report.kernels]
+    wanted = fields.kernel or (names[0] if names else "")
+    kernel = next((one for one in report.kernels if one.name == wanted), None)
+    if kernel is None:
+        told = ", ".join(names) or "none"
+        raise FieldError(
+            name="kernel", message=f"{wanted!r} is not in the source; its kernels are: {told}"
+        )
+    items = fields.count_work_items()
+    proposed = {"kernel": kernel.name, "args": propose_arguments(kernel, items)}
+    return proposed if fields.global_size else {**proposed, "global_size": str(items)}
+
+
+async def _read_source(
+    fields: LabFields, problem: Problem | None, service: Service
+) -> SourceReport:
+    """Read the source in a process of its own; errors of it go beside the field.
+
+    Raises
+    ------
+    FieldError
+        If it has errors.
+    """
+    task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
+    try:
+        report = await service.static_work.run(partial(ask_source, task, timeout_s=TIME_LIMIT_S))
+    except InputError as error:
+        raise FieldError(name="code", message=str(error)) from error
+    if report.errors:
+        raise FieldError(name="code", message=_point_at(fields.code, report))
+    if report.failure:
+        raise FieldError(name="args", message=report.failure)
+    if problem is not None:
+        _check_arguments(report, problem)
+    return report
+
+
+def _check_arguments(report: SourceReport, problem: Problem) -> None:
+    kernel = next((one for one in report.kernels if one.name == problem.kernel.name), None)
+    if kernel is None or len(kernel.parameters) == len(problem.arguments):
+        return
+    names = ", ".join(one.name for one in kernel.parameters) or "none"
+    message = (
+        f"{len(problem.arguments)} arguments given, {len(kernel.parameters)} expected: {names}"
+    )
+    raise FieldError(name="args", message=message)
+
+
+def _point_at(code: str, report: SourceReport) -> str:
+    """Write the errors of a source, each with its line and a mark below the place."""
+    lines = code.split("\n")
+    told = []
+    for one in report.errors:
+        if not 1 <= one.line <= len(lines):
+            told.append(one.message)
+            continue
+        text = lines[one.line - 1].replace("\t", " ")
+        mark = " " * (one.column - 1) + "^"
+        told.append(f"line {one.line}: {one.message}\n  {text}\n  {mark}")
+    return "\n".join(told)

@@ -1,0 +1,222 @@
+"""Pictures: drawn here, light and dark, each with its numbers as CSV."""
+
+import asyncio
+import base64
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from kernelcast.service.errors import refuse_unknown
+
+if TYPE_CHECKING:  # slow to load
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+Theme = Literal["light", "dark"]
+Cell = str | float | int | None
+COLOURS: Final = (
+    "#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0",
+)  # fmt: skip
+"""Of curves; legible on white and on black (after Okabe and Ito)."""
+MARKERS: Final = "osD^vPX*"
+"""Of curves: colours alone do not tell them apart."""
+INK: Final = "#010203"
+"""Text and axes are drawn in it; it becomes the theme's own."""
+WIDTH_INCHES: Final = 8.0
+"""Of pictures, across the page."""
+_INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
+_PNG_DPI: Final = 150
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+# One thread: the library's settings while drawing are one for the whole process, and a page full of
+# pictures must not keep the threads that wait for the database.
+_PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What is drawn, and the numbers that are drawn.
+
+    Parameters
+    ----------
+    name : str
+        File name of downloads, without its ending.
+    alternative : str
+        Says what is to be seen to those who cannot.
+    columns : tuple of str
+        Names of the numbers, with units.
+    rows : sequence of sequences
+        The numbers.
+    draw : callable
+        Draws on an empty figure of matplotlib.
+    caption : str
+        Below the picture.
+    height_inches : float
+        It is `WIDTH_INCHES` wide.
+    """
+
+    name: str
+    alternative: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    draw: "Callable[[Figure], None]"
+    caption: str = ""
+    height_inches: float = 3.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPicture:
+    """A picture as the templates' ``picture`` takes it.
+
+    Parameters
+    ----------
+    name, alternative, caption : str
+        As of the picture.
+    light, dark, png, csv : str
+        Where they are: addresses, or the content itself.
+    """
+
+    name: str
+    alternative: str
+    caption: str
+    light: str
+    dark: str
+    png: str
+    csv: str
+
+
+def link(picture: Picture, address: str) -> ShownPicture:
+    """Show a picture that a route of its own answers, see `respond`.
+
+    Parameters
+    ----------
+    picture : Picture
+        What is shown; it is not drawn yet.
+    address : str
+        The route without ending: ``.svg``, ``.svg?theme=dark``, ``.png`` and ``.csv`` follow, or
+        stand before the query that it has.
+    """
+    path, mark, query = address.partition("?")
+    more = f"&{query}" if mark else ""
+    return ShownPicture(
+        name=picture.name,
+        alternative=picture.alternative,
+        caption=picture.caption,
+        light=f"{path}.svg?theme=light{more}",
+        dark=f"{path}.svg?theme=dark{more}",
+        png=f"{path}.png{mark}{query}",
+        csv=f"{path}.csv{mark}{query}",
+    )
+
+
+async def embed(picture: Picture) -> ShownPicture:
+    """Show a picture whose content is within the page: of answers that are not kept."""
+    svg = await _paint(_draw_svg, picture)
+    png = await _paint(_draw_png, picture)
+    return ShownPicture(
+        name=picture.name,
+        alternative=picture.alternative,
+        caption=picture.caption,
+        light=_pack("image/svg+xml", _ink(svg, "light")),
+        dark=_pack("image/svg+xml", _ink(svg, "dark")),
+        png=_pack("image/png", png),
+        csv=f"data:text/csv;charset=utf-8,{quote(write_csv(picture))}",
+    )
+
+
+async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Response:
+    """Answer the route of a picture.
+
+    Parameters
+    ----------
+    picture : Picture
+        What is asked for.
+    ending : str
+        ``svg``, ``png`` or ``csv``.
+    theme : str
+        ``light`` or ``dark``; of SVG only, PNG is for paper.
+
+    Raises
+    ------
+    ApiError
+        404 for another ending.
+    """
+    if ending == "svg":
+        svg = await _paint(_draw_svg, picture)
+        return Response(_ink(svg, theme), media_type="image/svg+xml")
+    if ending == "png":
+        png = await _paint(_draw_png, picture)
+        return Response(png, media_type="image/png", headers=_name_file(picture, ending))
+    if ending != "csv":
+        refuse_unknown("picture", f"{picture.name}.{ending}")
+    return Response(
+        write_csv(picture),
+        media_type="text/csv; charset=utf-8",
+        headers=_name_file(picture, ending),
+    )
+
+
+def write_csv(picture: Picture) -> str:
+    """Write the numbers of a picture."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(picture.columns)
+    writer.writerows(picture.rows)
+    return text.getvalue()
+
+
+def _name_file(picture: Picture, ending: str) -> dict[str, str]:
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", picture.name)
+    return {"content-disposition": f'attachment; filename="{safe}.{ending}"'}
+
+
+async def _paint(draw: Callable[[Picture], T], picture: Picture) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_PAINTER, draw, picture)
+
+
+def _draw_svg(picture: Picture) -> str:
+    text = io.StringIO()
+    _draw(picture, text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    return _METADATA.sub("", svg[svg.index("<svg") :])
+
+
+def _draw_png(picture: Picture) -> bytes:
+    content = io.BytesIO()
+    _draw(picture, content, format="png", dpi=_PNG_DPI, facecolor="white")
+    return content.getvalue()
+
+
+def _draw(picture: Picture, target: io.StringIO | io.BytesIO, **options: Any) -> None:  # noqa: ANN401
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    style: Any = {  # the library lists every name in its type
+        # Kernels and devices may have any name.
+        "text.parse_math": False, "svg.hashsalt": "kernelcast", "font.family": "sans-serif",
+        "font.size": 9,
+        "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
+        "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
+        "axes.spines.right": False, "axes.linewidth": 0.7, "axes.titlesize": 9,
+        "legend.frameon": False, "legend.fontsize": 8, "grid.color": INK, "grid.alpha": 0.15,
+        "grid.linewidth": 0.5,
+    }  # fmt: skip
+    with rc_context(style):
+        figure = Figure(figsize=(WIDTH_INCHES, picture.height_inches), layout="constrained")
+        picture.draw(figure)
+        figure.savefig(target, **options)
+
+
+def _ink(svg: str, theme: Theme) -> str:
+    return svg.replace(INK, _INKS[theme])
+
+
+def _pack(media_type: str, content: str | bytes) -> str:
+    data = content.encode() if isinstance(content, str) else content
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"

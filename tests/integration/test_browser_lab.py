@@ -1,0 +1,236 @@
+"""The Lab in a real browser over a real device: typed in, estimated, annotated, compared.
+
+Needs Debian's ``chromium`` and ``chromium-driver``, and the package selenium.
+"""
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernelcast.client import Client
+from kernelcast.testing.service_process import ServiceProcess
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
+
+pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
+_WAIT_S = 120
+_DRIVERS = ("chromedriver", "/usr/lib/chromium/chromedriver")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SAXPY = """kernel void saxpy(global const float *x, global float *y, float a)
+{
+    size_t i = get_global_id(0);
+    y[i] = a * x[i] + y[i];
+}
+"""
+
+
+def _find(names: tuple[str, ...]) -> str:
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"none of {', '.join(names)} is installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """Run a service that may run kernels."""
+    data = tmp_path_factory.mktemp("pages") / "data"
+    with ServiceProcess(data, "--allow-run", "--no-jobs") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Chrome"]:
+    """Open a browser without a window."""
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    driver = _find(_DRIVERS)
+    options = ChromeOptions()
+    options.binary_location = _find(_BROWSERS)
+    for one in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1400"):
+        options.add_argument(one)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = Chrome(options=options, service=ChromeService(driver))
+    yield found
+    found.quit()
+
+
+@pytest.fixture(scope="module")
+def device(service: ServiceProcess) -> str:
+    """Give the embedded device, or the first one there is."""
+    with Client(service.url) as client:
+        devices = client.devices()
+    return next((one.id for one in devices if "intel" in one.id.lower()), devices[0].id)
+
+
+class LabPage:
+    """The Lab as somebody uses it."""
+
+    def __init__(self, browser: "Chrome", address: str) -> None:
+        self.browser = browser
+        browser.get(address)
+
+    def find(self, selector: str) -> "WebElement":
+        """Give an element."""
+        return self.browser.find_element("css selector", selector)
+
+    def fill(self, **fields: str) -> None:
+        """Type into fields, in place of what stands there."""
+        for name, text in fields.items():
+            # Keys one by one take seconds for a source.
+            self.browser.execute_script(
+                "const field = document.getElementById(arguments[0]); field.value = arguments[1];"
+                "field.dispatchEvent(new Event('input', {bubbles: true}));",
+                name, text,
+            )  # fmt: skip
+
+    def choose(self, device: str) -> None:
+        """Check this device, and no other."""
+        for one in self.browser.find_elements("css selector", "input[name=device]"):
+            if one.is_selected() != (one.get_attribute("value") == device):
+                one.click()
+
+    def press(self, text: str) -> None:
+        """Press a button with the keyboard, and wait for its answer."""
+        from selenium.webdriver.common.keys import Keys
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        path = f"//button[normalize-space()='{text}']"
+        announcer = self.find("#announcer")
+        self.browser.execute_script("arguments[0].textContent = ''", announcer)
+        self.browser.find_element("xpath", path).send_keys(Keys.ENTER)
+        ends = {"Ready", "That did not work", "Arguments are filled in"}
+        WebDriverWait(self.browser, _WAIT_S).until(lambda _: announcer.text in ends or (
+            announcer.get_attribute("textContent") in ends
+        ))  # fmt: skip
+
+    def text(self, selector: str) -> str:
+        """Give the text of an element."""
+        return self.find(selector).text
+
+    def complaints(self) -> list[str]:
+        """Give what the browser complains about: blocked scripts, missing files."""
+        logged: list[dict[str, Any]] = self.browser.get_log("browser")  # type: ignore[no-untyped-call]
+        # An answer with a status of 4xx is logged too; pages say what is wrong.
+        return [one["message"] for one in logged if "status of 4" not in one["message"]]
+
+
+@pytest.fixture
+def lab(browser: "Chrome", service: ServiceProcess, device: str) -> LabPage:
+    """Open the Lab with a kernel of our own."""
+    page = LabPage(browser, f"{service.url}/lab")
+    page.fill(
+        code=SAXPY, kernel="", parameters="", global_size="4194304", local_size="128",
+        global_offset="", args="", build_options="",
+    )  # fmt: skip
+    page.choose(device)
+    return page
+
+
+def test_from_a_source_to_an_estimate(lab: LabPage) -> None:
+    """Arguments are filled in, the device is sampled, and the same question is answered at once."""
+    lab.press("Fill in from the source")
+    assert lab.find("#kernel").get_attribute("value") == "saxpy"
+    lines = (lab.find("#args").get_attribute("value") or "").split("\n")
+    assert [one.partition(":")[0] for one in lines] == ["buffer", "buffer", "scalar"]
+    lab.press("Estimate")
+    seconds = float(lab.find("#lab-result .big").get_attribute("data-seconds") or "nan")
+    assert 0 < seconds < 60
+    answer = lab.text("#lab-result")
+    assert "90.0 % of such launches" in answer
+    assert "work-groups were run" in " ".join(answer.split())
+    lab.press("Estimate")
+    assert "answered before" in lab.text("#lab-result")
+    assert lab.find("#estimate-title") == lab.browser.switch_to.active_element
+    assert lab.complaints() == []
+
+
+def test_source_model_and_local_sizes(lab: LabPage) -> None:
+    """What needs no device: annotated source, limiters of a machine, a map that can be saved."""
+    lab.fill(
+        args="buffer: float32, count: 4194304, init: uniform\n"
+        "buffer: float32, count: 4194304\nscalar: float32, value: 2.0",
+        global_size="32, 32", local_size="8, 4",
+        code=SAXPY.replace("get_global_id(0)", "get_global_id(1) * 2048 + get_global_id(0)"),
+    )  # fmt: skip
+    lab.press("Annotate the source")
+    assert "load x[gid.x + 2048*gid.y]" in lab.text("#lab-result")
+    lab.find("#machine").send_keys("a100")
+    lab.press("Limiters and volumes")
+    assert "limited by" in lab.text("#lab-result")
+    lab.press("Compare local sizes")
+    image = lab.find("#lab-result img")
+    drawn = lab.browser.execute_script("return arguments[0].naturalWidth", image)
+    assert drawn > 0, "the picture was not loaded"
+    assert "Shortest" in (image.get_attribute("alt") or "")
+    assert (lab.find("a[download$='.png']").get_attribute("href") or "").startswith("data:image/")
+    assert (lab.find("a[download$='.csv']").get_attribute("href") or "").startswith("data:text/csv")
+    assert lab.complaints() == []
+
+
+def test_an_error_is_shown_to_a_person(lab: LabPage) -> None:
+    """It stands at the source with its line, the field has the focus, and goes when corrected."""
+    lab.fill(
+        code=SAXPY.replace("a * x[i]", "b * x[i]"),
+        args="buffer: float32, count: 4194304\nbuffer: float32, count: 4194304\n"
+        "scalar: float32, value: 1",
+    )  # fmt: skip
+    lab.press("Annotate the source")
+    assert "line 4: use of undeclared identifier 'b'" in lab.text("#code-errors")
+    assert lab.find("#code").get_attribute("aria-invalid") == "true"
+    assert lab.find("#code") == lab.browser.switch_to.active_element
+    lab.fill(code=SAXPY)
+    lab.press("Annotate the source")
+    assert lab.text("#code-errors") == ""
+    assert lab.find("#code").get_attribute("aria-invalid") is None
+
+
+def test_the_calculator(browser: "Chrome", service: ServiceProcess) -> None:
+    """Layer conditions of typed expressions; a slip of the pen is pointed at."""
+    page = LabPage(browser, f"{service.url}/lab/conditions")
+    page.press("Calculate")
+    assert "L3 - MEM" in page.text("#conditions-result")
+    page.fill(loads="a[(z*ny + y)*nx + q]")
+    page.press("Calculate")
+    assert "'q' is not known" in page.text("#loads-errors")
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_follow_the_theme(browser: "Chrome", service: ServiceProcess, theme: str) -> None:
+    """Paper and ink change places, and pictures come in the same theme; nothing is blocked."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    page = LabPage(browser, f"{service.url}/devices/machines/a100")
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(one) for one in paper.strip("rgb()").split(",")) / 3
+    assert (brightness > 128) == (theme == "light")
+    source = browser.execute_script("return document.querySelector('figure img').currentSrc")
+    assert source.endswith(f"theme={theme}")
+    for path in ("/lab", "/devices", "/accuracy", "/comparing", "/jobs"):
+        browser.get(f"{service.url}{path}")
+        assert page.text("h1")
+    assert page.complaints() == []
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_the_keyboard_reaches_everything(browser: "Chrome", service: ServiceProcess) -> None:
+    """The first key leads past the navigation; focus can be seen."""
+    from selenium.webdriver.common.keys import Keys
+
+    page = LabPage(browser, f"{service.url}/devices")
+    page.find("body").send_keys(Keys.TAB)
+    focused = browser.switch_to.active_element
+    assert focused.text == "Skip to the content"
+    assert focused.rect["x"] >= 0
+    assert (
+        browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", focused)
+        != "none"
+    )
+    focused.send_keys(Keys.ENTER)
+    assert browser.switch_to.active_element == page.find("main")

@@ -1,0 +1,254 @@
+"""Accuracy, A/B and Jobs in a real browser: with data, without, by keyboard, live."""
+
+import contextlib
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="pip install selenium")
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service as DriverService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from kernelcast.predictor.service_state import ServiceState, open_state
+from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.testing.page_examples import (
+    add_job,
+    fill_store,
+    make_comparison,
+    make_validation,
+)
+from kernelcast.testing.service_backend import FakeBackend
+from kernelcast.testing.service_process import find_port
+
+_BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+_DRIVER = shutil.which("chromedriver")
+_MISSING = not (_BROWSER and _DRIVER)
+pytestmark = pytest.mark.skipif(_MISSING, reason="apt install chromium chromium-driver")
+_PATIENCE_S = 60.0
+_TOO_WIDE = """
+const most = document.documentElement.clientWidth;
+if (document.documentElement.scrollWidth <= most) return [];
+return [...document.querySelectorAll("main *")]
+  .filter(one => one.getBoundingClientRect().right > most && !one.closest(".wide, pre"))
+  .map(one => `${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`).slice(0, 9)
+  .concat(location.pathname);
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    """Give one browser for all tests."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(_BROWSER)
+    for one in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1200,900",
+    ):
+        options.add_argument(one)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=DriverService(str(_DRIVER)))
+    found.set_page_load_timeout(_PATIENCE_S)
+    yield found
+    found.quit()
+
+
+@pytest.fixture(autouse=True)
+def _usual_screen(browser: webdriver.Chrome) -> None:
+    """Begin each test on a light screen of the usual size."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get_log("browser")
+
+
+@contextlib.contextmanager
+def _serve(folder: Path) -> Iterator[tuple[str, ServiceState]]:
+    """Serve a data folder; give the address and the state behind it."""
+    import uvicorn
+
+    settings = ServiceSettings(
+        database=str(folder / "rows.sqlite"), registry=str(folder / "models"), runs_jobs=False
+    )
+    app = create_app(settings, backend=FakeBackend(str(settings.database)))
+    port = find_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    _wait(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{port}", open_state(str(settings.database))
+    finally:
+        server.should_exit = True
+        thread.join(_PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ServiceState]]:
+    """Give a service with observations and jobs that are done."""
+    folder = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        with _serve(folder) as (address, state):
+            fill_store(str(folder / "rows.sqlite"))
+            add_job(state, JobKind.COMPARE, result=make_comparison())
+            add_job(state, JobKind.VALIDATE, result=make_validation())
+            yield address, state
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a service that holds nothing."""
+    folder = tmp_path_factory.mktemp("nothing")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        with _serve(folder) as (address, _):
+            yield address
+
+
+def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is to be seen
+    """Wait until something is there; an element that was replaced meanwhile is looked for anew."""
+    from selenium.common.exceptions import StaleElementReferenceException
+
+    ends_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < ends_s:
+        with contextlib.suppress(StaleElementReferenceException):
+            if found := until():
+                return found
+        time.sleep(0.05)
+    msg = "it did not come"
+    raise AssertionError(msg)
+
+
+def _text(browser: webdriver.Chrome) -> str:
+    return browser.find_element(By.TAG_NAME, "main").text
+
+
+def _check(browser: webdriver.Chrome) -> None:
+    """See to it that pictures are drawn, nothing was blocked and nothing failed."""
+    script = "return [...document.images].filter(one => !(one.complete && one.naturalWidth)).length"
+    _wait(lambda: browser.execute_script(script) == 0)
+    assert all(one.get_attribute("alt") for one in browser.find_elements(By.TAG_NAME, "img"))
+    assert browser.execute_script(_TOO_WIDE) == [], "the page scrolls sideways"
+    assert [one["message"] for one in browser.get_log("browser")] == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_pages_with_data(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState], theme: str, width: int
+) -> None:
+    """In both themes, on a screen and on a telephone; no picture is missing."""
+    feature = {"name": "prefers-color-scheme", "value": theme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    for path, told in (
+        ("/accuracy?device=device-1", "Where linear errs most"),
+        ("/comparing", "Who wins where"),
+        ("/jobs", "Comparison"),
+    ):
+        browser.get(service[0] + path)
+        assert told in _text(browser)
+        _check(browser)
+
+
+def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
+    """Each says what to do, and its button leads to the open form."""
+    for path, told in (
+        ("/accuracy", "holds no observations yet"),
+        ("/comparing", "Nothing was compared yet"),
+        ("/jobs", "No job was started yet"),
+    ):
+        browser.get(empty + path)
+        assert told in _text(browser)
+        _check(browser)
+    browser.get(empty + "/accuracy")
+    browser.find_element(By.LINK_TEXT, "Start a collection").send_keys(Keys.ENTER)
+    _wait(lambda: "/jobs?new=collect" in browser.current_url)
+    assert browser.find_element(By.ID, "collect-kernels").is_displayed()
+
+
+def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, ServiceState]) -> None:
+    """Another source is chosen and shown without a mouse."""
+    browser.get(service[0] + "/accuracy")
+    field = browser.find_element(By.ID, "source")
+    field.send_keys("answers")
+    field.send_keys(Keys.ENTER)
+    button = browser.find_element(By.CSS_SELECTOR, "main form button")
+    button.send_keys(Keys.ENTER)
+    _wait(lambda: "source=answers" in browser.current_url)
+    assert "since it started" in _text(browser)
+
+
+def test_an_error_is_shown_to_a_person(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """A wrong field is named above the form, which keeps what was typed."""
+    browser.get(service[0] + "/jobs?new=collect")
+    browser.find_element(By.ID, "collect-kernels").send_keys("no-such-kernel")
+    form = browser.find_element(By.ID, "collect-kernels").find_element(By.XPATH, "ancestor::form")
+    form.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    alert = _wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role=alert]"))[0]
+    assert "no-such-kernel" in alert.text
+    kept = browser.find_element(By.ID, "collect-kernels")
+    assert kept.get_attribute("value") == "no-such-kernel"
+    messages = [one["message"] for one in browser.get_log("browser")]
+    assert all("422" in one for one in messages)  # the browser notes the status
+
+
+def test_a_job_is_started_followed_and_cancelled(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """What happens to it is seen without loading the page again."""
+    address, state = service
+    browser.get(address + "/jobs?new=train")
+    model = browser.find_element(By.ID, "train-model")
+    form = model.find_element(By.XPATH, "ancestor::form")
+    form.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    _wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-alone]"))
+    job_id = browser.current_url.rpartition("/")[2]
+    browser.execute_script("window.isSame = true")
+    claimed = state.jobs.claim("elsewhere", ())
+    assert claimed is not None
+    assert claimed.id == job_id
+    progress = {"done": 3, "total": 8, "stage": "fits", "remaining_seconds": 90,
+                "log": [["2126-01-01T00:00:00+00:00", "fits begin"]]}  # fmt: skip
+    state.jobs.report(job_id, "elsewhere", progress)
+    _wait(lambda: "3 of 8" in _text(browser) and "fits begin" in _text(browser))
+    assert "about 90 s left" in _text(browser)
+    assert browser.execute_script("return window.isSame")
+    browser.get(address + "/jobs")
+    row = f'[data-job="{job_id}"]'
+    browser.find_element(By.CSS_SELECTOR, f"{row} button").send_keys(Keys.ENTER)
+    _wait(lambda: "ends soon" in _text(browser))
+    state.jobs.finish(job_id, "elsewhere", JobState.CANCELLED)
+    # It is over: the page loads itself anew, with the end in the log.
+    _wait(lambda: "cancelled" in browser.find_element(By.CSS_SELECTOR, ".log").text)
+    _check(browser)
+
+
+def test_the_list_follows_its_jobs(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """The row of a job that ends says so by itself."""
+    address, state = service
+    job_id = add_job(state, JobKind.COLLECT, JobState.RUNNING, progress={"done": 1, "total": 4})
+    browser.get(address + "/jobs")
+    row = f'[data-job="{job_id}"]'
+    _wait(lambda: "1 of 4" in browser.find_element(By.CSS_SELECTOR, row).text)
+    result = {"devices": [], "is_out_of_time": False}
+    state.jobs.finish(job_id, "elsewhere", JobState.DONE, result=result)
+    _wait(lambda: "done" in browser.find_element(By.CSS_SELECTOR, row).text)
+    announced = browser.find_element(By.ID, "announcer")
+    assert announced.get_attribute("textContent") == "Collection: done"
+    _check(browser)

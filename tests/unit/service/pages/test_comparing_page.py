@@ -1,0 +1,68 @@
+"""The page A/B: comparisons and validations that jobs have stored."""
+
+import csv
+import io
+
+from fastapi.testclient import TestClient
+
+from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.testing.page_examples import add_job, make_comparison, make_validation, state_of
+
+
+def _show(client: TestClient, path: str = "/comparing", status: int = 200) -> str:
+    answer = client.get(path, headers={"accept": "text/html"})
+    assert answer.status_code == status
+    return answer.text
+
+
+def test_without_data_it_says_what_to_do(client: TestClient) -> None:
+    """The form is on the page; a comparison under way is named."""
+    page = _show(client)
+    assert "Nothing was compared yet" in page
+    assert 'href="#start"' in page
+    assert "<option selected>hybrid</option>" in page
+    add_job(state_of(client), JobKind.COMPARE, JobState.QUEUED)
+    assert "One is under way" in _show(client)
+
+
+def test_a_stored_comparison(client: TestClient) -> None:
+    """A sentence with the interval, who wins where, and what pushed the worst kernels."""
+    options = {"first": "linear", "second": "ridge"}
+    job_id = add_job(state_of(client), JobKind.COMPARE, result=make_comparison(), options=options)
+    page = _show(client)
+    assert "linear against ridge on device-0" in page
+    assert "95 % interval of the difference" in page
+    assert "Of 6 kernels linear is better on" in page
+    assert "needed were" in page
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/comparing/kernels.csv?of={job_id}").text)))
+    assert len(rows) == 6
+    assert float(rows[0]["difference"]) <= float(rows[-1]["difference"])
+    for name in ("devices", "kernels", "groups"):
+        assert client.get(f"/comparing/{name}.svg?of={job_id}").text.startswith("<svg")
+    assert client.get(f"/comparing/ablation.svg?of={job_id}").status_code == 404
+
+
+def test_two_models_of_a_validation(client: TestClient) -> None:
+    """Any two; what the hybrid loses without a feature group is shown too."""
+    job_id = add_job(state_of(client), JobKind.VALIDATE, result=make_validation())
+    page = _show(client)
+    assert "linear against hybrid on device-0" in page
+    assert f"/comparing/ablation.svg?theme=light&amp;of={job_id}" in page
+    other = _show(client, f"/comparing?of={job_id}&first=hybrid&second=hybrid_without_analytic")
+    assert "hybrid against hybrid_without_analytic on device-0" in other
+    rows = list(
+        csv.DictReader(io.StringIO(client.get(f"/comparing/ablation.csv?of={job_id}").text))
+    )
+    assert [one["group"] for one in rows] == ["analytic"]
+
+
+def test_what_cannot_be_compared_is_told_to_a_person(client: TestClient) -> None:
+    """With the true status, and the form still there."""
+    job_id = add_job(state_of(client), JobKind.VALIDATE, result=make_validation())
+    same = _show(client, f"/comparing?of={job_id}&first=linear&second=linear", 422)
+    assert "name two different models" in same
+    assert "Start a comparison" in same
+    assert "no model nothing" in _show(client, f"/comparing?of={job_id}&first=nothing", 422)
+    assert "there is no job" in _show(client, "/comparing?of=nope", 404)
+    broken = add_job(state_of(client), JobKind.COMPARE, result={"format": 99})
+    assert "format 99" in _show(client, f"/comparing?of={broken}", 422)

@@ -1,0 +1,142 @@
+"""The page of devices, with and without calibrations."""
+
+import csv
+import shutil
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import NoDeviceError
+from kernelcast.records.service_state import JobKind
+from kernelcast.testing.service_backend import FakeBackend
+
+Check = Callable[[httpx.Response], str]
+DEVICE = "fake-device-0000"
+FIGURE = "/devices/machines/a100/figures/saturation"
+
+
+@pytest.fixture
+def calibrated(folder: Path) -> None:
+    """Give the first fake device the description of a shipped machine."""
+    shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
+    (folder / "machines").mkdir(parents=True)
+    shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
+
+
+def test_devices_without_calibration(client: TestClient, check_page: Check) -> None:
+    """Each device is there with its facts and a button."""
+    text = check_page(client.get("/devices"))
+    assert text.count("not calibrated") == 2
+    assert DEVICE in text
+    assert text.count('action="/devices/calibrate"') == 2
+    assert "/devices/machines/a100" in text
+    text = check_page(client.get(f"/devices/{DEVICE}"))
+    assert "Nothing was measured of this device yet" in text
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_a_calibrated_device(client: TestClient, check_page: Check) -> None:
+    """Its numbers have their sources, its curves their pictures with PNG and CSV."""
+    assert "9.75 Top/s" in check_page(client.get("/devices"))
+    text = check_page(client.get(f"/devices/{DEVICE}"))
+    for word in ("Computations", "Caches", "published", "Random walk through global memory"):
+        assert word in text
+    place = f"/devices/machines/{DEVICE}/figures/walk"
+    assert f'srcset="{place}.svg?theme=dark"' in text
+    assert f'href="{place}.png"' in text
+    assert f'href="{place}.csv"' in text
+
+
+def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:
+    """The other device is still there."""
+    (folder / "machines").mkdir(parents=True)
+    (folder / "machines" / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
+    text = check_page(client.get("/devices"))
+    assert "The calibration cannot be read" in text
+    assert "Other device" in text
+
+
+def test_no_device_at_all(
+    client: TestClient, check_page: Check, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says so, and how to get one."""
+
+    def refuse() -> Sequence[DeviceDescription]:
+        msg = "no OpenCL platform; install 'kernelcast[cpu]'"
+        raise NoDeviceError(msg)
+
+    monkeypatch.setattr(backend, "list_devices", refuse)
+    text = check_page(client.get("/devices"))
+    assert "There is no OpenCL device here" in text
+    assert "kernelcast[cpu]" in text
+    assert "There is no OpenCL device here" in check_page(client.get("/lab"))
+
+
+def test_pictures_in_both_themes(client: TestClient) -> None:
+    """Dark is drawn in light ink; both hold no script and nothing from elsewhere."""
+    light, dark = (client.get(f"{FIGURE}.svg?theme={theme}") for theme in ("light", "dark"))
+    assert light.headers["content-type"] == "image/svg+xml"
+    assert light.text != dark.text
+    assert "#1b1d21" in light.text
+    assert "#1b1d21" not in dark.text
+    assert "#010203" not in light.text
+    assert "<script" not in light.text
+
+
+def test_a_picture_and_its_numbers(client: TestClient) -> None:
+    """The PNG is one, and the CSV holds the points."""
+    picture = client.get(f"{FIGURE}.png")
+    assert picture.content.startswith(b"\x89PNG")
+    assert "attachment" in picture.headers["content-disposition"]
+    rows = list(csv.DictReader(client.get(f"{FIGURE}.csv").text.splitlines()))
+    assert len(rows) > 10
+    assert all(float(one["x"]) > 0 and float(one["y"]) > 0 for one in rows)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/devices/no-such", "/devices/machines/no-such", "/devices/machines/..%2Fa100",
+        "/devices/machines/a100/figures/no-such.svg", f"{FIGURE}.exe",
+    ],
+)  # fmt: skip
+def test_what_is_not_there(client: TestClient, check_page: Check, path: str) -> None:
+    """Unknown names are told as a page."""
+    answer = client.get(path, headers={"accept": "text/html"})
+    assert answer.status_code == 404
+    check_page(answer)
+
+
+def test_the_button_starts_a_calibration(
+    client: TestClient, post: Callable[..., httpx.Response], check_page: Check
+) -> None:
+    """The job is written down with device and effort, audited, and shown instead of the button."""
+    answer = post("/devices/calibrate", {"device": DEVICE, "effort": "quick"})
+    assert answer.status_code == 303
+    state = client.app.state.service.state  # type: ignore[attr-defined]
+    [job] = state.jobs.list(kinds=(JobKind.CALIBRATE,))
+    assert answer.headers["location"] == f"/jobs/{job.id}"
+    assert job.devices == (DEVICE,)
+    assert job.options == {"devices": [DEVICE], "effort": "quick"}
+    assert [one.action for one in state.audit.list(most=5)] == ["start_job"]
+    text = check_page(client.get("/devices"))
+    assert f'href="/jobs/{job.id}"' in text
+    assert text.count('action="/devices/calibrate"') == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [({"device": DEVICE, "effort": "heroic"}, 422), ({"device": "no-such"}, 404)],
+)
+def test_a_calibration_that_cannot_be(
+    post: Callable[..., httpx.Response], check_page: Check, fields: dict[str, str], status: int
+) -> None:
+    """Wrong efforts and devices are told."""
+    answer = post("/devices/calibrate", fields)
+    assert answer.status_code == status
+    check_page(answer)

@@ -1,0 +1,277 @@
+"""The Lab: what is typed, what is answered, and where complaints stand."""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.records.errors import CompileError
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.pages.lab.examples import list_examples
+from kernelcast.testing.service_backend import FakeBackend, failing
+
+Check = Callable[[httpx.Response], str]
+Post = Callable[..., httpx.Response]
+Fields = dict[str, str | Sequence[str]]
+DEVICE = "fake-device-0000"
+SAXPY = """kernel void saxpy(global const float *x, global float *y, float a) {
+    size_t i = get_global_id(0);
+    y[i] = a * x[i] + y[i];
+}"""
+
+
+@pytest.fixture
+def fields() -> Fields:
+    """Give fields that can be sent."""
+    return {
+        "code": SAXPY,
+        "kernel": "saxpy",
+        "parameters": "N = 2 ** 16",
+        "global_size": "{N}",
+        "local_size": "64",
+        "args": 'buffer: float32, count: "{N}", init: uniform\n'
+        'buffer: float32, count: "{N}"\nscalar: float32, value: 2.0',
+        "device": DEVICE,
+        "sampling": "auto",
+        "machine": "a100",
+        "method": "analytic",
+    }
+
+
+@pytest.fixture
+def reading_client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
+    """Give a client of a service that runs no kernels, as is usual."""
+    app = create_app(replace(settings, allow_run=False), backend=backend)
+    with TestClient(app, base_url="http://127.0.0.1") as found:
+        yield found
+
+
+def _errors_of(text: str) -> dict[str, str]:
+    found = re.findall(r'<p class="field-error" data-field="(\w+)">(.*?)</p>', text, re.DOTALL)
+    return {name: html.unescape(message) for name, message in found}
+
+
+def _complain(post: Post, check_page: Check, path: str, fields: Fields) -> dict[str, str]:
+    answer = post(path, fields, is_fragment=True)
+    assert answer.status_code == 422
+    return _errors_of(check_page(answer))
+
+
+@pytest.mark.parametrize("name", list_examples())
+def test_every_example_is_a_problem(
+    client: TestClient, post: Post, check_page: Check, name: str
+) -> None:
+    """Each can be loaded and estimated as it is."""
+    example = list_examples()[name]
+    text = check_page(client.get(f"/lab?example={name}"))
+    assert html.escape(example.kernel) in text
+    held = {
+        key: getattr(example, key)
+        for key in ("code", "kernel", "build_options", "parameters", "global_size", "local_size",
+                    "global_offset", "args")
+    }  # fmt: skip
+    answer = post("/lab/estimate", {**held, "device": DEVICE}, is_fragment=True)
+    assert "analytic model says" not in _errors_of(check_page(answer)).get("code", "")
+    assert answer.status_code in {200, 422}
+    assert not _errors_of(answer.text)
+
+
+def test_an_estimate(post: Post, check_page: Check, fields: Fields) -> None:
+    """Time, interval and tier of each device; a script gets the part, others the whole page."""
+    both = {**fields, "device": [DEVICE, "other-device-1111"]}
+    part = check_page(post("/lab/estimate", both, is_fragment=True))
+    assert "<html" not in part
+    assert part.count('class="big"') == part.count(">655 \N{MICRO SIGN}s</p>") == 2
+    assert "590 \N{MICRO SIGN}s to 721 \N{MICRO SIGN}s" in part
+    assert part.count(">linear<") >= 2
+    page = check_page(post("/lab/estimate", both))
+    assert "<html" in page
+    assert "655 \N{MICRO SIGN}s" in page
+    assert "saxpy(global const float *x" in page  # the fields are as they were
+    assert "answered before" in page
+
+
+def test_sampling_is_a_choice(
+    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
+) -> None:
+    """Without the check mark nothing is run."""
+    del fields["sampling"]
+    backend.is_calibrated = True
+    assert ">analytic<" in check_page(post("/lab/estimate", fields, is_fragment=True))
+    assert backend.calls["sample"] == 0
+
+
+def test_where_kernels_are_not_run(
+    reading_client: TestClient, check_page: Check, fields: Fields
+) -> None:
+    """The page says what to do to allow it, and the answer says why there is none."""
+    text = check_page(reading_client.get("/lab"))
+    assert "Kernels are not run here" in text
+    assert "kernelcast serve --allow-run" in text
+    headers = {"origin": "http://127.0.0.1", "x-fragment": "1"}
+    answer = reading_client.post("/lab/estimate", data=fields, headers=headers)
+    assert "No estimate" in check_page(answer)
+    assert "kernelcast serve --allow-run" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"code": " "}, "code", "paste OpenCL C"),
+        ({"code": "void f() {}", "kernel": ""}, "code", "has no kernel"),
+        ({"code": "#include <x.h>"}, "code", "#include"),
+        ({"code": SAXPY + SAXPY.replace("saxpy", "other"), "kernel": ""}, "kernel", "saxpy, other"),
+        ({"build_options": "-I/etc"}, "build_options", "-I/etc"),
+        ({"parameters": "N"}, "parameters", "NAME = VALUE"),
+        ({"global_size": "1, 2, 3, 4"}, "global_size", "one to three"),
+        ({"global_size": "{M}"}, "global_size", "no parameter"),
+        ({"local_size": "0"}, "local_size", "at least 1"),
+        ({"args": ""}, "args", "a line per argument"),
+        ({"args": "buffer float32"}, "args", "unknown key"),
+        ({"args": "buffer: nope, count: 3"}, "args", "nope"),
+        ({"args": "buffer: float32, count: 2 ** 40"}, "args", "bytes"),
+        ({"args": "{" * 50}, "args", "argument 1"),
+        ({"args": "buffer: &a [*a]"}, "args", "argument 1"),
+        ({"args": "scalar: int32, value: 2026-01-01"}, "args", "argument 1"),
+        ({"args": "scalar: int32, value: !!binary aGk="}, "args", "argument 1"),
+        ({"device": ""}, "device", "at least one device"),
+    ],
+)
+def test_complaints_stand_beside_their_fields(
+    post: Post, check_page: Check, fields: Fields, changes: Fields, field: str, words: str
+) -> None:
+    """What is wrong is told where it is wrong."""
+    found = _complain(post, check_page, "/lab/estimate", {**fields, **changes})
+    assert list(found) == [field]
+    assert words in found[field]
+
+
+def test_complaints_without_scripts(post: Post, check_page: Check, fields: Fields) -> None:
+    """The whole page has the message at the field as well, and keeps what was typed."""
+    answer = post("/lab/estimate", {**fields, "local_size": "0"})
+    assert answer.status_code == 422
+    text = check_page(answer)
+    field = text.index('id="local_size"')
+    assert 'aria-invalid="true"' in text[field : field + 250]
+    assert 'value="0"' in text[field : field + 250]
+    assert text.index("at least 1") < text.index('id="global_offset"')
+
+
+def test_what_a_device_complains_about(
+    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
+) -> None:
+    """A compiler's words stand at the source."""
+    backend.before = failing(CompileError("line 3: no <such> thing"))
+    found = _complain(post, check_page, "/lab/estimate", fields)
+    assert found == {"code": "line 3: no <such> thing"}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_annotated_source(post: Post, check_page: Check, fields: Fields) -> None:
+    """Each line has its counts, and its accesses as expressions."""
+    text = check_page(post("/lab/source", fields, is_fragment=True))
+    assert "<b>load</b> x[gid.x]" in text
+    assert "<b>store</b> y[gid.x]" in text
+    assert "2 fp32" in text
+    assert "gid: global id" in text
+    assert "4 sectors/request" in text
+
+
+@pytest.mark.usefixtures("in_process")
+def test_errors_of_the_source_have_lines(post: Post, check_page: Check, fields: Fields) -> None:
+    """Each error with its line, and a mark below the place."""
+    broken = SAXPY.replace("a * x[i]", "b * x[i]")
+    found = _complain(post, check_page, "/lab/source", {**fields, "code": broken})
+    lines = found["code"].split("\n")
+    assert lines[0] == "line 3: use of undeclared identifier 'b'"
+    assert lines[1][lines[2].index("^")] == "b"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_arguments_that_do_not_fit(post: Post, check_page: Check, fields: Fields) -> None:
+    """One argument too few is told at the arguments."""
+    short = "buffer: float32, count: 64\nscalar: float32, value: 1"
+    for path in ("/lab/source", "/lab/model"):
+        found = _complain(post, check_page, path, {**fields, "args": short})
+        [message] = found.values()
+        assert "2 arguments" in message
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_machine_that_is_not_here(post: Post, check_page: Check, fields: Fields) -> None:
+    """The model tells limiters and volumes of any machine."""
+    text = check_page(post("/lab/model", fields, is_fragment=True))
+    assert "saxpy on a100" in text
+    assert "limited by" in text
+    assert "DRAM to L2" in text
+    assert "<rect" in text
+    found = _complain(post, check_page, "/lab/model", {**fields, "machine": "../a100"})
+    assert "no machine description" in found["machine"]
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_local_sizes_by_the_model(
+    post: Post, check_page: Check, fields: Fields, dimensions: int
+) -> None:
+    """Times over local sizes as a picture with its numbers, and the shortest as a table."""
+    sizes = {"global_size": "64, 32", "local_size": "16, 4"} if dimensions == 2 else {}
+    text = check_page(post("/lab/local-sizes", {**fields, **sizes}, is_fragment=True))
+    assert "Local sizes of saxpy on a100" in text
+    assert 'src="data:image/svg+xml;base64,' in text
+    assert 'download="saxpy-local-sizes.png"' in text
+    assert "data:text/csv" in text
+    assert "+0.0 %" in text
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_kernel_for_one_local_size(post: Post, check_page: Check, fields: Fields) -> None:
+    """One that shares local memory has one answer, and the page says why."""
+    shared = {
+        **fields,
+        "code": SAXPY.replace("float a)", "float a, local float *s)").replace(
+            "y[i] =", "s[get_local_id(0)] = x[i]; y[i] ="
+        ),
+        "args": f"{fields['args']}\nlocal: 256",
+    }
+    text = check_page(post("/lab/local-sizes", shared, is_fragment=True))
+    assert "Only 64 has an answer" in text
+    assert "shares local memory" in text
+
+
+def test_local_sizes_by_estimates(
+    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
+) -> None:
+    """A device answers one local size after the other; not where a kernel is made for one."""
+    asked = {**fields, "method": "estimate"}
+    text = check_page(post("/lab/local-sizes", asked, is_fragment=True))
+    assert f"Local sizes of saxpy on {DEVICE}" in text
+    assert backend.calls["sample"] == 11  # powers of two to 1024
+    assert backend.most_at_once[DEVICE] == 1
+    shared = {**asked, "args": f"{fields['args']}\nlocal: 64"}
+    found = _complain(post, check_page, "/lab/local-sizes", shared)
+    assert "local memory" in found["local_size"]
+    found = _complain(post, check_page, "/lab/local-sizes", {**asked, "device": ""})
+    assert "one device" in found["device"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_arguments_are_filled_in(post: Post, check_page: Check, fields: Fields) -> None:
+    """From the source: buffers as large as the launch; they can be estimated at once."""
+    answer = post("/lab/arguments", {**fields, "args": "", "kernel": ""}, is_fragment=True)
+    held = answer.json()
+    assert held["kernel"] == "saxpy"
+    assert held["args"].split("\n") == [
+        "buffer: float32, count: 65536, init: uniform",
+        "buffer: float32, count: 65536, init: uniform",
+        "scalar: float32, value: 1.0",
+    ]
+    assert post("/lab/estimate", {**fields, **held}, is_fragment=True).status_code == 200
+    page = check_page(post("/lab/arguments", {**fields, "args": ""}))
+    assert "count: 65536, init: uniform" in page
+    found = _complain(post, check_page, "/lab/arguments", {**fields, "kernel": "nope"})
+    assert "saxpy" in found["kernel"]
