@@ -25,6 +25,9 @@ from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.summary import summarise_store
 
+# Another device may take this many times as long at the same size.
+_TOO_LONG = 4.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectRequest:
@@ -60,6 +63,7 @@ class CollectRequest:
             shortest_s=self.shortest_s,
             longest_s=self.longest_s,
             seed=self.seed,
+            too_long=None if self.sizes_of is None else _TOO_LONG,
             row_timeout_s=self.timeout_s,
         )
 

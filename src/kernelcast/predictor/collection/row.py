@@ -189,6 +189,8 @@ def read_versions(session: DeviceSession) -> Mapping[str, str]:
 
 
 def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
+    if settings.too_long is None:
+        return
     predicted_s, most_s = fit_linear(run).seconds, settings.too_long * settings.longest_s
     if predicted_s > most_s:
         msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"

@@ -37,9 +37,9 @@ class CollectionSettings:
         contaminated too.
     seed : int
         Of buffer contents and sampled places.
-    too_long : float
-        Launches whose samples foretell more than so many times `longest_s` are left out; sizes
-        that were chosen for another device may be.
+    too_long : float or None
+        Launches whose samples foretell more than so many times `longest_s` are left out: sizes
+        that were chosen for another device may be. None: no launch is.
     row_timeout_s : float
         Time limit of one row, in seconds.
 
@@ -61,7 +61,7 @@ class CollectionSettings:
     worst_noise: float = 0.1
     most_others: float = 0.15
     seed: int = 0
-    too_long: float = 4.0
+    too_long: float | None = None
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
 
     def __post_init__(self) -> None:
@@ -85,12 +85,16 @@ class CollectionSettings:
             msg = f"times {self.shortest_s} to {self.longest_s} s: give 0 < shortest < longest"
             raise InputError(msg)
         limits = (
-            self.most_noise, self.worst_noise, self.most_others, self.too_long, self.row_timeout_s
-        )  # fmt: skip
+            self.most_noise,
+            self.worst_noise,
+            self.most_others,
+            self.row_timeout_s,
+            1.0 if self.too_long is None else self.too_long,
+        )
         if not min(limits) > 0:
             msg = (
                 f"most noise {self.most_noise}, worst noise {self.worst_noise}, most others "
-                f"{self.most_others}, too long {self.too_long}, time limit {self.row_timeout_s} s: "
-                "give numbers above 0"
+                f"{self.most_others}, time limit {self.row_timeout_s} s, too long "
+                f"{self.too_long}: give numbers above 0"
             )
             raise InputError(msg)

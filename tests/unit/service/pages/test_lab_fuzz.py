@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 Post = Callable[..., httpx.Response]
@@ -55,6 +55,7 @@ def test_estimates(post: Post, check_page: Check, changes: dict[str, str]) -> No
 @pytest.mark.usefixtures("in_process")
 @_MILD
 @given(code=TEXTS, args=TEXTS)
+@example(code="", args=",0")
 def test_sources(post: Post, check_page: Check, code: str, args: str) -> None:
     """Sources are read, or complained about."""
     changes = {"code": f"{KERNEL['code']}\n{code}", "args": f"{KERNEL['args']}{args}"}

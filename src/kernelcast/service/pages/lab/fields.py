@@ -258,7 +258,9 @@ def _read_argument(number: int, line: str) -> dict[str, Any]:
             held = yaml.safe_load(whole)
         except yaml.YAMLError:
             held = None
-    if not isinstance(held, dict) or not all(map(_is_plain, held.values())):
+    if not isinstance(held, dict) or not all(
+        isinstance(key, str) and _is_plain(value) for key, value in held.items()
+    ):
         raise FieldError(
             name="args",
             message=f"argument {number}: {line[:80]!r}: expected buffer: TYPE, count: N, or "
