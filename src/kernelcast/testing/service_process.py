@@ -14,7 +14,7 @@ from typing import IO, Any, Self
 
 import httpx
 
-_START_S = 60.0
+_START_S = 240.0
 
 
 class ServiceProcess:
@@ -67,7 +67,7 @@ class ServiceProcess:
         Raises
         ------
         AssertionError
-            If it ends, or does not answer within a minute.
+            If it ends, or does not answer within four minutes.
         """
         self.data.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERNELCAST_DATA": str(self.data)}
@@ -83,7 +83,11 @@ class ServiceProcess:
         )  # fmt: skip
         ends_s = time.monotonic() + _START_S
         while time.monotonic() < ends_s and self._process.poll() is None:
-            with contextlib.suppress(httpx.TransportError):
+            # An HTTP client is costly to make: not before anybody listens.
+            with (
+                contextlib.suppress(httpx.TransportError, OSError),
+                socket.create_connection(("127.0.0.1", self._port), timeout=5),
+            ):
                 if httpx.get(f"{self.url}/health", timeout=5).is_success:
                     return
             time.sleep(0.05)
@@ -107,7 +111,7 @@ class ServiceProcess:
         if self._process is None:
             return 0
         self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(60)
+        status = self._process.wait(240)
         self.kill()
         return status
 

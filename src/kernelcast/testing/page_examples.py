@@ -1,0 +1,90 @@
+"""What pages of results show in tests: observations, a validation, a comparison; all made up."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+from kernelcast.models.validation import report_to_json
+from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.predictor.comparing import ComparisonPlan, compare_models
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.service_state import ServiceState
+from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.predictor.training.validating import validate_models
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.testing.observations import make_observation
+from kernelcast.testing.synthetic_rows import make_rows
+
+Plain = Mapping[str, Any]
+_KERNELS = 6
+_SIZES = 3
+
+
+def state_of(client: Any) -> ServiceState:  # noqa: ANN401 - a test client, which is not ours
+    """Give the state of the service behind a client."""
+    found: ServiceState = client.app.state.service.state
+    return found
+
+
+def fill_store(database: str, *, launches: int = 30) -> None:
+    """Store observations of three devices and seven kernels, with samples."""
+    with open_data_store(database) as store:
+        store.add_many([make_observation(number) for number in range(launches)])
+
+
+@cache
+def make_validation() -> Plain:
+    """Make the result of a validation of the linear model, the hybrid and an ablation.
+
+    The learned ones are small stand-ins under these names: pages show numbers, and do not judge.
+    """
+    settings = ValidationSettings(models=("analytic", "linear", "ridge"), rows=ALL_ROWS, jobs=1)
+    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
+    text = report_to_json(validate_models(table, settings))
+    text = text.replace('"ridge"', '"hybrid"').replace('"analytic"', '"hybrid_without_analytic"')
+    found: Plain = json.loads(text)
+    return found
+
+
+@cache
+def make_comparison() -> Plain:
+    """Make the result of a comparison, with explanations of the worst kernels."""
+    plan = ComparisonPlan(rows=ALL_ROWS, jobs=1)
+    table = make_rows(kernels=_KERNELS, sizes=_SIZES)
+    found: Plain = json.loads(comparison_to_json(compare_models(table, "linear", "ridge", plan)))
+    return found
+
+
+def add_job(  # noqa: PLR0913 - a job has many sides
+    state: ServiceState,
+    kind: JobKind,
+    job_state: JobState = JobState.DONE,
+    *,
+    options: Plain | None = None,
+    result: object = None,
+    error: Plain | None = None,
+    progress: Plain | None = None,
+) -> str:
+    """Add a job that has come so far; give its id."""
+    now = datetime.now(UTC)
+    begun = now - timedelta(minutes=5)
+    job = JobRecord(
+        id=secrets.token_hex(8),
+        kind=kind,
+        options=options or {},
+        state=job_state,
+        created_at=begun,
+        created_by="local",
+        started_at=None if job_state is JobState.QUEUED else begun,
+        ended_at=now if job_state.is_final else None,
+        # Of another host that is at it: nobody here takes it away.
+        owner="elsewhere" if job_state is JobState.RUNNING else "",
+        heartbeat_at=now + timedelta(hours=1),
+        progress=progress or {},
+        result=result,
+        error=error,
+    )
+    return state.jobs.add(job)[0].id
