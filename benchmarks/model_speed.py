@@ -1,9 +1,9 @@
 """How long models take to answer and to learn.
 
 ``python benchmarks/model_speed.py [--rows N ...]`` measures on synthetic launches with as many
-features as ours have: one prediction of a ready vector, batches of 1000, the same through
-scikit-learn's own SVR and forest, and the time of a fit over the number of rows. Wall-clock time,
-the least of several repeats, on one thread of NumPy. Writes
+features as ours have: one prediction of a ready vector, batches of 1000, both with intervals, the
+same through scikit-learn's own SVR and forest, and the time of a fit over the number of rows.
+Wall-clock time, the least of several repeats, on one thread of NumPy. Writes
 ``benchmarks/results/model_speed/speed.json`` and a plot.
 """
 
@@ -83,6 +83,13 @@ def measure_predictions() -> dict[str, float]:
     return {
         "row_predictor_single": 1e6 / len(repeats)
         * take_least(lambda: [compiled.predict(vector, figure) for _ in repeats], 20),
+        "row_forecast_single": 1e6 / len(repeats)
+        * take_least(lambda: [compiled.forecast(vector, figure) for _ in repeats], 20),
+        "forecast_many_1000": 1e6 / len(batch)
+        * take_least(lambda: compiled.forecast_many(batch.features, figures), 100),
+        "table_forecast_single": 1e6 * take_least(lambda: fitted.forecast(single), 200),
+        "table_forecast_1000": 1e6 / len(batch)
+        * take_least(lambda: fitted.forecast(batch), 100),
         "table_single": 1e6 * take_least(lambda: fitted.predict(single), 200),
         "table_batch_1000": 1e6 / len(batch) * take_least(lambda: fitted.predict(batch), 100),
         "scikit_learn_svr_single": 1e6 * take_least(lambda: svr.predict(other[:1]), 200),

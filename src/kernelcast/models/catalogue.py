@@ -31,6 +31,7 @@ _ALL: tuple[TimeModel, ...] = (
     RuleModel(name="linear"),
     RuleModel(name="pooled_rate", reference=ColumnReference(name="pooled")),
     RuleModel(name="analytic", reference=ColumnReference(name="analytic")),
+    RuleModel(name="mwp_cwp", reference=ColumnReference(name="mwp_cwp")),
     HistoryModel(),
     CorrectionModel(name="ridge", learner=RidgeLearner()),
     CorrectionModel(name="random_forest", learner=RANDOM_FOREST),
@@ -42,8 +43,9 @@ _ALL: tuple[TimeModel, ...] = (
 )
 _MODELS: Mapping[str, TimeModel] = {one.name: one for one in _ALL}
 RIVALS = (
-    "two_point", "linear", "pooled_rate", "analytic", "history", "ridge", "random_forest",
-    "gradient_boosting", "svr", "hybrid_without_analytic", "hybrid_without_counters", HYBRID,
+    "two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "history", "ridge",
+    "random_forest", "gradient_boosting", "svr", "hybrid_without_analytic",
+    "hybrid_without_counters", HYBRID,
 )  # fmt: skip
 """Models that a validation compares unless others are named."""
 ABLATION = (HYBRID, *(f"hybrid_without_{one}" for one in _ABLATED))

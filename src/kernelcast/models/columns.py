@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.models.workspace import Workspace
 from kernelcast.records.feature_vector import FeatureSchema, group_of
 from kernelcast.records.training_table import Numbers, TrainingTable
 
@@ -54,6 +55,8 @@ class Ratio:
 _ITEMS = "static.work_items_count"
 _ISSUED = "counters.issued_instructions_per_work_item"
 _ESTIMATE = "analytic.estimate_s"
+# Answers of rivals: to be compared with, not to be learned from.
+_RIVALS = frozenset({"analytic.mwp_cwp_s"})
 _TRAFFIC = ("linear_s", "bandwidth_bytes_per_s")
 # What the linear model's own numbers say of its error, and how estimates differ.
 _RATIOS: Mapping[str, Ratio] = {
@@ -121,20 +124,23 @@ class ColumnPlan:
     below: npt.NDArray[np.intp]
     logs: npt.NDArray[np.intp]
 
-    def compute(self, base: Numbers) -> Numbers:
+    def compute(self, base: Numbers, work: Workspace | None = None) -> Numbers:
         """Make the columns.
 
         Parameters
         ----------
         base : ndarray, shape (n, features + figures + 1)
             See `gather_base`.
+        work : Workspace, optional
+            Memory for the result.
 
         Returns
         -------
         ndarray, shape (n, names)
             NaN where one is absent.
         """
-        values: Numbers = base[:, self.first]
+        out = None if work is None else work.take("columns", len(base), len(self.first))
+        values = np.take(base, self.first, axis=1, out=out, mode="clip")
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values[:, self.ratios] *= base[:, self.second]
             values[:, self.ratios] /= base[:, self.below[:, 0]] * base[:, self.below[:, 1]]
@@ -196,8 +202,12 @@ def _fill(names: Collection[str], place_of: Mapping[str, int], count: int) -> li
     return places + [len(place_of)] * (count - len(places))
 
 
+def _list_learned(schema: FeatureSchema) -> tuple[str, ...]:
+    return tuple(name for name in schema.names if name not in _RIVALS)
+
+
 def _list_plain(schema: FeatureSchema, variant: Variant) -> Iterator[tuple[str, Ratio]]:
-    for name in schema.names:
+    for name in _list_learned(schema):
         if variant is Variant.DEVICE or not _has_unit(name):
             yield name, Ratio(above=(name,))
 
@@ -212,7 +222,7 @@ def _is_time(name: str) -> bool:
 
 def _list_shares(schema: FeatureSchema, variant: Variant) -> Iterator[tuple[str, Ratio]]:
     """Give limiters as shares of the analytic time, and operations as shares of all issued."""
-    for name in schema.names:
+    for name in _list_learned(schema):
         group, _, rest = name.partition(".")
         if group == "analytic" and _is_time(name) and name != _ESTIMATE:
             ratio = Ratio(above=(name,), below=(_ESTIMATE,))

@@ -19,12 +19,15 @@ from kernelcast.records.training_table import Numbers, TrainingTable
 
 _PENALTY = 0.1
 _SMALLEST_RESIDUAL = 0.003
-_SMALLEST_CORRECTION = 0.01
-_NEAREST = 0.1
+SMALLEST_CORRECTION = 0.01
+NEAREST = 0.1
+"""Smaller corrections and distances make no launch easier."""
+SPREAD = "sampled.spread_ratio"
+"""The feature that tells how samples differ."""
 # A difficulty differs from the usual one at most by this factor, before the domain widens it.
-_LARGEST_RATIO = 4.0
+LARGEST_RATIO = 4.0
 # exp of it still is a number that can be multiplied.
-_WIDEST = 20.0
+WIDEST = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +55,7 @@ class Calibration:
     def widen(self, signs: Numbers, strangeness: Numbers) -> Numbers:
         """Give the size of residuals to expect; outside the domain it grows with the distance."""
         known = np.where(np.isfinite(signs), signs - self.centre, 0.0)
-        limit = np.log(_LARGEST_RATIO)
+        limit = np.log(LARGEST_RATIO)
         usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -limit, limit))
         usual *= np.maximum(strangeness, 1.0)
         return usual
@@ -62,10 +65,14 @@ class Calibration:
 
         With K groups no more than K / (K + 1) can be promised; beyond, the largest score serves.
         """
-        place = int(np.searchsorted(self.shares, coverage - 1e-12))
-        score = self.scores[min(place, len(self.scores) - 1)]
-        found: Numbers = np.minimum(score * self.widen(signs, strangeness), _WIDEST)
+        score = self.find_score(coverage)
+        found: Numbers = np.minimum(score * self.widen(signs, strangeness), WIDEST)
         return found
+
+    def find_score(self, coverage: float) -> float:
+        """Give the score below which a share of launches stays."""
+        place = int(np.searchsorted(self.shares, coverage - 1e-12))
+        return float(self.scores[min(place, len(self.scores) - 1)])
 
     def state(self) -> State:
         """Give numbers and arrays."""
@@ -83,15 +90,20 @@ def restore_calibration(state: State) -> Calibration:
 
 def list_signs(table: TrainingTable, corrections: Numbers, strangeness: Numbers) -> Numbers:
     """Give what a difficulty may depend on, as logarithms of shape (n, signs)."""
+    return take_logs(table.linear_error, table.column(SPREAD), corrections, strangeness)
+
+
+def take_logs(
+    linear_error: Numbers, spread: Numbers, corrections: Numbers, strangeness: Numbers
+) -> Numbers:
+    """Give the same of plain arrays, each of shape (n,)."""
+    signs = np.empty((len(corrections), 4))
+    signs[:, 0] = linear_error
+    signs[:, 1] = spread
+    signs[:, 2] = np.abs(corrections) + SMALLEST_CORRECTION
+    signs[:, 3] = np.maximum(strangeness, NEAREST)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.column_stack(
-            [
-                np.log(table.linear_error),
-                np.log(table.column("sampled.spread_ratio")),
-                np.log(np.abs(corrections) + _SMALLEST_CORRECTION),
-                np.log(np.maximum(strangeness, _NEAREST)),
-            ]
-        )
+        return np.log(signs, out=signs)
 
 
 def calibrate(

@@ -20,13 +20,14 @@ from kernelcast.models.learned.learner import FittedLearner, Learner, Part, Rows
 from kernelcast.models.protocol import COVERAGE, Forecast, check_coverage, check_schema
 from kernelcast.models.references import LINEAR, FittedReference, Reference, require_seconds
 from kernelcast.models.space import FittedSpace, Space, fit_space
+from kernelcast.models.workspace import own_workspace
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 EVIDENCE_ROWS = 5000
 """Beyond so many rows, a random choice of them serves to choose settings, gate and intervals."""
 # Memory of so many rows is used again and again: measured faster than 64 and than 1000.
-_BLOCK_ROWS = 250
+BLOCK_ROWS = 250
 ALL_GROUPS = tuple(str(one) for one in FeatureGroup)
 
 
@@ -153,7 +154,7 @@ class FittedCorrection:
     def predict(self, table: TrainingTable) -> Numbers:
         """Give the time of every launch, in seconds."""
         reference_s = self._refer(table)
-        corrections, _ = self._correct(table)
+        corrections, _ = self.correct(gather_base(table), self._plan(table))
         found: Numbers = reference_s * np.exp(corrections)
         return found
 
@@ -161,9 +162,26 @@ class FittedCorrection:
         """Give times with intervals."""
         check_coverage(coverage)
         reference_s = self._refer(table)
-        corrections, strangeness = self._correct(table)
-        seconds = reference_s * np.exp(corrections)
+        corrections, strangeness = self.correct(gather_base(table), self._plan(table))
         signs = list_signs(table, corrections, strangeness)
+        return self.surround(reference_s * np.exp(corrections), signs, strangeness, coverage)
+
+    def surround(
+        self, seconds: Numbers, signs: Numbers, strangeness: Numbers, coverage: float
+    ) -> Forecast:
+        """Put intervals around predicted times.
+
+        Parameters
+        ----------
+        seconds : ndarray, shape (n,)
+            Predicted times.
+        signs : ndarray, shape (n, signs)
+            See `kernelcast.models.conformal.take_logs`.
+        strangeness : ndarray, shape (n,)
+            Distances to the training over its reach.
+        coverage : float
+            Share of true times that intervals shall hold.
+        """
         factor = np.exp(self.calibration.half_width(signs, strangeness, coverage))
         return Forecast(
             seconds=seconds,
@@ -215,17 +233,22 @@ class FittedCorrection:
         check_schema(self.schema_id, table)
         return require_seconds(self.name, self.reference, table)
 
-    def _correct(self, table: TrainingTable) -> tuple[Numbers, Numbers]:
-        """Give gated corrections and the strangeness of launches."""
-        base = gather_base(table)
-        plan = self._plan(table)
-        corrections, strangeness = np.empty(len(table)), np.empty(len(table))
-        memory = np.empty((2, min(len(table), _BLOCK_ROWS), len(self.space.points)))
-        for begin in range(0, len(table), _BLOCK_ROWS):
-            block = slice(begin, begin + _BLOCK_ROWS)
-            values = plan.compute(base[block])
-            distances, scratch = memory[:, : len(values)]
-            rows = self.space.place(values, distances)
+    def correct(self, base: Numbers, plan: ColumnPlan) -> tuple[Numbers, Numbers]:
+        """Give gated corrections and the strangeness of launches.
+
+        Parameters
+        ----------
+        base : ndarray, shape (n, features + figures + 1)
+            See `kernelcast.models.columns.gather_base`.
+        plan : ColumnPlan
+            Of the model's columns.
+        """
+        corrections, strangeness = np.empty(len(base)), np.empty(len(base))
+        work = own_workspace()
+        for begin in range(0, len(base), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            rows = self.space.place(plan.compute(base[block], work), work)
+            scratch = work.take("kernel", *rows.distances.shape)
             strangeness[block] = self.space.measure_strangeness(rows)
             corrections[block] = self.learned.predict(rows, scratch)
         return self.gate.apply(corrections, strangeness), strangeness

@@ -2,7 +2,6 @@
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import GroupKFold
 
 from kernelcast.models.learned.learner import Part
 from kernelcast.records.errors import InputError
@@ -39,6 +38,8 @@ def divide_groups(groups: npt.NDArray[np.intp], count: int) -> list[Part]:
     count : int
         Parts wanted; fewer where there are fewer groups.
     """
+    from sklearn.model_selection import GroupKFold
+
     count = min(count, len(np.unique(groups)))
     folds = GroupKFold(n_splits=count).split(groups, groups=groups)
     return [Part(train=train, test=test) for train, test in folds]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.models.workspace import Workspace
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers
@@ -59,13 +60,15 @@ class Preparation:
     weights: Numbers
     components: Numbers
 
-    def weigh(self, values: Numbers) -> Numbers:
+    def weigh(self, values: Numbers, work: Workspace | None = None) -> Numbers:
         """Give standardised logarithms and indicators, times their weights.
 
         Parameters
         ----------
         values : ndarray, shape (n, names)
             NaN where one is absent.
+        work : Workspace, optional
+            Memory for the result, and for what leads to it.
 
         Returns
         -------
@@ -74,16 +77,20 @@ class Preparation:
         if values.shape[1:] != (len(self.names),):
             msg = f"model: {values.shape[1:]} columns given, {len(self.names)} expected"
             raise InputError(msg)
-        logs = compress(values, self.factors)
+        work = work or Workspace()
+        columns = len(self.names)
+        logs = compress(values, self.factors, work)
         absent = np.isnan(logs)
         np.copyto(logs, self.fill, where=absent)
         logs -= self.centre
         logs *= 1.0 / self.scale
-        np.clip(logs, -LIMIT, LIMIT, out=logs)
-        if self.indicators.size:
-            logs = np.hstack([logs, absent[:, self.indicators] - self.absence_rates])
-        logs *= self.weights
-        return logs
+        np.minimum(logs, LIMIT, out=logs)
+        np.maximum(logs, -LIMIT, out=logs)
+        weighted = work.take("weighted", len(values), columns + len(self.indicators))
+        np.multiply(logs, self.weights[:columns], out=weighted[:, :columns])
+        marks = absent[:, self.indicators] - self.absence_rates
+        np.multiply(marks, self.weights[columns:], out=weighted[:, columns:])
+        return weighted
 
     def project(self, weighted: Numbers) -> tuple[Numbers, Numbers]:
         """Give coordinates of weighted rows, and what they leave out.
@@ -101,13 +108,13 @@ class Preparation:
         return coordinates, np.maximum(remainder, 0.0)
 
 
-def compress(values: Numbers, factors: Numbers) -> Numbers:
+def compress(values: Numbers, factors: Numbers, work: Workspace | None = None) -> Numbers:
     """Take logarithms that keep sign and zero: ``sign(x) log(1 + |factor x|)``."""
-    compressed: Numbers = values * factors
-    negative = compressed < 0
-    np.abs(compressed, out=compressed)
+    work = work or Workspace()
+    scaled = np.multiply(values, factors, out=work.take("scaled", *values.shape))
+    compressed = np.abs(scaled, out=work.take("logs", *values.shape))
     np.log1p(compressed, out=compressed)
-    return np.negative(compressed, where=negative, out=compressed)
+    return np.copysign(compressed, scaled, out=compressed)
 
 
 def square_rows(values: Numbers) -> Numbers:

@@ -68,11 +68,16 @@ def _analytic(table: TrainingTable) -> Numbers:
     return table.column("analytic.estimate_s")
 
 
+def _mwp_cwp(table: TrainingTable) -> Numbers:
+    return table.column("analytic.mwp_cwp_s")
+
+
 _COLUMNS: Mapping[str, Callable[[TrainingTable], Numbers]] = {
     "linear": _linear,
     "two_point": _two_point,
     "pooled": _pooled,
     "analytic": _analytic,
+    "mwp_cwp": _mwp_cwp,
 }
 
 
@@ -85,7 +90,8 @@ class ColumnReference:
     name : str
         ``linear``: the linear model's; ``two_point``: the paper's formula, or the linear model's
         where there are no two sizes; ``pooled``: work-groups over all samples' work-groups per
-        second; ``analytic``: the analytic model's, without samples.
+        second; ``analytic``: the analytic model's, without samples; ``mwp_cwp``: Hong and Kim's,
+        likewise.
     """
 
     name: str = "linear"

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from kernelcast.models.learned.learner import Rows
 from kernelcast.models.preparation import Preparation, fit_preparation, square_rows
+from kernelcast.models.workspace import Workspace
 from kernelcast.records.training_table import Numbers
 
 EXACT_ROWS = 1000
@@ -38,17 +39,18 @@ class Space:
     mirror: Numbers
     reach: float
 
-    def place(self, values: Numbers, out: Numbers | None = None) -> Rows:
+    def place(self, values: Numbers, work: Workspace | None = None) -> Rows:
         """Give the coordinates of launches.
 
         Parameters
         ----------
         values : ndarray, shape (n, columns)
             NaN where one is absent.
-        out : ndarray, shape (n, points), optional
-            Where distances are written: fresh memory costs more than the arithmetic.
+        work : Workspace, optional
+            Memory of the rows.
         """
-        weighted = self.preparation.weigh(values)
+        weighted = self.preparation.weigh(values, work)
+        out = None if work is None else work.take("distances", len(values), len(self.points))
         projected, remainder = self.preparation.project(weighted)
         return Rows(
             weighted=weighted,

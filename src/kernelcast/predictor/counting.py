@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import Analysis, analyse
@@ -23,6 +24,7 @@ from kernelcast.sampling.session import DeviceSession
 _MOST_LOGGED = 1 << 22
 """Addresses written down per work-group at most: 64 MiB."""
 _LOGGED_GROUPS = 2
+Chosen = TypeVar("Chosen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ def count_launch(
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report("counting")
-    some = boxes[:: -(-len(boxes) // _LOGGED_GROUPS)]
+    some = choose_recorded(boxes)
     copy: _Copy | None = None
     if settings.records_addresses:
         copy = _Copy.build(launch, instrument(kernel, analysis, records_addresses=True))
@@ -183,6 +185,11 @@ def count_launch(
         plain_s=plain_s,
         total_s=time.perf_counter() - started_s,
     )
+
+
+def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
+    """Choose those of the counted work-groups that write their addresses down."""
+    return counted[:: -(-len(counted) // _LOGGED_GROUPS)]
 
 
 def _count(

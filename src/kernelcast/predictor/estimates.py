@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from kernelcast.predictor.answering.answerer import Answer, Answerer
+from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.answering.standing import StandingProcesses
 from kernelcast.predictor.data_folder import choose_store
 from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.estimation import ReportProgress
@@ -87,7 +89,9 @@ def estimate_on_devices(
         settings=settings,
         shelf=_find_shelf(choose_registry()),
         memory=_find_memory(str(choose_store())) if settings.uses_history else None,
+        asker=_find_asker(),
         timeout_s=timeout_s,
+        facts_store=FactsStore(),
     )
     waiting: list[RecordedAnswer] = []
     is_taken = False
@@ -107,6 +111,12 @@ def estimate_on_devices(
 def _find_shelf(url: str) -> ModelShelf:
     """Give the learned models of a registry: a process loads each once."""
     return ModelShelf(url)
+
+
+@cache
+def _find_asker() -> StandingProcesses:
+    """Give the devices' processes: several problems share them."""
+    return StandingProcesses()
 
 
 @cache

@@ -141,7 +141,8 @@ def _receive(child: _Child, subject: str) -> Message:
     try:
         kind, content = child.channel.recv()
     except (EOFError, ConnectionResetError):
-        raise KernelRunError(_explain_death(child, subject)) from None
+        died = explain_death(child.process, child.errors, subject, child.stage)
+        raise KernelRunError(died) from None
     if kind == "error":
         raise content
     if kind == "bug":
@@ -181,13 +182,16 @@ def _start_child(task: str, arguments: Any) -> Iterator[_Child]:  # noqa: ANN401
             process.wait()
 
 
-def _explain_death(child: _Child, subject: str) -> str:
-    status = child.process.wait()
+def explain_death(
+    process: subprocess.Popen[bytes], errors: IO[bytes], subject: str, stage: str
+) -> str:
+    """Say how a child process has ended, and what it wrote before."""
+    status = process.wait()
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    child.errors.seek(0)
-    written = child.errors.read().decode(errors="replace").strip().splitlines()
+    errors.seek(0)
+    written = errors.read().decode(errors="replace").strip().splitlines()
     said = "; it wrote: " + " | ".join(written[-_STDERR_LINES:]) if written else ""
     return (
-        f"{subject}: the process that ran the kernel died ({how}, stage: {child.stage}). "
+        f"{subject}: the process that ran the kernel died ({how}, stage: {stage}). "
         f"A kernel that reads or writes outside its buffers does that{said}"
     )

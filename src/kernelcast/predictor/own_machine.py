@@ -6,8 +6,6 @@ from pathlib import Path
 
 from kernelcast.predictor.machine_file import read_machine
 from kernelcast.predictor.machines import list_machines
-from kernelcast.predictor.modelling.estimating import estimate_analytically
-from kernelcast.predictor.modelling.launches import model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -38,13 +36,14 @@ def _read_once(path: Path, changed_ns: int) -> MachineDescription:
     return read_machine(path)
 
 
-def model_own_launch(
+def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, what is wanted
     problem: Problem,
     ndrange: NDRange,
     device_id: str,
     *,
     counters: SoftwareCounters | None = None,
     recorded: RecordedAddresses | None = None,
+    with_rivals: bool = False,
 ) -> AnalyticEstimate | None:
     """Estimate a launch by the analytic model of its device.
 
@@ -60,6 +59,9 @@ def model_own_launch(
         Counted on the device; derived from the source when left out.
     recorded : RecordedAddresses, optional
         Addresses of sampled work-groups, where they depend on data.
+    with_rivals : bool
+        Whether to add what other models say, for rows that validations compare: the quantity
+        ``mwp_cwp_s``, Hong and Kim's time. An answer does without.
 
     Returns
     -------
@@ -74,8 +76,17 @@ def model_own_launch(
     machine = find_own_machine(device_id)
     if machine is None:
         return None
+    # The models take longer to import than a file to read.
+    from kernelcast.predictor.modelling.estimating import estimate_analytically
+    from kernelcast.predictor.modelling.launches import model_launch
+
     launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
-    return estimate_analytically(launch, machine)
+    found = estimate_analytically(launch, machine)
+    if not with_rivals:
+        return found
+    from kernelcast.predictor.modelling.mwp_cwp import add_mwp_cwp
+
+    return add_mwp_cwp(found, launch, machine, counters)
 
 
 def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:

@@ -93,13 +93,14 @@ class Predictor:
         *,
         options: PredictorOptions | None = None,
     ) -> None:
-        options = options or PredictorOptions()
+        self._options = options = options or PredictorOptions()
         self._memory = Memory(store)
         self._answerer = Answerer(
             settings=options.settings,
             shelf=ModelShelf(registry, clock=options.clock),
             memory=self._memory,
             asker=options.asker,
+            facts_store=options.choose_facts_store(),
             methods=choose_methods(methods, shadow),
             timeout_s=options.timeout_s,
         )
@@ -308,6 +309,7 @@ class Predictor:
             self._writer.close(timeout_s)
         finally:
             self._memory.close()
+            self._options.end_children()
 
     def shadow_records(self) -> list[ShadowRecord]:
         """Say how the method in the shadow did, observation by observation."""

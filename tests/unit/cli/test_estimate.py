@@ -32,7 +32,7 @@ def asker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAsker:
     monkeypatch.setattr("kernelcast.cli.collecting.choose_devices", lambda _: [DEVICE])
 
     def make(**options: object) -> Answerer:
-        return Answerer(**options, asker=found)  # type: ignore[arg-type]  # fields by name
+        return Answerer(**{**options, "asker": found})  # type: ignore[arg-type]  # fields by name
 
     monkeypatch.setattr(estimates, "Answerer", make)
     return found

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
@@ -111,6 +113,69 @@ def test_row_predictor_agrees(hybrid: FittedCorrection) -> None:
     np.testing.assert_allclose(found[:, 1], strangeness, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("variant", list(Variant))
+def test_answers_of_rivals_are_not_learned_from(variant: Variant) -> None:
+    """A schema with Hong and Kim's time has the columns of one without it."""
+    wider = FeatureSchema(names=(*SCHEMA.names, "analytic.mwp_cwp_s"), version=SCHEMA.version)
+    groups = ("static", "sampled", "counters", "analytic")
+    plain = plan_columns(SCHEMA, groups, variant)
+    assert plan_columns(wider, groups, variant).names == plain.names
+    other = FeatureSchema(names=(*SCHEMA.names, "analytic.l2_limiter_s"), version=SCHEMA.version)
+    assert len(plan_columns(other, groups, variant).names) > len(plain.names)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.999])
+def test_row_predictor_gives_the_models_own_intervals(
+    hybrid: FittedCorrection, coverage: float
+) -> None:
+    """One compiled row, and many without a table, have the intervals and domains of the model."""
+    compiled = RowPredictor(hybrid, SCHEMA)
+    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])
+    expected = hybrid.forecast(UNSEEN, coverage)
+    many = compiled.forecast_many(UNSEEN.features, figures, coverage)
+    each = [compiled.forecast(*pair, coverage) for pair in zip(UNSEEN.features, figures,
+                                                               strict=True)]  # fmt: skip
+    assert many.coverage == coverage
+    for name in ("seconds", "low", "high"):
+        theirs = getattr(expected, name)
+        np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-12)
+        np.testing.assert_allclose([getattr(one, name) for one in each], theirs, rtol=1e-9)
+    clear = np.abs(hybrid.space.measure_strangeness(hybrid.place(UNSEEN)) - 1) > 1e-6
+    assert clear.sum() > 10
+    np.testing.assert_array_equal(many.in_domain, expected.in_domain)
+    np.testing.assert_array_equal(
+        np.array([one.in_domain for one in each])[clear], expected.in_domain[clear]
+    )
+
+
+def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> None:
+    """Without the samples' spread, or with samples that agree, the interval is the model's."""
+    table = UNSEEN.take(np.arange(4))
+    features, linear_error = table.features.copy(), table.linear_error.copy()
+    features[0, SCHEMA.names.index("sampled.spread_ratio")] = np.nan
+    features[1, SCHEMA.names.index("sampled.spread_ratio")] = 0.0
+    linear_error[2:] = [0.0, np.nan]
+    table = replace(table, features=features, linear_error=linear_error)
+    figures = np.column_stack([getattr(table, name) for name in FIGURES])
+    compiled, expected = RowPredictor(hybrid, SCHEMA), hybrid.forecast(table)
+    each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]
+    np.testing.assert_allclose([one.high for one in each], expected.high, rtol=1e-9)
+
+
+def test_row_predictor_needs_a_linear_time_and_a_share(hybrid: FittedCorrection) -> None:
+    """Without a time to correct, or with a coverage that is no share, it says so."""
+    compiled = RowPredictor(hybrid, SCHEMA)
+    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])[:2]
+    figures[1, 0] = np.nan
+    with pytest.raises(InputError, match="linear time of nan s"):
+        compiled.forecast(UNSEEN.features[1], figures[1])
+    with pytest.raises(InputError, match="linear time of nan s"):
+        compiled.forecast_many(UNSEEN.features[:2], figures)
+    for ask in (compiled.forecast, compiled.forecast_many):
+        with pytest.raises(InputError, match="coverage"):
+            ask(UNSEEN.features[:1], figures[:1], 90.0)
+
+
 def test_row_predictor_refuses_other_models(hybrid: FittedCorrection) -> None:
     """Forests, and vectors of another schema, are not compiled."""
     ridge = make_model("ridge").fit(TRAINING)
@@ -156,7 +221,7 @@ def test_trees_are_scikit_learns(which: str, monkeypatch: pytest.MonkeyPatch) ->
             grown.append(self)
             return super().fit(*args, **options)
 
-    monkeypatch.setattr(forest, kind.__name__, Spy)
+    monkeypatch.setattr(f"sklearn.ensemble.{kind.__name__}", Spy)
     grow = forest.grow_forest if which == "forest" else forest.grow_boosted
     ours = grow(rows, targets, {"least_leaf": 5.0})
     np.testing.assert_allclose(

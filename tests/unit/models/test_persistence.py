@@ -3,6 +3,7 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from kernelcast.models.persistence import (
     save_model,
 )
 from kernelcast.models.persistence.format import read_model, write_model
+from kernelcast.models.persistence.unpacking import unpack
 from kernelcast.models.protocol import FittedModel
 from kernelcast.models.validation import validate
 from kernelcast.records.errors import InputError
@@ -73,11 +75,74 @@ def test_holds_schema_versions_and_report(fitted: FittedModel, tmp_path: Path) -
     assert stored.model.describe()["data_digest"] == TABLE.digest
 
 
+def test_unpacks_what_skops_does(content: bytes) -> None:
+    """Our reader of plain files gives what skops itself gives, arrays to the last bit."""
+    _compare(unpack(content), skops.io.loads(content))
+    plain = {"a": [1, 2.5, "x", None, True], "b": {"c": np.arange(3), "d": {}}, "e": []}
+    _compare(unpack(skops.io.dumps(plain)), plain)
+
+
+def _compare(ours: object, theirs: object) -> None:
+    assert type(ours) is type(theirs)
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        assert [*ours] == [*theirs]
+        for one, other in zip(ours.values(), theirs.values(), strict=True):
+            _compare(one, other)
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        for one, other in zip(ours, theirs, strict=True):
+            _compare(one, other)
+    elif isinstance(ours, np.ndarray):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+    else:
+        assert ours == theirs
+
+
+def test_a_later_format_is_left_to_skops(content: bytes) -> None:
+    """A file that says another version of the format is read by skops, with the same result."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tree = json.loads(archive.read("schema.json"))
+    tree["protocol"] = 1
+    other = repack(content, {"schema.json": json.dumps(tree).encode()})
+    expected = read_model(content, "here").model.predict(TABLE)
+    np.testing.assert_array_equal(read_model(other, "here").model.predict(TABLE), expected)
+
+
+def test_reading_a_model_imports_nothing_that_trains(content: bytes, tmp_path: Path) -> None:
+    """A stored model answers without scikit-learn, skops, SciPy, numba, pandas or fsspec."""
+    (tmp_path / "m.skops").write_bytes(content)
+    code = (
+        "import sys\n"
+        "from kernelcast.models.persistence import load_model\n"
+        "from kernelcast.models.persistence.registry import ModelRegistry\n"
+        "from kernelcast.predictor.answering import forecasting\n"
+        "load_model(sys.argv[1])\n"
+        "ModelRegistry(url=sys.argv[2]).pointers('none')\n"
+        "heavy = {'sklearn', 'skops', 'scipy', 'numba', 'pandas', 'fsspec', 'joblib'}\n"
+        "print(*sorted(heavy & {*sys.modules}))\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m.skops"), str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.split() == []
+
+
 def test_refuses_another_schema_and_names_both(content: bytes) -> None:
     """A model that takes other features than those at hand is not loaded."""
     other = FeatureSchema(names=SCHEMA.names[1:], version=1)
     with pytest.raises(ModelFileError, match=rf"{SCHEMA.id}.*{other.id}"):
         read_model(content, "here", other)
+
+
+def test_features_added_later_do_no_harm(content: bytes) -> None:
+    """A model loads where there are more features than it takes, and keeps to its own."""
+    wider = FeatureSchema(names=("static.new_count", *SCHEMA.names, "analytic.new_s"), version=1)
+    assert read_model(content, "here", wider).schema == SCHEMA
+    newer = FeatureSchema(names=wider.names, version=2)
+    with pytest.raises(ModelFileError, match=newer.id):
+        read_model(content, "here", newer)
 
 
 def test_runs_nothing_of_a_pickle(tmp_path: Path) -> None:
@@ -129,6 +194,7 @@ def test_refuses_types_that_no_model_has(
     monkeypatch.setattr(os, "system", fail)
     monkeypatch.setattr(subprocess, "Popen", fail)
     monkeypatch.setattr(skops.io, "loads", fail)
+    monkeypatch.setattr("kernelcast.models.persistence.format.unpack", fail)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         tree = json.loads(archive.read("schema.json"))
     tree["content"]["state"]["content"]["facts"] = node

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from kernelcast.models.catalogue import make_model
 from kernelcast.models.history import HistoryModel
 from kernelcast.models.learned.learner import Part
 from kernelcast.models.limiters import LimiterReference, Volume
@@ -86,6 +89,21 @@ def test_columns_are_references() -> None:
     np.testing.assert_allclose(pooled, rate * table.work_groups)
     analytic = ColumnReference(name="analytic").seconds(table)
     np.testing.assert_array_equal(analytic, table.column("analytic.estimate_s"))
+
+
+def test_hong_and_kims_time_is_a_reference_where_rows_have_it() -> None:
+    """The column is taken as it is; rows collected before there was one have no such time."""
+    table = make_rows(kernels=2, sizes=2)
+    rival = ColumnReference(name="mwp_cwp")
+    assert not rival.knows(table).any()
+    schema = FeatureSchema(names=(*table.schema.names, "analytic.mwp_cwp_s"), version=1)
+    times = np.array([0.5, 0.0, np.nan, 2.0])
+    wider = replace(table, schema=schema, features=np.column_stack([table.features, times]))
+    np.testing.assert_array_equal(rival.seconds(wider), [0.5, np.nan, np.nan, 2.0])
+    fitted = make_model("mwp_cwp").fit(wider)
+    np.testing.assert_array_equal(fitted.predict(wider.take(np.array([0, 3]))), [0.5, 2.0])
+    with pytest.raises(InputError, match="2 of 4 rows have no time"):
+        fitted.predict(wider)
 
 
 def test_history_remembers_launches_and_knows_no_others() -> None:

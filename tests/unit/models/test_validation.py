@@ -152,11 +152,13 @@ def test_models_that_cannot_answer_are_named() -> None:
     linear_s = np.where(np.arange(len(TABLE)) == 0, np.nan, TABLE.linear_s)
     table = replace(TABLE, linear_s=linear_s)
     bare = make_measured([1.0] * 6, [1.1] * 6, "aabbcc")
-    report = validate(bare, [make_model("linear"), make_model("analytic")], bare.kernels)
+    models = [make_model(name) for name in ("linear", "analytic", "mwp_cwp")]
+    report = validate(bare, models, bare.kernels)
     assert report.score("linear", "d").unanswered == 0
     assert report.score("analytic", "d").unanswered == 6
     assert report.score("analytic", "d").errors is None
-    assert [*report.refused] == ["analytic on d"]
+    assert report.score("mwp_cwp", "d").unanswered == 6
+    assert [*report.refused] == ["analytic on d", "mwp_cwp on d"]
     first = validate_linear(table).score("linear", TABLE.devices[0])
     assert first.unanswered == 1
     assert first.errors is not None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.features.vector.catalogue import combine
 from kernelcast.predictor.own_machine import add_analytic, find_own_machine, model_own_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.records.device import SaturationPoint
@@ -63,6 +64,19 @@ def test_stands_beside_the_sampled_estimate() -> None:
     assert 0.01 < estimate.estimates_s["analytic"] < 10
     assert estimate.limiter
     assert estimate.seconds == 0.2
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_rows_have_hong_and_kims_time_too() -> None:
+    """Where rivals are asked for, their time becomes a feature; the answer stays what it was."""
+    problem = read_example("triad")
+    plain = model_own_launch(problem, problem.ndrange, DEVICE)
+    both = model_own_launch(problem, problem.ndrange, DEVICE, with_rivals=True)
+    assert plain is not None
+    assert both is not None
+    assert both.seconds == plain.seconds
+    assert combine(both).as_dict()["analytic.mwp_cwp_s"] == both.quantities["mwp_cwp_s"] > 0
+    assert "analytic.mwp_cwp_s" in combine(plain).absent
 
 
 @pytest.mark.usefixtures("calibrated")

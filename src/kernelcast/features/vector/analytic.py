@@ -46,6 +46,8 @@ _QUANTITIES = {
     "waves_count": "work-groups over those that the device holds at once",
     "exposed_l1_s": "time of L1 that transfers with DRAM wait for",
     "vector_work_items_count": "work-items in the lanes of a vector, on CPUs",
+    "mwp_cwp_s": "time of the launch by Hong and Kim's model, to compare with: no learned model "
+    "sees it",
 }
 _TABLE_1 = {
     "l1_miss_ratio": "L1 misses over issued instructions",

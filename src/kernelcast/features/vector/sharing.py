@@ -218,7 +218,8 @@ _LOOPS: tuple[Feature[CounterSource], ...] = (
 _ORIGIN: tuple[Feature[CounterSource], ...] = (
     Feature(
         name="counters.measured_flag",
-        meaning="1 if an instrumented run counted, 0 if counts were derived from the source",
+        meaning="1 if an instrumented run counted, or the source told all that it would count; 0 "
+        "if counts were derived from the source",
         compute=lambda s: s.counters.instrumented_s is not None,
     ),
     Feature(

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
 from kernelcast.models.learned.compiling import compiled
 from kernelcast.models.learned.learner import (
@@ -122,6 +121,8 @@ class ForestLearner:
 
 def grow_forest(rows: Rows, targets: Numbers, setting: Setting) -> FittedForest:
     """Grow a random forest."""
+    from sklearn.ensemble import RandomForestRegressor
+
     fitted = RandomForestRegressor(
         n_estimators=_FOREST_TREES, max_features=_SHARE_OF_COLUMNS,
         min_samples_leaf=int(setting["least_leaf"]), random_state=0, n_jobs=1,
@@ -131,6 +132,8 @@ def grow_forest(rows: Rows, targets: Numbers, setting: Setting) -> FittedForest:
 
 def grow_boosted(rows: Rows, targets: Numbers, setting: Setting) -> FittedForest:
     """Grow gradient-boosted trees, each on half the rows, robust to outliers."""
+    from sklearn.ensemble import GradientBoostingRegressor
+
     fitted = GradientBoostingRegressor(
         n_estimators=_BOOSTING_STEPS, max_features=_SHARE_OF_COLUMNS, subsample=0.5, max_depth=4,
         min_samples_leaf=int(setting["least_leaf"]), learning_rate=0.06, loss="huber",

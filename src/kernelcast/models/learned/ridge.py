@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from sklearn.linear_model import Ridge
 
 from kernelcast.models.learned.learner import (
     FittedLearner,
@@ -58,6 +57,8 @@ class RidgeLearner:
 
     def fit(self, rows: Rows, targets: Numbers, setting: Setting) -> FittedLearner:
         """Fit the plane."""
+        from sklearn.linear_model import Ridge
+
         fitted = Ridge(alpha=setting["penalty"] * len(rows)).fit(rows.projected, targets)
         return FittedRidge(intercept=float(fitted.intercept_), weights=fitted.coef_)
 

@@ -9,10 +9,9 @@ space they span costs n. The prediction's form stays the same.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
-from sklearn.svm import SVR, LinearSVR
 
 from kernelcast.models.learned.learner import (
     FittedLearner,
@@ -22,6 +21,9 @@ from kernelcast.models.learned.learner import (
     State,
 )
 from kernelcast.records.training_table import Numbers
+
+if TYPE_CHECKING:
+    from sklearn.svm import SVR, LinearSVR
 
 # Half the tube: below what repeated runs differ by, there is nothing to learn.
 _EPSILON = 0.02
@@ -164,11 +166,15 @@ def _gamma(width: float, rows: Rows) -> float:
     return 1.0 / (width * max(float(np.median(rows.between)), _JITTER))
 
 
-def _make_svr(setting: Setting) -> SVR:
+def _make_svr(setting: Setting) -> "SVR":
+    from sklearn.svm import SVR
+
     return SVR(kernel="precomputed", C=setting["C"], epsilon=_EPSILON)
 
 
-def _make_linear(setting: Setting) -> LinearSVR:
+def _make_linear(setting: Setting) -> "LinearSVR":
+    from sklearn.svm import LinearSVR
+
     return LinearSVR(
         C=_SQUARED_LOSS * setting["C"], epsilon=_EPSILON, dual=False, max_iter=300, tol=1e-3,
         loss="squared_epsilon_insensitive", intercept_scaling=_INTERCEPT_SCALING,

@@ -1,6 +1,6 @@
 """Reads and writes model files, in folders and behind URLs."""
 
-import fsspec
+from pathlib import Path
 
 from kernelcast.models.persistence.format import (
     ModelFileError,
@@ -50,7 +50,7 @@ def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:
     url : str
         Path, or any URL that fsspec reads.
     schema : FeatureSchema, optional
-        Of the features it shall take.
+        Of the features at hand; see `read_model`.
 
     Raises
     ------
@@ -58,6 +58,11 @@ def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:
         If there is no such file, it is damaged, foreign, or of another schema.
     """
     return read_model(read_bytes(url), url, schema)
+
+
+def is_local(url: str) -> bool:
+    """Tell a plain path from a URL; paths need no fsspec, which takes a while to import."""
+    return "://" not in url and "::" not in url
 
 
 def read_bytes(url: str) -> bytes:
@@ -69,6 +74,10 @@ def read_bytes(url: str) -> bytes:
         If it cannot be read.
     """
     try:
+        if is_local(url):
+            return Path(url).expanduser().read_bytes()
+        import fsspec
+
         with fsspec.open(url, "rb") as file:
             content: bytes = file.read()
     except (OSError, ValueError, ImportError) as error:
@@ -85,6 +94,8 @@ def write_bytes(url: str, content: bytes) -> None:
     ModelFileError
         If it cannot be written.
     """
+    import fsspec
+
     try:
         files, path = fsspec.core.url_to_fs(url)
         files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001  # fsspec's own way

@@ -2,7 +2,7 @@
 
 skops keeps a file's structure as JSON and its arrays in NumPy's format, without pickle. A model's
 state has no types but numbers, texts, lists, dictionaries and arrays, so a file that names any
-other is refused before skops builds anything from it: there is no list of trusted classes to
+other is refused before anything is built from it: there is no list of trusted classes to
 maintain, and nothing to trick.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import skops.io
 
 from kernelcast.models.catalogue import make_model
+from kernelcast.models.persistence.unpacking import unpack
 from kernelcast.models.protocol import FittedModel
 from kernelcast.models.restoring import restore_model
 from kernelcast.models.validation.report import (
@@ -93,6 +93,8 @@ def write_model(
         "report": None if report is None else report_to_json(report),
         "state": model.state(),
     }
+    import skops.io
+
     return cast("bytes", skops.io.dumps(_make_plain(content)))
 
 
@@ -106,16 +108,18 @@ def read_model(content: bytes, source: str, schema: FeatureSchema | None = None)
     source : str
         Its name, for errors.
     schema : FeatureSchema, optional
-        Of the features it shall take; any when left out.
+        Of the features at hand; any when left out. What the model does not take may be among
+        them: features that were added later do not make older models useless.
 
     Raises
     ------
     ModelFileError
-        If it is no model file of this format, or the model takes another schema.
+        If it is no model file of this format, or the model takes features of another version, or
+        some that are not among those.
     """
     _inspect(content, source)
     try:
-        held = skops.io.loads(content, trusted=[])
+        held = unpack(content)
         if held["format"] != FORMAT:
             msg = f"{source}: is of format {held['format']!r}, this program reads {FORMAT!r}"
             raise ModelFileError(msg)
@@ -130,7 +134,7 @@ def read_model(content: bytes, source: str, schema: FeatureSchema | None = None)
 
 def _restore(held: dict[str, Any], source: str, schema: FeatureSchema | None) -> StoredModel:
     found = FeatureSchema(names=tuple(held["schema_names"]), version=int(held["schema_version"]))
-    if schema is not None and schema.id != found.id:
+    if schema is not None and not _covers(schema, found):
         msg = (
             f"{source}: the model takes features of schema {found.id}, not {schema.id}; train it "
             "anew on data of that schema"
@@ -143,6 +147,11 @@ def _restore(held: dict[str, Any], source: str, schema: FeatureSchema | None) ->
         versions={str(name): str(one) for name, one in held["versions"].items()},
         report=None if report is None else report_from_json(report),
     )
+
+
+def _covers(schema: FeatureSchema, wanted: FeatureSchema) -> bool:
+    """Tell whether vectors of a schema have room for everything that a model wants."""
+    return schema.version == wanted.version and {*wanted.names} <= {*schema.names}
 
 
 def _inspect(content: bytes, source: str) -> None:

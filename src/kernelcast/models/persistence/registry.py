@@ -4,10 +4,9 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
-import fsspec
-
-from kernelcast.models.persistence.files import read_bytes, write_bytes
+from kernelcast.models.persistence.files import is_local, read_bytes, write_bytes
 from kernelcast.models.persistence.format import (
     ModelFileError,
     StoredModel,
@@ -158,8 +157,7 @@ class ModelRegistry:
             If the name is none, or the list of versions is damaged.
         """
         url = self._locate(name, None)
-        files, path = fsspec.core.url_to_fs(url)
-        if not files.exists(path):
+        if not _exists(url):
             return Pointers()
         try:
             held = json.loads(read_bytes(url))
@@ -185,6 +183,15 @@ class ModelRegistry:
             known = ", ".join(pointers.versions) or "none"
             msg = f"{self.url}: {name} has no version {version or 'yet'}; there are: {known}"
             raise ModelFileError(msg)
+
+
+def _exists(url: str) -> bool:
+    if is_local(url):
+        return Path(url).expanduser().exists()
+    import fsspec
+
+    files, path = fsspec.core.url_to_fs(url)
+    return bool(files.exists(path))
 
 
 def _check_pointers(pointers: Pointers) -> None:

@@ -7,7 +7,6 @@ held out has no part in them.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 
@@ -136,6 +135,8 @@ def _run_tasks(
     work: _Work, models: Sequence[TimeModel], plan: ValidationPlan, progress: Progress | None
 ) -> tuple[list[Answers], dict[str, str]]:
     """Run all fits, and put their predictions into the rows' order."""
+    import joblib
+
     table, groups, tasks = work
     found = np.full((len(models), 4, len(table)), np.nan)
     refused: dict[str, str] = {}

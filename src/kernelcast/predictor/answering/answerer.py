@@ -27,6 +27,7 @@ from kernelcast.predictor.answering.composing import (
     take_outcome,
 )
 from kernelcast.predictor.answering.devices_at_work import Asker, ChildProcesses, ReportProgress
+from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
@@ -88,6 +89,8 @@ class Answerer:
         Which methods answer.
     timeout_s : float
         Time limit of one device, in seconds.
+    facts_store : FactsStore or None
+        Where facts about launches are kept for other processes; None means nowhere.
 
     Notes
     -----
@@ -100,6 +103,7 @@ class Answerer:
     asker: Asker = field(default_factory=ChildProcesses)
     methods: MethodChoice = field(default_factory=MethodChoice)
     timeout_s: float = DEFAULT_TIMEOUT_S
+    facts_store: FactsStore | None = None
     _facts: OrderedDict[FactsKey, LaunchFacts | str] = field(default_factory=OrderedDict)
     _spreads: dict[tuple[str, int], Spread] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -189,7 +193,7 @@ class Answerer:
         outcome = self.asker.sample(task, timeout_s=self.timeout_s, report=report)
         if isinstance(known, str):
             return replace(outcome, row_failure=known)
-        if wants_row:
+        if wants_row and known is None:
             self._keep_facts(key, outcome.facts or outcome.row_failure)
         return outcome
 
@@ -309,8 +313,8 @@ class Answerer:
         for name in self.methods.models:
             found = self.shelf.find(estimate.device_id, schema, name).found
             if found is not None:
-                models[name] = found.stored.model
-        found_s = forecast_methods(models, row, schema)
+                models[name] = found.stored
+        found_s = forecast_methods(models, row)
         return replace(estimate, estimates_s={**estimate.estimates_s, **found_s})
 
     def _identify_sampled(
@@ -349,11 +353,21 @@ class Answerer:
 
     def _find_facts(self, key: FactsKey) -> LaunchFacts | str | None:
         with self._lock:
-            return self._facts.get(key)
+            found = self._facts.get(key)
+        if found is None and self.facts_store is not None:
+            found = self.facts_store.find((*key, self.settings.seed))
+            if found is not None:
+                self._remember_facts(key, found)
+        return found
 
     def _keep_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
         if not facts:
             return
+        if self.facts_store is not None and isinstance(facts, LaunchFacts):
+            self.facts_store.keep((*key, self.settings.seed), facts)
+        self._remember_facts(key, facts)
+
+    def _remember_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
         with self._lock:
             self._facts[key] = facts
             while len(self._facts) > _FACTS_KEPT:

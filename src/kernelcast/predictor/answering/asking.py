@@ -26,6 +26,8 @@ class LaunchFacts:
         Instructions issued per work-item, by software counters.
     analytic : AnalyticEstimate or None
         What the analytic model of the device says.
+    accesses : tuple of Access or None
+        What the kernel may do with each argument, as far as the source tells.
     notes : tuple of str
         What could not be had, and why.
     cost_s : float
@@ -35,6 +37,7 @@ class LaunchFacts:
     values: Mapping[str, float]
     issued_per_work_item: float | None
     analytic: AnalyticEstimate | None
+    accesses: tuple[Access | None, ...] = ()
     notes: tuple[str, ...] = ()
     cost_s: float = 0.0
 

@@ -3,16 +3,27 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from kernelcast.models.columns import FIGURES
+from kernelcast.models.correction import FittedCorrection
 from kernelcast.models.protocol import FittedModel, Forecast
+from kernelcast.models.row_predictor import RowPredictor
 from kernelcast.predictor.answering.asking import LaunchRow
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.explanation import Influence
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.records.training_table import Numbers, TrainingTable, make_table
+
+if TYPE_CHECKING:
+    from kernelcast.models.persistence import StoredModel
+
+Places = npt.NDArray[np.intp]
 
 _PEAKS = ("cache_bytes", "bandwidth_bytes_per_s", "flops_per_s")
 _PLAIN = ("linear_s", "linear_error", "two_point_s", "sampling_s", "work_groups", "compute_units")
@@ -46,14 +57,7 @@ def tabulate(rows: Sequence[LaunchRow], schema: FeatureSchema) -> TrainingTable:
     schema : FeatureSchema
         Of the models; what a launch has beyond it is left out, what it lacks is NaN.
     """
-    # `FeatureVector.align` checks every name: 0.7 ms a row of 260 features.
-    places = {name: place for place, name in enumerate(schema.names)}
-    features = np.full((len(rows), len(places)), np.nan)
-    for row, one in enumerate(rows):
-        pairs = zip(one.vector.names, one.vector.values, strict=True)
-        for name, value in pairs:
-            if name in places:
-                features[row, places[name]] = value
+    features = _align(rows, schema)
     columns: dict[str, list[float]] = {
         name: [_number(getattr(one, name)) for one in rows] for name in _PLAIN
     }
@@ -66,7 +70,7 @@ def forecast_rows(
 ) -> list[RowForecast | str]:
     """Ask a model about launches at once; where one has no answer, the text says why."""
     try:
-        found = model.forecast(tabulate(rows, schema), coverage)
+        found = _forecast(model, rows, schema, coverage)
         return [_read(found, place) for place in range(len(rows))]
     except KernelcastError as error:
         if len(rows) == 1:
@@ -102,19 +106,59 @@ def find_influences(
     )
 
 
-def forecast_methods(
-    models: Mapping[str, FittedModel], row: LaunchRow, schema: FeatureSchema
-) -> dict[str, float]:
+def forecast_methods(models: Mapping[str, "StoredModel"], row: LaunchRow) -> dict[str, float]:
     """Give the times of several models side by side; those without an answer are left out."""
     found = {}
-    for name, model in models.items():
+    for name, one in models.items():
         try:
-            seconds = float(model.predict(tabulate([row], schema))[0])
+            seconds = float(one.model.predict(tabulate([row], one.schema))[0])
         except (KernelcastError, ValueError, ArithmeticError, IndexError):
             continue
         if math.isfinite(seconds) and seconds > 0:
             found[name] = seconds
     return found
+
+
+def _forecast(
+    model: FittedModel, rows: Sequence[LaunchRow], schema: FeatureSchema, coverage: float
+) -> Forecast:
+    """Ask a model, without a table where it needs none: that takes longer than the answer."""
+    fast = _find_fast(model, schema) if isinstance(model, FittedCorrection) else None
+    if fast is None:
+        return model.forecast(tabulate(rows, schema), coverage)
+    figures = np.array(
+        [
+            [_number(getattr(one.peaks if name in _PEAKS else one, name)) for name in FIGURES]
+            for one in rows
+        ]
+    ).reshape(-1, len(FIGURES))
+    return fast.forecast_many(_align(rows, schema), figures, coverage)
+
+
+@lru_cache(maxsize=16)
+def _find_fast(model: FittedCorrection, schema: FeatureSchema) -> RowPredictor | None:
+    try:
+        return RowPredictor(model, schema)
+    except InputError:  # another learner, another reference, another schema
+        return None
+
+
+def _align(rows: Sequence[LaunchRow], schema: FeatureSchema) -> Numbers:
+    """Put vectors into the order of a schema; `FeatureVector.align` would check every name."""
+    features = np.full((len(rows), len(schema.names)), np.nan)
+    for row, one in enumerate(rows):
+        theirs, ours = _find_places(one.vector.names, schema)
+        features[row, ours] = np.array(one.vector.values)[theirs]
+    return features
+
+
+@lru_cache(maxsize=256)
+def _find_places(names: tuple[str, ...], schema: FeatureSchema) -> tuple[Places, Places]:
+    """Give places of those names that a schema has, and their places there."""
+    there = {name: place for place, name in enumerate(schema.names)}
+    pairs = [(place, there[name]) for place, name in enumerate(names) if name in there]
+    found = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def _read(found: Forecast, place: int) -> RowForecast:

@@ -4,11 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kernelcast.features.access import infer_accesses
-from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
-from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.predictor.answering.asking import (
     EstimateOutcome,
     EstimateTask,
@@ -17,30 +14,22 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
-from kernelcast.predictor.feature_counts import summarise_run
-from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
-from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
-from kernelcast.predictor.modelling.launches import choose_local_size
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
-from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
-
-_EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +81,7 @@ def estimate_in_session(
     report("building the kernel and its buffers")
     started_s = time.perf_counter()
     kernel = problem.kernel
-    accesses = infer_accesses(kernel, len(problem.arguments))
+    accesses = _find_accesses(problem, None if row is None else row.facts)
     counts = row is not None and row.facts is None
     with session.lock:
         session.whole_kernel(kernel)
@@ -106,7 +95,12 @@ def estimate_in_session(
         ) as launch:
             recorder = RecordingLaunch(launch, kernel.name)
             sampled = sample_launch(
-                recorder, kernel.name, settings, report=report, started_s=started_s
+                recorder,
+                kernel.name,
+                settings,
+                weigh=lambda run: _weigh(run, problem),
+                report=report,
+                started_s=started_s,
             )
             outcome = EstimateOutcome(
                 estimate=replace(sampled.estimate, compile_seconds=compile_s),
@@ -134,6 +128,8 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     KernelcastError
         If the model has no answer.
     """
+    from kernelcast.predictor.modelling.launches import choose_local_size
+
     report("analytic model")
     ndrange, notes = choose_local_size(task.problem.ndrange)
     found = model_own_launch(task.problem, ndrange, task.device_id)
@@ -189,49 +185,25 @@ def _add_row(
     return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure)
 
 
+def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access | None, ...]:
+    """Say what the kernel may do with its arguments, without a look at its source if known."""
+    if facts is not None and len(facts.accesses) == len(problem.arguments):
+        return facts.accesses
+    from kernelcast.features.access import infer_accesses
+
+    return infer_accesses(problem.kernel, len(problem.arguments))
+
+
+def _weigh(run: SampleRun, problem: Problem) -> SampleRun:
+    from kernelcast.predictor.weighing import weigh_run
+
+    return weigh_run(run, problem.kernel, problem.arguments)
+
+
 def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
-    """Find all features but the sampled ones, as a collection does."""
-    started_s = time.perf_counter()
-    features = read_source_features(problem, _EVERYTHING)
-    found = DeviceFindings(
-        ndrange=launch.ndrange,
-        compute_units=session.description.compute_units,
-        compiler=read_compiler_facts(session, problem.kernel, problem.ndrange),
-        saturation=launch.saturation,
-    )
-    recorded = _count(launch, problem, found)
-    add_analytic_findings(found, problem, session.description.id, recorded)
-    counters = found.counters or features.counters
-    warp = CounterSource(counters=counters, facts=features.facts).warp
-    return LaunchFacts(
-        values=drop_sampled(compose_vector(features, found)),
-        issued_per_work_item=warp.issued if warp else None,
-        analytic=found.analytic,
-        notes=tuple(found.notes),
-        cost_s=time.perf_counter() - started_s,
-    )
+    from kernelcast.predictor.answering.gathering import gather_facts
 
-
-def _count(
-    launch: OpenCLLaunch, problem: Problem, found: DeviceFindings
-) -> RecordedAddresses | None:
-    """Count by an instrumented run; where there can be none, counts from the source stand."""
-    try:
-        if not isinstance(launch, CountingLaunch):
-            return None
-        settings = CountSettings(compares_times=False)
-        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
-        found.counters = summarise_run(problem, counted)
-    except KernelcastError as error:
-        found.notes.append(f"counters are derived from the source: {error}")
-        return None
-    return counted.addresses
-
-
-def drop_sampled(vector: FeatureVector) -> dict[str, float]:
-    """Give the features of a vector that do not depend on samples."""
-    found = vector.as_dict().items()
-    return {name: one for name, one in found if group_of(name) is not FeatureGroup.SAMPLED}
+    return gather_facts(session, launch, problem)
 
 
 def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:

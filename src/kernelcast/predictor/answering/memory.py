@@ -147,8 +147,11 @@ class Memory:
         from kernelcast.training_data.store.selection import SOUND, Selection
         from kernelcast.training_data.store.table import load_table
 
+        alike = [name for name, one in store.schemas().items() if one.version == schema.version]
+        if not alike:
+            return [], []
         wanted = Selection(devices=(device_id,), without_flags=SOUND.without_flags,
-                           schema_ids=(schema.id,))  # fmt: skip
+                           schema_ids=tuple(alike))  # fmt: skip
         table = load_table(store, wanted, schema=schema)
         analytic_s = table.features[:, schema.names.index(_ANALYTIC)]
         known = np.isfinite(analytic_s) & (table.device_ids == device_id)

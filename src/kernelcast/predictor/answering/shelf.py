@@ -117,7 +117,7 @@ class ModelShelf:
         device_id : str
             The device.
         schema : FeatureSchema
-            Of the features at hand.
+            Of the features at hand; a model may take fewer, see `StoredModel.schema`.
         model : str
             Of the catalogue.
         """

@@ -26,7 +26,7 @@ from kernelcast.records.training_table import Texts, TrainingTable
 
 Report = Callable[[int, int], None]
 """Is called with the fits done and all fits."""
-POOLED_RIVALS = ("two_point", "linear", "pooled_rate", "analytic", POOLED_MODEL)
+POOLED_RIVALS = ("two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", POOLED_MODEL)
 """What is compared on devices that no model has seen, unless other models are named."""
 _WORKERS_TIMEOUT_S = 20.0
 

@@ -71,6 +71,16 @@ def test_another_schema_is_a_failure_that_says_so(registry: ModelRegistry) -> No
     assert other.id in lookup.failures[0]
 
 
+def test_shipped_models_take_the_features_of_today() -> None:
+    """Every model that comes with the package loads where all features of the schema are."""
+    names = [one.parent for one in Path(find_shipped()).rglob("versions.json")]
+    assert names
+    for one in names:
+        lookup = ModelShelf(str(one.parents[1]), shipped="").find(one.name, SCHEMA)
+        assert lookup.found is not None, lookup.failures
+        assert {*lookup.found.stored.schema.names} <= {*SCHEMA.names}
+
+
 def test_a_damaged_file_is_a_failure(registry: ModelRegistry) -> None:
     """A file that is not the one that was published is not loaded."""
     (path,) = Path(registry.url).rglob("*.skops")

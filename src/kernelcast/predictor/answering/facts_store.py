@@ -1,0 +1,111 @@
+"""Facts about launches in the data folder: a later process need not count what another has.
+
+One file per launch, device, driver, calibration and version of what makes features: whatever
+changes gives another name. What cannot be read is made anew, what cannot be written is not kept.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import KernelcastError
+
+FORMAT = "kernelcast facts 1"
+"""Changes when a file's meaning does."""
+# 256 folders of so many files: some 15 MB.
+_MOST_FILES = 16
+# What features are made by: a change there may change them.
+_MAKERS = (
+    "features", "analytic", "predictor/modelling", "predictor/answering/gathering.py",
+    "predictor/counting.py", "predictor/feature_counts.py", "predictor/features.py",
+)  # fmt: skip
+
+
+class FactsStore:
+    """Keeps facts in a folder; several processes may share it.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        ``facts`` in the data folder when left out.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def find(self, key: Sequence[object]) -> LaunchFacts | None:
+        """Give the facts of a key; None where there are none that can be read."""
+        try:
+            held = json.loads(self._locate(key).read_bytes())
+            return _read(held) if held["format"] == FORMAT else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, KernelcastError):
+            return None
+
+    def keep(self, key: Sequence[object], facts: LaunchFacts) -> None:
+        """Write facts so that readers see all of them or nothing; failing that, do nothing."""
+        with contextlib.suppress(OSError, KernelcastError):
+            path = self._locate(key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps(_write(facts)), encoding="utf-8")
+            part.replace(path)
+            _forget_oldest(path.parent)
+
+    def _locate(self, key: Sequence[object]) -> Path:
+        text = "\n".join(map(repr, (FORMAT, version("kernelcast"), _stamp_makers(), *key)))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        folder = data_folder() / "facts" if self._folder is None else self._folder
+        return folder / digest[:2] / f"{digest}.json"
+
+
+def _write(facts: LaunchFacts) -> dict[str, object]:
+    return {
+        "format": FORMAT,
+        **asdict(facts),
+        "accesses": [None if one is None else one.value for one in facts.accesses],
+    }
+
+
+def _read(held: dict[str, Any]) -> LaunchFacts:
+    analytic = held["analytic"]
+    issued = held["issued_per_work_item"]
+    return LaunchFacts(
+        values={str(name): float(one) for name, one in held["values"].items()},
+        issued_per_work_item=None if issued is None else float(issued),
+        analytic=analytic and AnalyticEstimate(**{**analytic, "notes": tuple(analytic["notes"])}),
+        accesses=tuple(None if one is None else Access(one) for one in held["accesses"]),
+        notes=tuple(map(str, held["notes"])),
+        cost_s=float(held["cost_s"]),
+    )
+
+
+def _forget_oldest(folder: Path) -> None:
+    paths = [*folder.glob("*.json")]
+    if len(paths) > _MOST_FILES:
+        min(paths, key=lambda one: one.stat().st_mtime_ns).unlink()
+
+
+@cache
+def _stamp_makers() -> str:
+    """Give what changes with the code that makes features; releases differ by their version."""
+    package = Path(__file__).parents[2]
+    found = hashlib.sha256()
+    for path in sorted(one for name in _MAKERS for one in _list_files(package / name)):
+        status = path.stat()
+        found.update(f"{path.relative_to(package)} {status.st_mtime_ns} {status.st_size}".encode())
+    return found.hexdigest()
+
+
+def _list_files(path: Path) -> Iterator[Path]:
+    return path.rglob("*.py") if path.is_dir() else iter([path])

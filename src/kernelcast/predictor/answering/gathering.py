@@ -1,0 +1,120 @@
+"""Finds everything about a launch that does not depend on samples, as a collection does.
+
+A module of its own, since source analysis and analytic models take longer to import than samples
+to take: a launch whose facts are known does without.
+"""
+
+import time
+
+from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import analyse
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.counting import CountSettings, count_launch
+from kernelcast.predictor.feature_counts import count_exactly, summarise_run
+from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.predictor.features import (
+    FeatureSettings,
+    KernelFeatures,
+    compose_vector,
+    read_source_features,
+)
+from kernelcast.predictor.own_machine import find_own_machine
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.session import DeviceSession
+
+_EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
+
+
+def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
+    """Find all features but the sampled ones.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device, locked.
+    launch : OpenCLLaunch
+        The launch on it; of a `CountingLaunch` an instrumented copy can be run.
+    problem : Problem
+        The launch.
+
+    Returns
+    -------
+    LaunchFacts
+        What could not be had stands in its notes.
+
+    Raises
+    ------
+    KernelcastError
+        If the source cannot be analysed.
+    """
+    started_s = time.perf_counter()
+    features = read_source_features(problem, _EVERYTHING)
+    found = DeviceFindings(
+        ndrange=launch.ndrange,
+        compute_units=session.description.compute_units,
+        compiler=read_compiler_facts(session, problem.kernel, problem.ndrange),
+        saturation=launch.saturation,
+    )
+    if not _derive(features, problem, session.description.id, found):
+        recorded = _count(launch, problem, found)
+        add_analytic_findings(found, problem, session.description.id, recorded, with_rivals=False)
+    counters = found.counters or features.counters
+    warp = CounterSource(counters=counters, facts=features.facts).warp
+    return LaunchFacts(
+        values=drop_sampled(compose_vector(features, found)),
+        issued_per_work_item=warp.issued if warp else None,
+        analytic=found.analytic,
+        accesses=infer_accesses(problem.kernel, len(problem.arguments)),
+        notes=tuple(found.notes),
+        cost_s=time.perf_counter() - started_s,
+    )
+
+
+def drop_sampled(vector: FeatureVector) -> dict[str, float]:
+    """Give the features of a vector that do not depend on samples."""
+    found = vector.as_dict().items()
+    return {name: one for name, one in found if group_of(name) is not FeatureGroup.SAMPLED}
+
+
+def _derive(
+    features: KernelFeatures, problem: Problem, device_id: str, found: DeviceFindings
+) -> bool:
+    """Do without an instrumented run where the source tells what it would count.
+
+    Of the n-body example it takes ten times as long as everything else: a million addresses.
+    """
+    exact = count_exactly(features.facts, problem, features.counters)
+    if exact is None:
+        return False
+    found.counters = exact
+    notes = len(found.notes)
+    add_analytic_findings(found, problem, device_id, None, with_rivals=False)
+    if found.analytic is None and find_own_machine(device_id) is not None:
+        # It may be that the model wants recorded addresses after all.
+        del found.notes[notes:]
+        found.counters = None
+        return False
+    return True
+
+
+def _count(
+    launch: OpenCLLaunch, problem: Problem, found: DeviceFindings
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        if not isinstance(launch, CountingLaunch):
+            return None
+        settings = CountSettings(compares_times=False)
+        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
+        found.counters = summarise_run(problem, counted)
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
