@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.predictor.problem_file import read_problem
     from kernelcast.predictor.settings import EstimateSettings
+    from kernelcast.predictor.tuning.api import tune
+    from kernelcast.predictor.tuning.report import TuneReport
+    from kernelcast.predictor.tuning.settings import TuneSettings
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
 
@@ -23,11 +26,14 @@ __all__ = [
     "KernelcastError",
     "Measurement",
     "Predictor",
+    "TuneReport",
+    "TuneSettings",
     "balance",
     "estimate",
     "estimate_problem",
     "examine_devices",
     "read_problem",
+    "tune",
 ]
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
@@ -41,11 +47,14 @@ _HOMES = {
     "KernelcastError": "kernelcast.records.errors",
     "Measurement": "kernelcast.records.estimates",
     "Predictor": "kernelcast.predictor.predictor",
+    "TuneReport": "kernelcast.predictor.tuning.report",
+    "TuneSettings": "kernelcast.predictor.tuning.settings",
     "balance": "kernelcast.predictor.balancing.api",
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.predictor.devices",
     "read_problem": "kernelcast.predictor.problem_file",
+    "tune": "kernelcast.predictor.tuning.api",
 }
 
 

@@ -39,7 +39,7 @@ PROBLEM_KEYS = {*reader.KEYS, *arguments._ALL_KEYS}
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
-_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
+_OPTION = re.compile(r"(?<![\w-])--[a-z]+\d*(?:-[a-z]+)*")
 _QUOTED = re.compile(r"`([^`\n]+)`|<!-- output: (.+?) -->")
 _TARGET = re.compile(r"^make (?P<target>[a-z]+)\b")
 

@@ -34,6 +34,7 @@ _HOMES = {
     "starpu": "kernelcast.cli.starpu:starpu",
     "trace": "kernelcast.cli.trace:trace",
     "train": "kernelcast.cli.train:train",
+    "tune": "kernelcast.cli.tune:tune",
     "validate": "kernelcast.cli.validate:validate",
 }
 """Where each command is; only the one that runs is imported."""

@@ -1,5 +1,10 @@
 """Problem files (YAML): the unit that the commands take; every error names file and line."""
 
-from kernelcast.predictor.problem_file.reader import read_parameters, read_problem
+from kernelcast.predictor.problem_file.reader import (
+    ProblemTemplate,
+    read_parameters,
+    read_problem,
+    read_template,
+)
 
-__all__ = ["read_parameters", "read_problem"]
+__all__ = ["ProblemTemplate", "read_parameters", "read_problem", "read_template"]

@@ -1,4 +1,4 @@
-"""Arithmetic over numbers in problem files: + - * / // % ** and parentheses, nothing else."""
+"""Arithmetic over numbers in problem files: + - * / // % ** and parentheses, and conditions."""
 
 import ast
 import operator
@@ -15,6 +15,14 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }
 # Sizes beyond this are mistakes, and powers of them would fill the memory.
 _LARGEST = 2**63
@@ -40,12 +48,34 @@ def evaluate(text: str) -> Number:
     >>> evaluate("1e-3")
     0.001
     """
+    return _evaluate(text, _compute)
+
+
+def holds(text: str) -> bool:
+    """Tell whether a condition such as ``"8 * 4 <= 64 and 64 % 8 == 0"`` holds.
+
+    Comparisons of what `evaluate` takes, chained as in Python, with ``and``, ``or``, ``not``.
+
+    Raises
+    ------
+    ArithmeticProblem
+        If it is anything else, divides by zero or leaves the range of 64-bit integers.
+
+    Examples
+    --------
+    >>> holds("16 <= 8 * 4 < 64 and not 64 % 8")
+    True
+    """
+    return bool(_evaluate(text, _decide))
+
+
+def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
     if len(text) > _LONGEST_TEXT:
         msg = f"longer than {_LONGEST_TEXT} characters"
         raise ArithmeticProblem(msg)
     try:
         tree = ast.parse(text.strip(), mode="eval")
-        return _compute(tree.body)
+        return compute(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as error:
         msg = "not a formula"
         raise ArithmeticProblem(msg) from error
@@ -55,6 +85,29 @@ def evaluate(text: str) -> Number:
     except OverflowError as error:
         msg = "too large"
         raise ArithmeticProblem(msg) from error
+
+
+def _decide(node: ast.expr) -> Number:
+    match node:
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_decide(one) for one in values)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(_decide(one) for one in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _decide(operand)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [_compute(one) for one in (left, *others)]
+            pairs = zip(ops, sides[:-1], sides[1:], strict=True)
+            return all(_compare(op, one, other) for op, one, other in pairs)
+    return _compute(node)
+
+
+def _compare(op: ast.cmpop, one: Number, other: Number) -> bool:
+    compare = _COMPARISONS.get(type(op))
+    if compare is None:
+        msg = "only < <= > >= == != compare numbers"
+        raise ArithmeticProblem(msg)
+    return compare(one, other)
 
 
 def _compute(node: ast.expr) -> Number:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import yaml
 
-from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, evaluate, holds
 from kernelcast.records.errors import InputError, ProblemFileError
 
 Number: TypeAlias = int | float
@@ -144,6 +144,14 @@ class Located:
             return evaluate(text)
         except ArithmeticProblem as problem:
             self.fail(f"expected a number or arithmetic, found {text!r} ({problem})")
+
+    def holds(self) -> bool:
+        """Read a condition over parameters, such as ``"{TX} * {TY} <= 256"``."""
+        text = _NAME.sub(lambda match: f"({self._look_up(match[1])})", self.raw_text())
+        try:
+            return holds(text)
+        except ArithmeticProblem as problem:
+            self.fail(f"expected a condition over numbers, found {text!r} ({problem})")
 
     def integer(self, *, minimum: int) -> int:
         """Read a whole number of at least `minimum`."""

@@ -1,0 +1,68 @@
+"""Has a device run configurations, and goes on without those that it dies of."""
+
+from collections.abc import Callable
+
+from kernelcast.predictor.isolation import MessageKind, stream_isolated
+from kernelcast.predictor.tuning.messages import (
+    EventKind,
+    MeasureTask,
+    SampleTask,
+    TuningEvent,
+)
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+
+Take = Callable[[TuningEvent], None]
+
+
+def conduct(
+    make_task: Callable[[frozenset[int]], MeasureTask | SampleTask | None],
+    *,
+    timeout_s: float,
+    take: Take,
+) -> None:
+    """Run a task in child processes until all of it is done.
+
+    Parameters
+    ----------
+    make_task : callable
+        Gives what is left to do without some configurations that were given up; None if nothing
+        is.
+    timeout_s : float
+        A child that tells nothing for so long is stopped, in seconds.
+    take : callable
+        Takes events as they happen. A configuration that a child died of, or that did not end,
+        is refused.
+
+    Raises
+    ------
+    KernelcastError
+        If the device fails before any configuration is begun.
+    """
+    given_up: set[int] = set()
+    while (task := make_task(frozenset(given_up))) is not None:
+        current: list[int] = []
+        try:
+            _listen(task, timeout_s, current, take)
+        except (KernelRunError, EstimateTimeoutError) as error:
+            if not current:
+                raise
+            given_up.add(current[-1])
+            take(TuningEvent(number=current[-1], kind=EventKind.REFUSED, reason=str(error)))
+        else:
+            return
+
+
+def _listen(
+    task: MeasureTask | SampleTask, timeout_s: float, current: list[int], take: Take
+) -> None:
+    """Pass on what a child tells; `current` ends with the configuration it is at."""
+    subject = task.device_id
+    for message in stream_isolated("run_tuning", task, timeout_s=timeout_s, subject=subject):
+        if message.kind is MessageKind.ITEM:
+            event = message.content
+            if not isinstance(event, TuningEvent):
+                msg = f"{subject}: told something unknown: {event!r}; please report it"
+                raise KernelcastError(msg)
+            if event.kind is EventKind.STARTED:
+                current.append(event.number)
+            take(event)

@@ -1,0 +1,185 @@
+"""Whole runs of many variants of one launch, which share their buffers."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    LocalArgument,
+    ScalarArgument,
+    make_array,
+    make_scalar,
+)
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.building import build_kernel_source, take_kernel
+from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_arguments, infer_access
+
+_SHARE_OF_MEMORY = 0.5
+_NANOSECOND = 1e-9
+
+
+class SharedBuffers:
+    """Buffers of one device by position and description, made when they are first asked for.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    seed : int
+        Of random contents.
+
+    Notes
+    -----
+    Those that were not used for longest go where all together would fill half of the device.
+    """
+
+    def __init__(self, session: DeviceSession, *, seed: int) -> None:
+        self._session = session
+        self._seed = seed
+        self._kept: OrderedDict[tuple[int, BufferArgument], cl.Buffer] = OrderedDict()
+        self._first: dict[tuple[int, BufferArgument], cl.Buffer] = {}
+        self._most_bytes = _SHARE_OF_MEMORY * session.description.global_memory_bytes
+
+    def give(self, index: int, argument: Argument) -> KernelArgument:
+        """Give what a kernel is called with for one argument."""
+        match argument:
+            case ScalarArgument():
+                return make_scalar(argument)
+            case LocalArgument():
+                return cl.LocalMemory(argument.bytes)
+        key = (index, argument)
+        if key not in self._kept:
+            self._make_room(argument.bytes)
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            self._kept[key] = cl.Buffer(
+                self._session.context, flags, hostbuf=self._content(index, argument)
+            )
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def restore(self, index: int, argument: BufferArgument) -> None:
+        """Give a buffer its first content again."""
+        key = (index, argument)
+        if key not in self._kept:
+            return  # it will be made anew
+        if key not in self._first:
+            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+            content = self._content(index, argument)
+            self._first[key] = cl.Buffer(self._session.context, flags, hostbuf=content)
+        cl.enqueue_copy(
+            self._session.queue, self._kept[key], self._first[key], byte_count=argument.bytes
+        )
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._session.queue.finish()
+        for one in (*self._kept.values(), *self._first.values()):
+            one.release()
+        self._kept.clear()
+        self._first.clear()
+
+    def _content(self, index: int, argument: BufferArgument) -> npt.NDArray[Any]:
+        return make_array(argument, seed=self._seed * 1000 + index)
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        held = sum(key[1].bytes for key in (*self._kept, *self._first))
+        while self._kept and held + wanted_bytes > self._most_bytes:
+            key, buffer = self._kept.popitem(last=False)
+            self._session.queue.finish()
+            for one in (buffer, self._first.pop(key, None)):
+                if one is not None:
+                    one.release()
+                    held -= key[1].bytes
+
+
+class TimedLaunch:
+    """A launch that is built once and timed as a whole, as often as wanted.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        Kernel, index space, arguments.
+    buffers : SharedBuffers
+        Where its buffers are.
+    inferred : sequence of Access or None
+        What source analysis found each argument to be.
+
+    Raises
+    ------
+    InputError
+        If source, kernel name or arguments do not fit together.
+    DeviceError
+        If the device cannot hold the launch.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        problem: Problem,
+        buffers: SharedBuffers,
+        inferred: Sequence[Access | None],
+    ) -> None:
+        self._session = session
+        self._problem = problem
+        self._buffers = buffers
+        program = build_kernel_source(session.context, session.device, problem.kernel)
+        self._built = take_kernel(program, problem.kernel)
+        compiled, parameters = self._built.kernel, self._built.parameters
+        check_arguments(problem.kernel.name, parameters, problem.arguments)
+        self._ndrange = choose_local_size(session, compiled, problem.ndrange)
+        check_launch(session, compiled, problem.kernel, self._ndrange)
+        self._restored = [
+            (index, argument)
+            for index, (parameter, argument, found) in enumerate(
+                zip(parameters, problem.arguments, inferred, strict=True)
+            )
+            if isinstance(argument, BufferArgument)
+            and infer_access(parameter, argument.access or found) is Access.READ_WRITE
+        ]
+        self._has_run = False
+        self.cpu_s = 0.0
+        """Time that all threads of this process spent during the last run, in seconds."""
+
+    def run(self) -> float:
+        """Run it as a whole and give its time in seconds.
+
+        What it reads and writes has its first content each time: contents that grow from run to
+        run would change the work.
+        """
+        session, kernel = self._session, self._built.kernel
+        with explained_errors(self._problem.kernel, session.description):
+            for index, argument in enumerate(self._problem.arguments):
+                kernel.set_arg(index, self._buffers.give(index, argument))
+            for index, argument in self._restored if self._has_run else ():
+                self._buffers.restore(index, argument)
+            self._has_run = True
+            session.queue.finish()
+            session.settle()
+            started_s, used_s = time.perf_counter(), time.process_time()
+            event = cl.enqueue_nd_range_kernel(
+                session.queue,
+                kernel,
+                self._ndrange.global_size,
+                self._ndrange.known_local_size,
+                self._ndrange.global_offset if any(self._ndrange.global_offset) else None,
+            )
+            session.queue.finish()
+            host_s = time.perf_counter() - started_s
+            self.cpu_s = time.process_time() - used_s
+            session.note_busy()
+        if not session.uses_event_timer:
+            return host_s
+        return float(event.profile.end - event.profile.start) * _NANOSECOND

@@ -1,0 +1,91 @@
+"""Tuning on real devices; nothing is asserted of times."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli.app import app
+from kernelcast.predictor.machine_file import read_machine
+from kernelcast.predictor.tuning.api import tune_on_device
+from kernelcast.predictor.tuning.settings import TuneModels, TuneSettings
+from kernelcast.predictor.tuning.space import read_space
+from kernelcast.sampling.session import DeviceSession
+
+pytestmark = pytest.mark.device
+
+ROOT = Path(__file__).parents[2]
+MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
+PROBLEM = """
+code: |
+  kernel void add(global float *a, local float *part) {
+      part[get_local_id(0)] = a[get_global_id(0)];
+      barrier(CLK_LOCAL_MEM_FENCE);
+  #if BROKEN
+      this does not compile
+  #endif
+      a[get_global_id(0)] = part[get_local_id(0)] + 1.0f;
+  }
+kernel: add
+build_options: ["-DBROKEN={BROKEN}"]
+global_size: [65536]
+local_size: ["{LX}"]
+parameters: {LX: [16, 64], BROKEN: [0, 1]}
+args: [{buffer: float32, count: 65536, init: uniform}, {local: "4 * {LX}"}]
+"""
+
+
+@pytest.fixture
+def problem_file(tmp_path: Path) -> Path:
+    """Give four configurations, two of which no compiler takes."""
+    path = tmp_path / "add.yaml"
+    path.write_text(PROBLEM)
+    return path
+
+
+def test_measures_what_can_be_built(session: DeviceSession, problem_file: Path) -> None:
+    """Configurations that do not compile are refused, the others measured, each as often."""
+    settings = TuneSettings(measure=True, top=4, runs=2)
+    report = tune_on_device(
+        read_space(problem_file),
+        session.description,
+        machine=read_machine(MACHINE),
+        settings=settings,
+        save=problem_file.parent / "runs",
+    )
+    assert [len(one.runs_s) for one in report.configurations] == [2, 2, 0, 0]
+    assert all(one.parameters["BROKEN"] for one in report.configurations if one.obstacle)
+    assert all(one.build_s > 0 for one in report.configurations if one.runs_s)
+
+
+def test_samples_the_best(session: DeviceSession, problem_file: Path) -> None:
+    """A few work-groups run of configurations that can be built."""
+    settings = TuneSettings(models=TuneModels.HYBRID, sampled=4)
+    report = tune_on_device(
+        read_space(problem_file, parameters={"BROKEN": 0}),
+        session.description,
+        machine=read_machine(MACHINE),
+        settings=settings,
+    )
+    assert all((one.sampled_s or 0) > 0 for one in report.configurations)
+
+
+def test_command_writes_t4(
+    session: DeviceSession, problem_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way: a problem file, a calibrated device, a table, a file of results."""
+    folder = problem_file.parent / "data"
+    (folder / "machines").mkdir(parents=True)
+    device_id = session.description.id
+    shutil.copy(MACHINE, folder / "machines" / f"{device_id}.yaml")
+    monkeypatch.setenv("KERNELCAST_DATA", str(folder))
+    t4 = folder / "t4.json"
+    words = [str(problem_file), "--device", device_id, "--measure", "--runs", "1", "--t4", str(t4)]
+    result = CliRunner().invoke(app, ["tune", *words, "--param", "BROKEN=0"])
+    assert result.exit_code == 0, result.stderr
+    assert "use: LX=" in result.stdout
+    results = json.loads(t4.read_text())["results"]
+    assert sorted(one["configuration"]["LX"] for one in results) == [16, 64]
+    assert (folder / "tuning" / device_id / "add.jsonl").exists()
