@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.kernelcast-installed
 
 # Extra words for the commands below, for example: make test PYTEST_ARGS="-k windows"
+# Tests run in TEST_JOBS processes, one of which has all tests of devices; 0 for none but pytest's.
+TEST_JOBS ?= 2
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -26,7 +28,7 @@ demo: $(STAMP) ## list the devices; predict and measure every example on each of
 	$(BIN)/python examples/run_demo.py $(DEMO_ARGS)
 
 test: $(STAMP) ## run the tests, those that need a device on every device found
-	$(BIN)/python -m pytest -m "device or not device" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "device or not device" -n $(TEST_JOBS) --dist loadscope $(PYTEST_ARGS)
 
 lint: $(STAMP) ## ruff, mypy and the import contracts
 	@status=0; \

@@ -1,14 +1,39 @@
 """Every test here runs on every device that is found; one session per device for all tests."""
 
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
 import pytest
 
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
+from kernelcast.sampling.microbenchmarks import (
+    bandwidth,
+    caches,
+    effort,
+    latency_curves,
+    rooflines,
+    transfers,
+)
+from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
+from kernelcast.sampling.microbenchmarks.effort import Effort
+from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.session import DeviceSession, open_session
+
+BenchmarkRunner: TypeAlias = Callable[[DeviceSession, Benchmark], BenchmarkResult]
 
 _NO_DEVICE = "no device"
 _IDS: list[str] = []
+# Arrays of four times the last cache, long runs and wide kernels make numbers good, and take
+# minutes on a busy machine; no promise of the tests depends on them.
+_IS_FULL = bool(os.environ.get("KERNELCAST_FULL_BENCHMARKS"))
+_LARGEST_ARRAY_BYTES = 2**22
+_PEAK_SHAPES = slice(0, 8, 2)
 
 
 def _find_ids() -> list[str]:
@@ -43,18 +68,76 @@ def session(
     """Give the open session of a device; a broken one is skipped with its reason."""
     if device_id == _NO_DEVICE:
         pytest.fail(INSTALL_HINT)
+    opened = _open_once(device_id, sessions)
+    if isinstance(opened, BrokenDeviceError):
+        pytest.skip(f"the device is broken: {opened}")
+    return opened
+
+
+def _open_once(
+    device_id: str, sessions: dict[str, DeviceSession | BrokenDeviceError]
+) -> DeviceSession | BrokenDeviceError:
     if device_id not in sessions:
         try:
             sessions[device_id] = open_session(*choose_device(device_id, find_devices()))
         except BrokenDeviceError as error:
             sessions[device_id] = error
-    opened = sessions[device_id]
-    if isinstance(opened, BrokenDeviceError):
-        pytest.skip(f"the device is broken: {opened}")
-    return opened
+    return sessions[device_id]
 
 
 @pytest.fixture
 def description(session: DeviceSession) -> DeviceDescription:
     """Describe the device under test."""
     return session.description
+
+
+@pytest.fixture(scope="session")
+def first_device(
+    sessions: dict[str, DeviceSession | BrokenDeviceError],
+) -> DeviceDescription:
+    """Describe the first device that works, for what no device can change."""
+    for device_id in _find_ids():
+        if device_id == _NO_DEVICE:
+            pytest.fail(INSTALL_HINT)
+        opened = _open_once(device_id, sessions)
+        if isinstance(opened, DeviceSession):
+            return opened.description
+    pytest.skip("every device is broken")
+
+
+@pytest.fixture(scope="session")
+def run_benchmark() -> BenchmarkRunner:
+    """Run a microbenchmark once per device for all tests, with short runs and small arrays."""
+    benches: dict[str, Bench] = {}
+    results: dict[tuple[str, str], BenchmarkResult] = {}
+
+    def run(session: DeviceSession, benchmark: Benchmark) -> BenchmarkResult:
+        device_id = session.description.id
+        key = (device_id, benchmark.name)
+        if key not in results:
+            with session.lock, pytest.MonkeyPatch.context() as changes:
+                if not _IS_FULL:
+                    _shorten(changes)
+                bench = benches.setdefault(device_id, Bench(session, Effort.QUICK))
+                results[key] = benchmark.run(bench)
+        return results[key]
+
+    return run
+
+
+def _shorten(changes: pytest.MonkeyPatch) -> None:
+    """Make the quickest effort quicker than any that is offered."""
+    plan = effort._PLANS[Effort.QUICK]
+    plan = replace(plan, repeats=effort.FEWEST_REPEATS, run_s=plan.run_s / 4, patience_s=0.0)
+    changes.setitem(effort._PLANS, Effort.QUICK, plan)
+    changes.setattr(rooflines, "CHAINS", rooflines.CHAINS[:2])
+    changes.setattr(rooflines, "_PEAK_SHAPES", rooflines._PEAK_SHAPES[_PEAK_SHAPES])
+    for module in (bandwidth, latency_curves, transfers):
+        changes.setattr(module, "_MOST_BYTES", _LARGEST_ARRAY_BYTES)
+    for reader in (bandwidth, caches):
+        changes.setattr(reader, "read_host_caches", _read_small_caches)
+
+
+def _read_small_caches() -> tuple[HostCache, ...]:
+    """Leave out caches that the arrays fit in: the last one of a server has 100 MiB and more."""
+    return tuple(one for one in read_host_caches() if 4 * one.size_bytes <= _LARGEST_ARRAY_BYTES)

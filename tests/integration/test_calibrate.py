@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -7,31 +6,25 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from kernelcast.cli.app import app
 from kernelcast.predictor.machine_file import read_machine
 from kernelcast.records.device import DeviceDescription
 
 pytestmark = pytest.mark.device
 
-_DEADLINE_S = 120.0
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
 
 
-def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "kernelcast", "calibrate", "--quick", *words]
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "KERNELCAST_DATA": str(folder)}
-
-
-def test_a_real_calibration_writes_a_description(
-    description: DeviceDescription, tmp_path: Path
-) -> None:
+def test_a_real_calibration_writes_a_description(description: DeviceDescription) -> None:
     """Measures the launch overhead in a child process and writes what it found."""
-    ran = subprocess.run(
-        _command("--device", description.id, "--only", "launch", "--json"),
-        env=_environment(tmp_path), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    words = ["calibrate", "--quick", "--device", description.id, "--only", "launch", "--json"]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.stderr
     (told,) = json.loads(ran.stdout)
     machine = read_machine(Path(told["file"]))
     assert (machine.id, machine.driver) == (description.id, description.driver)
@@ -39,23 +32,22 @@ def test_a_real_calibration_writes_a_description(
     assert 1e-8 < machine.costs["launch_s"].value < 1.0
 
 
-def test_ctrl_c_keeps_what_was_measured(description: DeviceDescription, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured(first_device: DeviceDescription, tmp_path: Path) -> None:
     """Ends with status 130, keeps the first benchmark, and goes on with the others."""
-    words = ("--device", description.id, "--only", "launch", "--only", "atomics", "--json")
+    words = ["calibrate", "--quick", "--device", first_device.id]
+    words += ["--only", "launch", "--only", "atomics", "--json"]
     running = subprocess.Popen(
-        _command(*words), env=_environment(tmp_path), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "kernelcast", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    folder = tmp_path / "calibrations" / description.id / "quick"
-    deadline_s = time.monotonic() + _DEADLINE_S
-    while not list(folder.glob("[a-z]*.yaml")) and time.monotonic() < deadline_s:
+    folder = tmp_path / "calibrations" / first_device.id / "quick"
+    while not list(folder.glob("[a-z]*.yaml")) and running.poll() is None:
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate()
     assert running.returncode == 130, errors
-    ran = subprocess.run(
-        _command(*words), env=_environment(tmp_path), capture_output=True, text=True, check=True
-    )
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.stderr
     (told,) = json.loads(ran.stdout)
     assert told["resumed"] == ["atomics"]
     assert list(told["durations_seconds"]) == ["launch"]

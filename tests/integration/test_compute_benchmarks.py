@@ -1,16 +1,16 @@
 import math
+from collections.abc import Callable
 
 import pytest
 
 from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
 from kernelcast.sampling.microbenchmarks.compute_suite import COMPUTE
-from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
 
+Runner = Callable[[DeviceSession, Benchmark], BenchmarkResult]
 _EXPECTED_COSTS = {
     "atomics": {
         "atomic_global_same_per_s",
@@ -22,18 +22,6 @@ _EXPECTED_COSTS = {
     "dispatch": {"work_group_dispatch_s"},
     "launch": {"launch_s", "launch_in_batch_s", "launch_queued_to_start_s"},
 }
-
-
-@pytest.fixture(scope="module")
-def benches() -> dict[str, Bench]:
-    """Keep one bench per device: what it knows of the device, and its patience."""
-    return {}
-
-
-@pytest.fixture
-def bench(session: DeviceSession, benches: dict[str, Bench]) -> Bench:
-    """Give the bench of a device."""
-    return benches.setdefault(session.description.id, Bench(session, Effort.QUICK))
 
 
 def _numbers(result: BenchmarkResult) -> list[float]:
@@ -52,10 +40,11 @@ def _numbers(result: BenchmarkResult) -> list[float]:
 
 
 @pytest.mark.parametrize("benchmark", COMPUTE, ids=lambda one: one.name)
-def test_gives_positive_numbers_or_a_reason(bench: Bench, benchmark: Benchmark) -> None:
+def test_gives_positive_numbers_or_a_reason(
+    session: DeviceSession, run_benchmark: Runner, benchmark: Benchmark
+) -> None:
     """Every microbenchmark gives positive numbers, or says what is missing and why."""
-    with bench.session.lock:
-        result = benchmark.run(bench)
+    result = run_benchmark(session, benchmark)
     numbers = _numbers(result)
     assert numbers or result.not_obtained
     assert all(math.isfinite(number) and number > 0 for number in numbers)
@@ -64,11 +53,10 @@ def test_gives_positive_numbers_or_a_reason(bench: Bench, benchmark: Benchmark) 
     assert wanted == (set(result.costs) | set(result.not_obtained)) & wanted
 
 
-def test_latencies_are_in_order(bench: Bench) -> None:
+def test_latencies_are_in_order(session: DeviceSession, run_benchmark: Runner) -> None:
     """An instruction completes no sooner than the next one can be issued."""
     benchmark = next(one for one in COMPUTE if one.name == "instructions-int32")
-    with bench.session.lock:
-        result = benchmark.run(bench)
+    result = run_benchmark(session, benchmark)
     for one in result.instructions:
         for chains, issue in one.issue_latency_s.items():
             assert issue.value <= one.completion_latency_s[chains].value

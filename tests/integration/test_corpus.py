@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from kernelcast.cli.app import app
 from kernelcast.predictor.corpus_check_task import CheckStatus, check_in_session
+from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, CorpusKernel, find_applications
 
@@ -68,9 +69,9 @@ def test_agrees_with_its_reference(
     assert [one for one in outcomes if one.status is not CheckStatus.PASSED] == []
 
 
-def test_command_checks_in_a_process_of_its_own(session: DeviceSession) -> None:
+def test_command_checks_in_a_process_of_its_own(first_device: DeviceDescription) -> None:
     """Runs a kernel with all its local sizes and says that it passed."""
-    device_id = session.description.id
+    device_id = first_device.id
     result = CliRunner().invoke(app, ["corpus", "check", "nbody", "--device", device_id, "--json"])
     (outcome,) = json.loads(result.stdout)
     assert (outcome["kernel"], outcome["device_id"]) == ("nbody/nbody", device_id)

@@ -1,6 +1,5 @@
 """A real Dask scheduler knows the durations that it was given."""
 
-import time
 from typing import Any
 
 import pytest
@@ -17,8 +16,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 
 distributed = pytest.importorskip("distributed")
-
-PATIENCE_S = 30.0
 
 
 def make_estimate(kernel: str, device_id: str, seconds: float) -> Estimate:
@@ -61,8 +58,7 @@ def test_the_scheduler_expects_what_it_was_told() -> None:
         futures = [client.submit(hold, "looked", key=key) for key in keys]
         found: dict[str, float] = {}
         occupancy_s = 0.0
-        deadline_s = time.monotonic() + PATIENCE_S
-        while len(found) < len(keys) and time.monotonic() < deadline_s:  # they are on their way
+        while len(found) < len(keys):  # they are on their way
             found, occupancy_s = client.run_on_scheduler(read_durations)
         distributed.Event("looked", client=client).set()
         client.gather(futures)

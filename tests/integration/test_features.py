@@ -15,6 +15,7 @@ from kernelcast.sampling.session import DeviceSession
 pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"N": 256}
 EVERY = frozenset(FeatureGroup)
 # Only NVIDIA's compiler tells registers; miss rates depend on what the caches' model can say.
 NOT_EVERYWHERE = {"registers per work-item", "L1/L2 miss rate"}
@@ -36,7 +37,7 @@ def calibrated(
 def test_table_1_is_there_on_every_device(calibrated: DeviceSession) -> None:
     """Gives every feature of the sampling paper, without privileges, on any vendor's device."""
     session = calibrated
-    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
+    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml", parameters=SMALL)
     features = read_source_features(problem, FeatureSettings(groups=EVERY))
     task = FeatureTask(problem=problem, device_id=session.description.id, groups=EVERY)
     found = read_in_session(session, task)
@@ -66,7 +67,7 @@ def test_measured_counts_equal_derived_ones_where_nothing_depends_on_data(
     session: DeviceSession,
 ) -> None:
     """Counts on the device what the source promises."""
-    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
+    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml", parameters=SMALL)
     groups = frozenset({FeatureGroup.COUNTERS})
     features = read_source_features(problem, FeatureSettings(groups=groups))
     task = FeatureTask(problem=problem, device_id=session.description.id, groups=groups)

@@ -1,31 +1,20 @@
 """The memory microbenchmarks on every device: numbers, or reasons."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
 from kernelcast.sampling.microbenchmarks.memory_suite import MEMORY
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
 
-_RESULTS: dict[tuple[str, str], BenchmarkResult] = {}
-
-
-def _run(session: DeviceSession, name: str) -> BenchmarkResult:
-    """Run a benchmark once per device for all tests."""
-    key = (session.description.id, name)
-    if key not in _RESULTS:
-        (benchmark,) = (one for one in MEMORY if one.name == name)
-        with session.lock:
-            _RESULTS[key] = benchmark.run(Bench(session, Effort.QUICK))
-    return _RESULTS[key]
+BENCHMARKS = {one.name: one for one in MEMORY}
+Runner = Callable[[DeviceSession, Benchmark], BenchmarkResult]
 
 
 def _list_traits(result: BenchmarkResult) -> Iterator[Trait[float] | Trait[int]]:
@@ -37,12 +26,10 @@ def _list_traits(result: BenchmarkResult) -> Iterator[Trait[float] | Trait[int]]
     yield from result.costs.values()
 
 
-@pytest.mark.parametrize("name", [one.name for one in MEMORY])
-def test_numbers_or_reasons(session: DeviceSession, name: str) -> None:
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_numbers_or_reasons(session: DeviceSession, run_benchmark: Runner, name: str) -> None:
     """Each benchmark gives positive numbers within their intervals, or says why it does not."""
-    start = time.perf_counter()
-    result = _run(session, name)
-    assert time.perf_counter() - start < 60
+    result = run_benchmark(session, BENCHMARKS[name])
     traits = list(_list_traits(result))
     assert traits or result.not_obtained
     for trait in traits:
@@ -52,20 +39,20 @@ def test_numbers_or_reasons(session: DeviceSession, name: str) -> None:
     assert all(reason for reason in result.not_obtained.values())
 
 
-def test_cache_latencies_increase(session: DeviceSession) -> None:
+def test_cache_latencies_increase(session: DeviceSession, run_benchmark: Runner) -> None:
     """A farther cache takes longer, and memory beyond all caches longest."""
-    result = _run(session, "caches")
+    result = run_benchmark(session, BENCHMARKS["caches"])
     latencies = [cache.latency_s.value for cache in result.caches if cache.latency_s]
     latencies += [memory.latency_s.value for memory in result.memories if memory.latency_s]
     assert latencies == sorted(latencies)
     assert latencies, result.not_obtained
 
 
-def test_nearest_cache_size(session: DeviceSession) -> None:
+def test_nearest_cache_size(session: DeviceSession, run_benchmark: Runner) -> None:
     """On a CPU the measured size of the nearest cache is within a factor of two of the system's."""
     if session.description.kind is not DeviceKind.CPU:
         pytest.skip("the operating system reports the caches of CPUs only")
-    result = _run(session, "caches")
+    result = run_benchmark(session, BENCHMARKS["caches"])
     (nearest,) = (cache for cache in result.caches if cache.name == "L1")
     reported = nearest.reported_size_bytes
     if reported is None:
@@ -74,9 +61,9 @@ def test_nearest_cache_size(session: DeviceSession) -> None:
     assert reported.value / 2 <= nearest.size_bytes.value <= 2 * reported.value
 
 
-def test_every_element_size(session: DeviceSession) -> None:
+def test_every_element_size(session: DeviceSession, run_benchmark: Runner) -> None:
     """Loads of 1 to 16 bytes, as in the paper, have a bandwidth or a reason."""
-    result = _run(session, "bandwidth")
+    result = run_benchmark(session, BENCHMARKS["bandwidth"])
     (memory,) = result.memories
     for size in (1, 2, 4, 8, 16):
         reason = result.not_obtained.get(f"memories/global/load_bytes_per_s/{size}")

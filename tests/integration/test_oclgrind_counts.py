@@ -19,13 +19,13 @@ EXAMPLES = ("mandelbrot", "stencil3d", "histogram")
 
 @pytest.mark.skipif(shutil.which("oclgrind") is None, reason="oclgrind is not installed")
 def test_executed_operations_equal_those_of_oclgrind(
-    tmp_path: Path, description: DeviceDescription
+    tmp_path: Path, first_device: DeviceDescription
 ) -> None:
     """Loads, stores and branches are exact, arithmetic within 5 %."""
     found = tmp_path / "found.json"
     only = [word for name in EXAMPLES for word in ("--only", name)]
-    command = [sys.executable, str(SCRIPT), "--device", description.id, *only]
-    subprocess.run([*command, "--json", str(found)], check=True, timeout=120)
+    command = [sys.executable, str(SCRIPT), "--device", first_device.id, *only]
+    subprocess.run([*command, "--json", str(found)], check=True)
     rows = json.loads(found.read_text(encoding="utf-8"))["rows"]
     assert sorted(row["problem"] for row in rows) == sorted(EXAMPLES)
     for row in rows:

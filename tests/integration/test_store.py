@@ -18,7 +18,7 @@ from kernelcast.testing.observations import make_failure, make_observation
 from kernelcast.training_data.check import check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
 
-ROWS = 10_000
+ROWS = 2_000
 WRITERS = 4
 BATCH = 50
 # Each writer adds its share in small transactions, and rows of its neighbour too.
@@ -163,7 +163,7 @@ def test_four_processes_write_at_once(url: str) -> None:
 
 def test_a_killed_writer_leaves_whole_transactions(url: str) -> None:
     """Loses at most the transaction at work, wherever the process is killed, and can go on."""
-    for attempt in range(3):
+    for attempt in range(2):
         writer = start_writer(url, 0, 5000, batch=10)
         assert read_line(writer) == "ready"
         tell(writer)

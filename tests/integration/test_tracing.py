@@ -23,7 +23,7 @@ from kernelcast.sampling.tracing import TracingLaunch
 pytestmark = pytest.mark.device
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SMALL = {"nbody": 4096, "matmul_tiled": 512, "triangular": 8192}
+SMALL = {"nbody": 2048, "matmul_tiled": 512, "triangular": 8192}
 ODD_WORK_GROUPS = 21
 
 # Work-items that return before a barrier must do so all together; PoCL hangs otherwise.

@@ -23,7 +23,6 @@ from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training_data.store import open_store
 
 TABLE = make_rows(kernels=4, sizes=2)
-_PATIENCE_S = 60.0
 _KERNELS, _ROWS = 40, 400
 
 
@@ -48,11 +47,9 @@ def list_group(group: int) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, not for ever."""
-    deadline = time.monotonic() + _PATIENCE_S
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; that this ends is pytest's affair."""
     while not condition():
-        assert time.monotonic() < deadline, what
         time.sleep(0.05)
 
 
@@ -131,9 +128,9 @@ def test_ctrl_c_leaves_no_process(store: Path) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        wait_until(lambda: len(list_group(running.pid)) >= 3, "workers have started")
+        wait_until(lambda: len(list_group(running.pid)) >= 3)  # workers have started
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-        shown, told = running.communicate(timeout=_PATIENCE_S)
+        shown, told = running.communicate()
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
@@ -141,4 +138,4 @@ def test_ctrl_c_leaves_no_process(store: Path) -> None:
     assert not shown
     # Interpreters that have only just started complain by themselves: no line of ours is in that.
     assert "src/kernelcast" not in told
-    wait_until(lambda: not list_group(running.pid), "workers have ended")
+    wait_until(lambda: not list_group(running.pid))

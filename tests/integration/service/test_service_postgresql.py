@@ -83,34 +83,29 @@ def test_a_database_that_goes_away_and_comes_back(
         def send(number: int) -> httpx.Response:
             report = {"problem_digest": digest, "device": {"id": "far-away"}, "seconds": 0.1}
             body = {"observations": [{**report, "key": f"{number}-{one}"} for one in range(20)]}
-            return httpx.post(f"{service.url}/v1/observations", json=body, timeout=30)
+            return httpx.post(f"{service.url}/v1/observations", json=body, timeout=240)
 
-        begin_s = time.monotonic()
-        number, is_away, was_away = 0, False, False
-        while time.monotonic() - begin_s < 6:
-            passed_s = time.monotonic() - begin_s
-            if not was_away and passed_s > 1:
-                cluster.stop()
-                is_away = was_away = True
-            if is_away and passed_s > 4:
-                cluster.start()
-                is_away = False
+        for number in range(5):
             answer = send(number)
-            number += 1
-            if answer.status_code == 200:
-                acknowledged += answer.json()["added"] + answer.json()["known"]
-            else:
-                refused += 1
-                assert answer.status_code == 503, answer.text
-                assert answer.json()["error"]["code"] == "database_unavailable"
-                assert "retry-after" in answer.headers
-                assert "127.0.0.1" not in answer.text  # where it is is nobody's business
-                assert httpx.get(f"{service.url}/health").status_code == 200
-                assert httpx.get(f"{service.url}/ready").status_code == 503
-                time.sleep(0.1)
-        assert send(number).status_code == 200
-        acknowledged += 20
-        assert httpx.get(f"{service.url}/metrics").status_code == 200
+            assert answer.status_code == 200, answer.text
+            acknowledged += answer.json()["added"] + answer.json()["known"]
+        cluster.stop()
+        for number in range(5, 8):
+            answer = send(number)
+            refused += 1
+            assert answer.status_code == 503, answer.text
+            assert answer.json()["error"]["code"] == "database_unavailable"
+            assert "retry-after" in answer.headers
+            assert "127.0.0.1" not in answer.text  # where it is is nobody's business
+            assert httpx.get(f"{service.url}/health", timeout=240).status_code == 200
+            assert httpx.get(f"{service.url}/ready", timeout=240).status_code == 503
+        cluster.start()
+        while (answer := send(number)).status_code == 503:
+            refused += 1
+            time.sleep(0.1)
+        assert answer.status_code == 200, answer.text
+        acknowledged += answer.json()["added"] + answer.json()["known"]
+        assert httpx.get(f"{service.url}/metrics", timeout=240).status_code == 200
     with open_data_store(cluster.url) as store:
         stored = store.count()
     assert refused > 0

@@ -66,7 +66,7 @@ def make_sizes(sizes: list[float]) -> Floats:
     return np.geomspace(4096, sizes[-1] * 32, round(octaves * 8))
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(hierarchy=hierarchies(), seed=_SEEDS)
 def test_planted_levels(hierarchy: tuple[list[float], list[float]], seed: int) -> None:
     """Sizes and latencies under 3 % noise are recovered within 5 %, and no level is invented."""
@@ -79,7 +79,7 @@ def test_planted_levels(hierarchy: tuple[list[float], list[float]], seed: int) -
     assert measured == pytest.approx(latencies, rel=_TOLERANCE)
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(hierarchy=hierarchies(), seed=_SEEDS, share=st.floats(0.02, 0.08))
 def test_outliers(hierarchy: tuple[list[float], list[float]], seed: int, share: float) -> None:
     """A few runs that a neighbour disturbed add no level, and move none by more than 25 %."""
@@ -190,7 +190,7 @@ def test_bad_curves(sizes: list[float], values: list[float]) -> None:
         fit_levels(np.array(sizes), np.array(values))
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(hierarchy=hierarchies(), seed=_SEEDS)
 def test_planted_bandwidths(hierarchy: tuple[list[float], list[float]], seed: int) -> None:
     """Bandwidths of levels of known size are recovered within 5 % under 3 % noise."""
@@ -207,7 +207,7 @@ def test_too_few_bandwidths() -> None:
         fit_bandwidths(np.array([1.0]), np.array([1.0]), (4.0, 8.0))
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(
     shape=st.sampled_from(SaturationShape),
     peak=st.floats(1e6, 1e13),
