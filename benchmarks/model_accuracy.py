@@ -29,8 +29,8 @@ README = FOLDER.parent.parent.parent / "README.md"
 SHIPPED = FOLDER.parent.parent.parent / "src" / "kernelcast" / "training_data" / "measured"
 BEGIN, END = "<!-- models: begin -->", "<!-- models: end -->"
 WORST_SHOWN = 10
-SHOWN = ("two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "ridge",
-         "random_forest", "gradient_boosting", "svr", "hybrid_without_static", "hybrid_without_compiler",
+SHOWN = ("two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "ridge", "random_forest",
+         "gradient_boosting", "svr", "hybrid_without_static", "hybrid_without_compiler",
          "hybrid_without_sampled", "hybrid_without_counters", "hybrid_without_analytic",
          "hybrid")  # fmt: skip
 
