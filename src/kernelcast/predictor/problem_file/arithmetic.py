@@ -73,6 +73,9 @@ def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
     if len(text) > _LONGEST_TEXT:
         msg = f"longer than {_LONGEST_TEXT} characters"
         raise ArithmeticProblem(msg)
+    if "\0" in text:  # a ValueError until Python 3.11.3, a SyntaxError since
+        msg = "not a formula"
+        raise ArithmeticProblem(msg)
     try:
         tree = ast.parse(text.strip(), mode="eval")
         return compute(tree.body)
