@@ -4,7 +4,7 @@ import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +104,26 @@ def test_rows_are_selected(store: Store) -> None:
     )
     assert store.count(Selection(least_work_groups=1010)) == 20
     assert store.count(Selection(schema_ids=(SCHEMA.id,))) == 30
+
+
+def test_the_newest_rows_come_oldest_first(store: Store) -> None:
+    """A limit keeps the rows measured last; what is selected is selected exactly."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    first = make_observation(0)
+    rows = [
+        replace(first, measurement=f"run {minute}", measured_at=begin + timedelta(minutes=minute))
+        for minute in (3, 1, 4, 2, 5)
+    ]
+    store.add_many([*rows, make_observation(1)])
+    wanted = Selection(
+        device_ids=(rows[0].launch.device.id,),
+        kernel_digests=(rows[0].launch.kernel.digest,),
+        arguments_digests=(rows[0].launch.arguments_digest,),
+    )
+    found = [one.key for one in store.read_newest(wanted, ("key",), most=3)]
+    assert found == [rows[place].key for place in (0, 2, 4)]
+    prefix = replace(wanted, device_ids=(rows[0].launch.device.id[:-1],))
+    assert store.read_newest(prefix, ("key",), most=3) == []
 
 
 def test_table_has_a_row_per_observation_in_the_order_of_keys(store: Store) -> None:

@@ -5,7 +5,7 @@ A store that cannot be read costs an explanation, never an estimate.
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from kernelcast.records.feature_vector import FeatureSchema
     from kernelcast.training_data.store import Store
 
-_COLUMNS = (
-    "measured_at_us", "key", "device_id", "ndrange", "arguments_digest", "seconds", "noise",
-    "run_count", "flags",
-)  # fmt: skip
+_COLUMNS = ("measured_at_us", "seconds", "noise", "run_count", "flags")
 _ANALYTIC = "analytic.estimate_s"
 # Older observations of a launch say nothing more about it.
 _NEWEST = 200
@@ -96,30 +93,20 @@ class Memory:
 
         wanted = Selection(
             kernel_digests=(identity.kernel.digest,),
-            devices=(identity.device.id,),
+            device_ids=(identity.device.id,),
             drivers=(identity.device.driver,),
+            ndranges=(str(dump_ndrange(identity.ndrange)),),
+            arguments_digests=(identity.arguments_digest,),
             origins=(Origin.OBSERVED, Origin.COLLECTED),
             without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )
-        exact = (identity.device.id, dump_ndrange(identity.ndrange), identity.arguments_digest)
-        found: list[dict[str, Any]] = [
-            dict(zip(_COLUMNS, row, strict=True))
-            for batch in store.read_rows(wanted, columns=_COLUMNS)
-            for row in batch
-        ]
-        rows = [
-            one
-            for one in found
-            if (one["device_id"], one["ndrange"], one["arguments_digest"]) == exact
-        ]
-        rows.sort(key=lambda one: (one["measured_at_us"] or 0, one["key"]))
-        for one in rows[-_NEWEST:]:
+        for row in store.read_newest(wanted, _COLUMNS, most=_NEWEST):
             history.add(
                 Seen(
-                    seconds=one["seconds"],
-                    noise=one["noise"] if one["run_count"] > 1 else None,
-                    when=load_time(one["measured_at_us"]),
-                    is_first=ObservationFlag.FIRST_LAUNCH in load_flags(one["flags"]),
+                    seconds=row.seconds,
+                    noise=row.noise if row.run_count > 1 else None,
+                    when=load_time(row.measured_at_us),
+                    is_first=ObservationFlag.FIRST_LAUNCH in load_flags(row.flags),
                 )
             )
         return history

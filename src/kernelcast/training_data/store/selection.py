@@ -18,7 +18,8 @@ class Selection:
 
     Parameters
     ----------
-    kernels, applications, suites, drivers, kernel_digests, launch_keys : tuple of str
+    kernels, applications, suites, drivers, kernel_digests, launch_keys, device_ids,
+    arguments_digests, ndranges : tuple of str
         One of these, exactly.
     devices : tuple of str
         Ids of devices or their beginnings.
@@ -46,6 +47,9 @@ class Selection:
     drivers: tuple[str, ...] = ()
     kernel_digests: tuple[str, ...] = ()
     launch_keys: tuple[str, ...] = ()
+    device_ids: tuple[str, ...] = ()
+    arguments_digests: tuple[str, ...] = ()
+    ndranges: tuple[str, ...] = ()
     schema_ids: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     without_flags: frozenset[ObservationFlag] = frozenset()
@@ -69,6 +73,9 @@ def list_conditions(wanted: Selection, table: sa.Table) -> list[sa.ColumnElement
         *_one_of(columns, "driver", wanted.drivers),
         *_one_of(columns, "kernel_digest", wanted.kernel_digests),
         *_one_of(columns, "launch_key", wanted.launch_keys),
+        *_one_of(columns, "device_id", wanted.device_ids),
+        *_one_of(columns, "arguments_digest", wanted.arguments_digests),
+        *_one_of(columns, "ndrange", wanted.ndranges),
         *_one_of(columns, "schema_id", wanted.schema_ids),
         *_one_of(columns, "origin", [one.value for one in wanted.origins]),
     ]

@@ -238,6 +238,22 @@ class Store:
             result = connection.execution_options(stream_results=True).execute(query)
             yield from result.partitions(batch_rows)
 
+    def read_newest(
+        self, wanted: Selection, columns: Sequence[str], *, most: int
+    ) -> list[sa.Row[Any]]:
+        """Give some columns of the rows that were measured last, the oldest of them first.
+
+        Rows without a time count as the oldest; rows of one time are in the order of their keys.
+        """
+        order = (sa.func.coalesce(OBSERVATIONS.c.measured_at_us, 0), OBSERVATIONS.c.key)
+        query = (
+            sa.select(*(OBSERVATIONS.c[name] for name in columns))
+            .where(*list_conditions(wanted, OBSERVATIONS))
+            .order_by(*(one.desc() for one in order))
+            .limit(most)
+        )
+        return self.select(query)[::-1]
+
     @property
     def _engine(self) -> sa.Engine:
         if self._process != os.getpid():  # a child process must not use its parent's connections
