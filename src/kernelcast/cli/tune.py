@@ -5,7 +5,13 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, device_option, parse_parameters, seed_option
+from kernelcast.cli.options import (
+    debug_option,
+    device_option,
+    json_option,
+    parse_parameters,
+    seed_option,
+)
 from kernelcast.predictor.tuning.settings import TuneModels, TuneSettings
 
 _DEFAULTS = TuneSettings()
@@ -86,12 +92,7 @@ _FILE = click.Path(path_type=Path)
     type=_FILE,
     help="Write what was measured to a file in the T4 format; for one device.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
-)
+@json_option
 @debug_option
 @click.pass_context
 def tune(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - TuneRequest has the types
