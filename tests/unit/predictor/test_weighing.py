@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.models.linear import fit_linear
+from kernelcast.predictor import weighing
 from kernelcast.predictor.weighing import describe_scalars, weigh_run
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.kernel import Kernel
@@ -108,6 +109,17 @@ def test_a_run_stays_as_it_is_where_the_source_tells_nothing(source: str) -> Non
     """Even work and text that is no source leave samples alone."""
     run = make_run([20, 300, 600, 900])
     assert weigh_run(run, Kernel(name="f", source=source), ()) is run
+
+
+def test_a_fault_in_weighing_never_costs_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong in reading the source, the samples stand."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(weighing, "profile_work", fail)
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, KERNEL, ARGUMENTS) is run
 
 
 def test_describes_whole_numbers_only() -> None:
