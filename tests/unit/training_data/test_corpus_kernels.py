@@ -69,6 +69,21 @@ def test_takes_every_local_size_from_tiny_to_large(
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
+def test_takes_every_local_size_at_every_allowed_size(
+    kernel: CorpusKernel, tmp_path: Path
+) -> None:
+    """Has whole work-groups at sizes with no more factors than the range asks for."""
+    value = kernel.size.least
+    for _ in range(3):
+        value = kernel.size.fit(value + kernel.size.multiple_of)
+        for local_size in kernel.local_sizes:
+            problem = _problem(
+                kernel, tmp_path, **{kernel.size.parameter: value}, **_local(local_size)
+            )
+            assert problem.ndrange.is_uniform, (value, local_size)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
 def test_usual_launch_is_one_of_its_sizes(kernel: CorpusKernel) -> None:
     """Uses an allowed size and the first local size in its problem file."""
     parameters = read_parameters(kernel.problem_path)
