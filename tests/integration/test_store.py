@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ import pytest
 from kernelcast.testing.observations import make_failure, make_observation
 from kernelcast.training_data.check import check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
+from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.migrating import migrate
 
 ROWS = 2_000
 WRITERS = 4
@@ -195,6 +198,25 @@ def test_everything_works_in_every_database(url: str) -> None:
         assert store.remove([rows[0].key, make_failure(1).key]) == 2
         assert len(load_table(store)) == 29
         assert list(check_store(store)) == []
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
+    """In both databases its rows stay, and the newest come last, those without a time first."""
+    first = make_observation(1)
+    rows = [replace(make_observation(2), launch=first.launch, measurement="a"),
+            replace(first, measurement="b", measured_at=None),
+            replace(make_observation(3), launch=first.launch, measurement="c")]  # fmt: skip
+    engine = connect(parse_url(url))
+    migrate(engine, url, head="0001")
+    with Store(url=parse_url(url), where=url, engine=engine) as old:
+        old.add_many(rows)
+    wanted = Selection(kernel_digests=(first.launch.kernel.digest,),
+                       device_ids=(first.launch.device.id,))  # fmt: skip
+    with open_store(url) as store:
+        found = [row.key for row in store.read_newest(wanted, ("key",), most=3)]
+        assert found == [rows[place].key for place in (1, 0, 2)]
+        assert len(store.read_newest(wanted, ("key",), most=2)) == 2
+        assert store.add(make_observation(4))
 
 
 def test_a_newer_store_is_refused_in_every_database(url: str) -> None:

@@ -69,10 +69,13 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cluster() -> Iterator[str]:
-    """Run a scheduler with one worker in this process; give its address."""
+    """Run a scheduler with one worker in this process; give its address.
+
+    Of a cluster that does one thing at a time joblib makes no use.
+    """
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
     ) as found:
         yield found.scheduler_address
 
@@ -85,6 +88,21 @@ def test_processes_give_the_same_report() -> None:
 def test_a_cluster_gives_the_same_report(cluster: str) -> None:
     """So do the workers of a Dask cluster."""
     assert validate(scheduler=cluster) == validate()
+
+
+def test_a_cluster_gets_the_rows_once(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks hold a reference: however many fits there are, the table is sent once."""
+    distributed = pytest.importorskip("distributed")
+    sent: list[str] = []
+    scatter = distributed.Client.scatter
+
+    def note(client: object, data: object, *args: object, **options: object) -> object:
+        sent.append(type(data).__name__)
+        return scatter(client, data, *args, **options)
+
+    monkeypatch.setattr(distributed.Client, "scatter", note)
+    validate(scheduler=cluster)
+    assert sent == ["SharedRows"]
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

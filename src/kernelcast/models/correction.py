@@ -15,7 +15,12 @@ import numpy.typing as npt
 from kernelcast.models.columns import ColumnPlan, Variant, gather_base, plan_columns
 from kernelcast.models.conformal import Calibration, calibrate, list_signs
 from kernelcast.models.gate import Choice, Evidence, Gate, choose
-from kernelcast.models.grouping import divide_groups, number_groups, refine_groups
+from kernelcast.models.grouping import (
+    divide_groups,
+    list_names,
+    number_groups,
+    refine_groups,
+)
 from kernelcast.models.learned.learner import FittedLearner, Learner, Part, Rows, State
 from kernelcast.models.protocol import COVERAGE, Forecast, check_coverage, check_schema
 from kernelcast.models.references import LINEAR, FittedReference, Reference, require_seconds
@@ -272,6 +277,7 @@ def _describe_training(
         "inner_error": choice.error,
         "rows": len(table),
         "groups": len(np.unique(groups)),
-        "devices": sorted(set(cast("list[str]", table.devices.tolist()))),
+        "devices": list_names(table.devices),
+        "kernels": list_names(table.kernels),
         "data_digest": table.digest,
     }

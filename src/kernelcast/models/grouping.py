@@ -10,6 +10,11 @@ from kernelcast.records.training_table import Texts
 _LEAST_GROUPS = 20
 
 
+def list_names(labels: Texts) -> list[str]:
+    """Give the different labels of rows, sorted."""
+    return sorted({str(one) for one in labels})
+
+
 def number_groups(labels: Texts) -> npt.NDArray[np.intp]:
     """Give each row the number of its group, groups in the order of their labels.
 

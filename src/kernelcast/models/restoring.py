@@ -119,6 +119,7 @@ def _check_learned(learned: FittedLearner, space: Space) -> None:
     """Refuse weights and nodes that do not belong to the space."""
     if isinstance(learned, FittedSvr):
         _require(learned.weights.shape == (len(space.points),), "points and weights")
+        _require(learned.gamma > 0, "the kernel and its width")
     elif isinstance(learned, FittedRidge):
         _require(learned.weights.shape == (space.points.shape[1],), "dimensions and weights")
     elif isinstance(learned, FittedForest):

@@ -21,12 +21,12 @@ from kernelcast.models.conformal import (
     WIDEST,
     take_logs,
 )
-from kernelcast.models.correction import BLOCK_ROWS, FittedCorrection
+from kernelcast.models.correction import FittedCorrection
 from kernelcast.models.learned.compiling import compiled
 from kernelcast.models.learned.svr import FittedSvr
 from kernelcast.models.preparation import LIMIT
 from kernelcast.models.protocol import COVERAGE, Forecast, check_coverage
-from kernelcast.models.workspace import own_workspace
+from kernelcast.models.row_batches import RowBatches
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Numbers
@@ -86,7 +86,7 @@ class RowPredictor:
         self._fitted = fitted
         self._plan = plan_columns(schema, fitted.model.feature_groups, fitted.model.variant)
         self._gate, self._reach = fitted.gate, fitted.space.reach
-        self._features = len(schema.names)
+        self._batches = RowBatches(fitted.space, learned, self._plan, len(schema.names))
         self._spread = schema.names.index(SPREAD) if SPREAD in schema.names else -1
         self._ratios = np.vstack([self._plan.ratios, self._plan.second, self._plan.below.T])
         self._scaling = np.vstack(
@@ -188,22 +188,11 @@ class RowPredictor:
         is_known = (linear_s > 0) & (linear_s < np.inf)
         if not is_known.all():
             raise InputError(self._explain_absence(float(linear_s[int(np.argmin(is_known))])))
-        corrections, strangeness = np.empty(len(features)), np.empty(len(features))
-        for begin in range(0, len(features), BLOCK_ROWS):
-            block = slice(begin, begin + BLOCK_ROWS)
-            base = self._gather(features[block], figures[block])
-            corrections[block], strangeness[block] = self._fitted.correct(base, self._plan)
+        raw, strangeness = self._batches.correct(features, figures)
+        corrections = self._gate.apply(raw, strangeness)
         spread = features[:, self._spread] if self._spread >= 0 else np.full(len(features), np.nan)
         signs = take_logs(figures[:, _ERROR], spread, corrections, strangeness)
         return self._fitted.surround(linear_s * np.exp(corrections), signs, strangeness, coverage)
-
-    def _gather(self, features: Numbers, figures: Numbers) -> Numbers:
-        """Put features, figures and a one side by side, as `gather_base` does."""
-        base = own_workspace().take("base", len(features), self._features + len(FIGURES) + 1)
-        base[:, : self._features] = features
-        base[:, self._features : -1] = figures
-        base[:, -1] = 1.0
-        return base
 
     def _correct(self, features: Numbers, figures: Numbers) -> tuple[float, float]:
         """Give the gated correction and the strangeness of one launch."""

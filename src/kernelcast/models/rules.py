@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelcast.models.conformal import Calibration, calibrate, list_signs
-from kernelcast.models.grouping import number_groups, refine_groups
+from kernelcast.models.grouping import list_names, number_groups, refine_groups
 from kernelcast.models.learned.learner import State
 from kernelcast.models.protocol import COVERAGE, Forecast, check_coverage, check_schema
 from kernelcast.models.references import LINEAR, ColumnReference, require_seconds
@@ -42,7 +42,12 @@ class RuleModel:
             model=self,
             schema_id=table.schema.id,
             calibration=calibrate(residuals, signs, none, units),
-            facts={"rows": len(known), "data_digest": known.digest},
+            facts={
+                "rows": len(known),
+                "devices": list_names(known.devices),
+                "kernels": list_names(known.kernels),
+                "data_digest": known.digest,
+            },
         )
 
 

@@ -55,10 +55,6 @@ def read_log(
     )  # fmt: skip
 
 
-def _capacity(counted: CountedBox) -> int:
-    return 0 if counted.log is None else counted.log.shape[1]
-
-
 def _read_box(
     ndrange: NDRange,
     counted: CountedBox,
@@ -69,83 +65,123 @@ def _read_box(
     if counted.log is None:
         return (np.empty(0, dtype=np.int64),) * 6
     groups, items = place_work_items(ndrange, counted.box)
-    used = np.minimum(counted.counts[instrumented.counter_count], _capacity(counted))
-    rows, positions = np.nonzero(np.arange(_capacity(counted)) < used[:, None])
-    place = counted.log[rows, positions, 0].astype(np.int64)
-    address = counted.log[rows, positions, 1].astype(np.int64)
-    bases = _find_bases(groups[rows], place, address, instrumented)
-    kept = place < len(instrumented.places)
-    rows, place, address = rows[kept], place[kept], address[kept]
-    sites, spread = _spread_sites(place, instrumented)
-    rows, address, group = rows[spread], address[spread], groups[rows[spread]]
-    known = _Bases(bases, instrumented, owners, buffer_numbers)
-    buffer, offset = _relate(sites, address, group, known)
-    return sites, group, items[rows], _count_repetitions(rows, sites), buffer, offset
+    used = np.minimum(counted.counts[instrumented.counter_count], counted.log.shape[1])
+    rows = np.repeat(np.arange(used.size), used)
+    # Rows of the log are long and few: to copy their beginnings beats any index.
+    log = np.concatenate([own[:count] for own, count in zip(counted.log, used, strict=True)])
+    place, address = log[:, 0].astype(np.int64), log[:, 1].astype(np.int64)
+    recorded = np.flatnonzero(place >= len(instrumented.places))
+    bases = _find_bases(
+        np.unique(groups),
+        place[recorded] - len(instrumented.places),
+        groups[rows[recorded]],
+        address[recorded],
+        count=len(instrumented.bases),
+    )
+    accesses = np.flatnonzero(place < len(instrumented.places))
+    touched = _list_sites(instrumented, owners)
+    which, spread = touched.find(place[accesses])
+    accesses = accesses[spread]
+    rows, address = rows[accesses], address[accesses]
+    group, sites, base = groups[rows], touched.sites[which], touched.bases[which]
+    begin = bases.find(base, group)
+    is_known = begin >= 0
+    numbers = [buffer_numbers.get(name, _NO_BUFFER) for name in instrumented.bases]
+    buffer = np.array([*numbers, _NO_BUFFER], dtype=np.int64)[base]
+    return (
+        sites,
+        group,
+        items[rows],
+        _count_repetitions(rows, sites),
+        np.where(is_known, buffer, _NO_BUFFER),
+        np.where(is_known, address - begin, address),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bases:
+    """Where buffers and arrays begin in each work-group: local memory lies elsewhere in each.
+
+    `starts`, shape (bases + 1, work-groups), holds the first address that was written down, -1
+    where none was; its last row stands for a buffer whose base is not known.
+    """
+
+    groups: _Integers
+    starts: _Integers
+
+    def find(self, base: _Integers, group: _Integers) -> _Integers:
+        """Give the address of the base of each access."""
+        if self.groups.size == 1:
+            return self.starts[:, 0][base]
+        found: _Integers = self.starts[base, np.searchsorted(self.groups, group)]
+        return found
 
 
 def _find_bases(
-    group: _Integers, place: _Integers, address: _Integers, instrumented: InstrumentedKernel
-) -> dict[int, dict[int, int]]:
-    """Give each base's address per work-group: local memory lies elsewhere in each."""
-    first = len(instrumented.places)
-    found: dict[int, dict[int, int]] = {}
-    for index in range(len(instrumented.bases)):
-        chosen = place == first + index
-        numbers, where = np.unique(group[chosen], return_index=True)
-        at = address[chosen][where]
-        found[index] = dict(zip(numbers.tolist(), at.tolist(), strict=True))
-    return found
+    known: _Integers, base: _Integers, group: _Integers, address: _Integers, *, count: int
+) -> _Bases:
+    """Give where bases begin, of what was written down of them, in the order of the log.
+
+    Parameters
+    ----------
+    known : ndarray of int64, shape (work-groups,)
+        Numbers of the work-groups, ascending.
+    base, group, address : ndarray of int64, shape (n,)
+        Base and work-group of each entry, and what it says.
+    count : int
+        Bases there are.
+    """
+    starts = np.full((count + 1, known.size), -1, dtype=np.int64)
+    backwards = np.flatnonzero(base < count)[::-1]  # of several entries the last one stays
+    where = np.searchsorted(known, group[backwards])
+    starts[base[backwards], where] = address[backwards]
+    return _Bases(known, starts)
 
 
-def _spread_sites(
-    place: _Integers, instrumented: InstrumentedKernel
-) -> tuple[_Integers, _Integers]:
-    """Give the sites of each row: a place that loads and stores becomes two rows."""
-    repeats = np.array([len(sites) for sites in instrumented.places], dtype=np.int64)
-    spread = np.repeat(np.arange(place.size), repeats[place]) if place.size else place
-    table = np.full((len(instrumented.places), max(repeats, default=1)), -1, dtype=np.int64)
-    for index, sites in enumerate(instrumented.places):
-        table[index, : len(sites)] = sites
-    found = table[place]
-    return found[found >= 0], spread
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sites:
+    """Sites of all places, one after the other, each with the base of the buffer it touches.
+
+    A place that loads and stores has two; sites of place `p` begin at ``first[p]``.
+    """
+
+    sites: _Integers
+    bases: _Integers
+    first: _Integers
+    counts: _Integers
+
+    def find(self, place: _Integers) -> tuple[_Integers, _Integers]:
+        """Give the sites of each access, and which access each of them is of."""
+        if (self.counts == 1).all():
+            return place, np.arange(place.size)
+        counts = self.counts[place]
+        spread = np.repeat(np.arange(place.size), counts)
+        before = np.cumsum(counts) - counts
+        return self.first[place][spread] + np.arange(spread.size) - before[spread], spread
 
 
-@dataclass(frozen=True, slots=True)
-class _Bases:
-    """Where buffers begin, and which one each site touches."""
-
-    starts: dict[int, dict[int, int]]
-    instrumented: InstrumentedKernel
-    owners: Mapping[int, str | None]
-    numbers: Mapping[str, int]
-
-
-def _relate(
-    sites: _Integers, address: _Integers, group: _Integers, bases: _Bases
-) -> tuple[_Integers, _Integers]:
-    """Give each row's buffer, and its offset within."""
-    buffer = np.full(sites.shape, _NO_BUFFER, dtype=np.int64)
-    offset = address.copy()
-    index_of = {name: index for index, name in enumerate(bases.instrumented.bases)}
-    for site in np.unique(sites):
-        owner = bases.owners.get(int(site))
-        if owner is None or owner not in index_of:
-            continue
-        starts, rows = bases.starts[index_of[owner]], np.flatnonzero(sites == site)
-        own = np.array([starts.get(number, -1) for number in group[rows].tolist()], dtype=np.int64)
-        known = rows[own >= 0]
-        buffer[known] = bases.numbers.get(owner, _NO_BUFFER)
-        offset[known] = address[known] - own[own >= 0]
-    return buffer, offset
+def _list_sites(instrumented: InstrumentedKernel, owners: Mapping[int, str | None]) -> _Sites:
+    index_of = {name: index for index, name in enumerate(instrumented.bases)}
+    sites = [site for place in instrumented.places for site in place]
+    bases = [index_of.get(owners.get(site) or "", len(index_of)) for site in sites]
+    counts = np.array([len(place) for place in instrumented.places], dtype=np.int64)
+    return _Sites(
+        np.array(sites, dtype=np.int64),
+        np.array(bases, dtype=np.int64),
+        np.cumsum(counts) - counts,
+        counts,
+    )
 
 
 def _count_repetitions(rows: _Integers, sites: _Integers) -> _Integers:
-    """Count how often the work-item had executed the site before."""
-    order = np.lexsort((np.arange(rows.size), sites, rows))
+    """Count how often the work-item had executed the site before; `rows` ascend."""
+    # NumPy sorts short integers by their digits, which is many times faster.
+    is_short = int(sites.max(initial=0)) <= np.iinfo(np.uint16).max
+    order = np.argsort(sites.astype(np.uint16) if is_short else sites, kind="stable")
     sorted_rows, sorted_sites = rows[order], sites[order]
     is_new = np.ones(rows.size, dtype=bool)
     is_new[1:] = (sorted_rows[1:] != sorted_rows[:-1]) | (sorted_sites[1:] != sorted_sites[:-1])
-    starts = np.maximum.accumulate(np.where(is_new, np.arange(rows.size), 0))
+    starts = np.flatnonzero(is_new)
     numbers = np.empty(rows.size, dtype=np.int64)
-    numbers[order] = np.arange(rows.size) - starts
+    numbers[order] = np.arange(rows.size) - np.repeat(starts, np.diff(starts, append=rows.size))
     return numbers

@@ -12,6 +12,7 @@ from kernelcast.models.learned import forest
 from kernelcast.models.learned.learner import Part, Rows
 from kernelcast.models.learned.svr import SvrLearner
 from kernelcast.models.protocol import predict_rate
+from kernelcast.models.row_batches import BLOCK_ROWS
 from kernelcast.models.row_predictor import RowPredictor
 from kernelcast.models.selection import BestOf
 from kernelcast.models.space import EXACT_ROWS, LANDMARKS, fit_space, square_distances
@@ -138,7 +139,7 @@ def test_row_predictor_gives_the_models_own_intervals(
     assert many.coverage == coverage
     for name in ("seconds", "low", "high"):
         theirs = getattr(expected, name)
-        np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-12)
+        np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-10)
         np.testing.assert_allclose([getattr(one, name) for one in each], theirs, rtol=1e-9)
     clear = np.abs(hybrid.space.measure_strangeness(hybrid.place(UNSEEN)) - 1) > 1e-6
     assert clear.sum() > 10
@@ -146,6 +147,34 @@ def test_row_predictor_gives_the_models_own_intervals(
     np.testing.assert_array_equal(
         np.array([one.in_domain for one in each])[clear], expected.in_domain[clear]
     )
+
+
+@pytest.mark.parametrize("name", ["hybrid", "hybrid_pooled"])
+def test_batches_agree_with_single_launches(name: str) -> None:
+    """More rows than a block, with absent, zero, negative and endless numbers, as one by one."""
+    fitted = make_model(name).fit(TRAINING)
+    assert isinstance(fitted, FittedCorrection)
+    compiled = RowPredictor(fitted, SCHEMA)
+    rng = np.random.default_rng(3)
+    picks = rng.integers(len(UNSEEN), size=2 * BLOCK_ROWS + 7)
+    features = UNSEEN.features[picks]
+    features *= rng.lognormal(0.0, 0.5, size=features.shape)
+    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])[picks]
+    odd = rng.random(features.shape)
+    for low, value in ((0.0, np.nan), (0.01, 0.0), (0.02, -3.5), (0.03, np.inf), (0.04, 1e305)):
+        features[(low <= odd) & (odd < low + 0.01)] = value
+    figures[:, 1:][rng.random(figures[:, 1:].shape) < 0.02] = np.nan
+    figures[::50, 3:] = 0.0
+    many = compiled.forecast_many(features, figures)
+    each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]
+    for end in ("seconds", "low", "high"):
+        theirs = [getattr(one, end) for one in each]
+        np.testing.assert_allclose(getattr(many, end), theirs, rtol=1e-9)
+    strangeness = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
+                                                                       strict=True)])  # fmt: skip
+    clear = np.abs(strangeness - 1) > 1e-9
+    assert {*many.in_domain} == {True, False}
+    np.testing.assert_array_equal(many.in_domain[clear], (strangeness <= 1)[clear])
 
 
 def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> None:

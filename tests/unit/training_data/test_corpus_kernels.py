@@ -69,9 +69,7 @@ def test_takes_every_local_size_from_tiny_to_large(
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_takes_every_local_size_at_every_allowed_size(
-    kernel: CorpusKernel, tmp_path: Path
-) -> None:
+def test_takes_every_local_size_at_every_allowed_size(kernel: CorpusKernel, tmp_path: Path) -> None:
     """Has whole work-groups at sizes with no more factors than the range asks for."""
     value = kernel.size.least
     for _ in range(3):

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy.dialects import sqlite
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -31,6 +33,7 @@ from kernelcast.training_data.store import (
     open_store,
 )
 from kernelcast.training_data.store.connecting import parse_url
+from kernelcast.training_data.store.store import query_newest
 
 
 @pytest.fixture
@@ -124,6 +127,54 @@ def test_the_newest_rows_come_oldest_first(store: Store) -> None:
     assert found == [rows[place].key for place in (0, 2, 4)]
     prefix = replace(wanted, device_ids=(rows[0].launch.device.id[:-1],))
     assert store.read_newest(prefix, ("key",), most=3) == []
+
+
+def test_rows_without_a_time_are_the_oldest(store: Store) -> None:
+    """Those of one time, or of none, come in the order of their keys."""
+    first = make_observation(0)
+    moments = [None, datetime(1969, 1, 1, tzinfo=UTC), None, first.measured_at, first.measured_at]
+    rows = [
+        replace(first, measurement=f"run {number}", measured_at=moment)
+        for number, moment in enumerate(moments)
+    ]
+    store.add_many(rows)
+    parts = ((rows[0], rows[2]), (rows[1],), (rows[3], rows[4]))
+    expected = [key for part in parts for key in sorted(one.key for one in part)]
+    wanted = Selection(kernel_digests=(first.launch.kernel.digest,))
+    for most in (2, 4, 9):
+        found = [one.key for one in store.read_newest(wanted, ("key",), most=most)]
+        assert found == expected[-most:]
+
+
+@pytest.mark.parametrize("is_filled", [False, True])
+def test_the_newest_of_a_launch_are_found_by_an_index(store: Store, *, is_filled: bool) -> None:
+    """However often a launch was observed, as many rows are read as are asked for: none sorted."""
+    if is_filled:
+        store.add_many(map(make_observation, range(300)))
+    launch = make_observation(1).launch
+    query = query_newest(
+        Selection(
+            kernel_digests=(launch.kernel.digest,),
+            device_ids=(launch.device.id,),
+            drivers=(launch.device.driver,),
+            arguments_digests=(launch.arguments_digest,),
+            origins=(Origin.OBSERVED, Origin.COLLECTED),
+            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
+        ),
+        ("seconds", "measured_at_us"),
+        most=200,
+    )
+    words = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
+    plan = " / ".join(row.detail for row in store.select(sa.text(f"explain query plan {words}")))
+    assert "USING INDEX ix_observations_newest (kernel_digest=? AND device_id=?)" in plan
+    assert "B-TREE FOR ORDER BY" not in plan
+
+
+def test_a_kernel_alone_is_found_by_an_index_too(store: Store) -> None:
+    """The index on the kernel is the beginning of the one for launches."""
+    words = "explain query plan select key from observations where kernel_digest = 'x'"
+    (row,) = store.select(sa.text(words))
+    assert "ix_observations_newest" in row.detail
 
 
 def test_table_has_a_row_per_observation_in_the_order_of_keys(store: Store) -> None:

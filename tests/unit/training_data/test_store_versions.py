@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from kernelcast.testing.observations import make_observation
-from kernelcast.training_data.store import StoreError, open_store
+from kernelcast.training_data.store import Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate
 from kernelcast.training_data.store.tables import HEAD, METADATA, VERSION_TABLE
@@ -107,6 +107,27 @@ def test_an_older_store_is_migrated_and_kept(path: Path, engine: sa.Engine, tmp_
     assert "watts" in columns
     assert rows == 1
     assert migrate(engine, str(path), scripts=scripts, head=NEWER) is None
+
+
+def test_a_store_of_the_first_version_gets_the_index_of_launches(tmp_path: Path) -> None:
+    """Its rows stay, it is copied first, and the newest of a launch are found without sorting."""
+    path = tmp_path / "first.sqlite"
+    engine = connect(parse_url(path))
+    migrate(engine, str(path), head="0001")
+    rows = [make_observation(number) for number in range(20)]
+    with Store(url=parse_url(path), where=str(path), engine=engine) as old:
+        old.add_many(rows)
+        assert "ix_observations_kernel_digest" in "\n".join(dump(path))
+    before = dump(path)
+    with open_store(path) as store:
+        assert list(store.find()) == sorted(rows, key=lambda one: one.key)
+        store.add(make_observation(20))
+        assert store.count() == 21
+    assert dump(tmp_path / "first.sqlite.version-0001.backup") == before
+    indexes = [line for line in dump(path) if line.startswith("CREATE INDEX")]
+    (made,) = [line for line in indexes if "ix_observations_newest" in line]
+    assert made.endswith("ON observations (kernel_digest, device_id, measured_at_us);")
+    assert not [line for line in indexes if "ix_observations_kernel_digest" in line]
 
 
 def test_a_migration_that_fails_changes_nothing(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kernelcast.models.protocol import COVERAGE, FittedModel, Forecast, TimeModel, check_coverage
 from kernelcast.models.validation.report import ModelRows, ValidatedRows, ValidationReport
 from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.models.validation.sharing import Shared, SharedRows, open_shared, share
 from kernelcast.models.versions import list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
@@ -141,14 +142,15 @@ def _run_tasks(
     found = np.full((len(models), 4, len(table)), np.nan)
     refused: dict[str, str] = {}
     parallel = joblib.Parallel(n_jobs=plan.jobs, return_as="generator_unordered")
-    calls = (joblib.delayed(_run)(table, groups, task, plan.coverage) for task in tasks)
-    for done, outcome in enumerate(parallel(calls), start=1):
-        found[outcome.place][:, outcome.test] = outcome.values
-        if outcome.refusal:
-            device = table.devices[outcome.test[0]]
-            refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
-        if progress is not None:
-            progress(done, len(tasks))
+    with share(SharedRows(table=table, groups=groups), jobs=plan.jobs) as shared:
+        calls = (joblib.delayed(_run)(shared, task, plan.coverage) for task in tasks)
+        for done, outcome in enumerate(parallel(calls), start=1):
+            found[outcome.place][:, outcome.test] = outcome.values
+            if outcome.refusal:
+                device = table.devices[outcome.test[0]]
+                refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
+            if progress is not None:
+                progress(done, len(tasks))
     answers = [
         Answers(
             model=model.name, seconds=values[0], low=values[1], high=values[2],
@@ -159,7 +161,9 @@ def _run_tasks(
     return answers, dict(sorted(refused.items()))
 
 
-def _run(table: TrainingTable, groups: Texts, task: _Task, coverage: float) -> _Outcome:
+def _run(shared: Shared, task: _Task, coverage: float) -> _Outcome:
+    rows = open_shared(shared)
+    table, groups = rows.table, rows.groups
     nothing = np.full((4, len(task.test)), np.nan)
     train = table.take(task.train)
     try:

@@ -245,14 +245,7 @@ class Store:
 
         Rows without a time count as the oldest; rows of one time are in the order of their keys.
         """
-        order = (sa.func.coalesce(OBSERVATIONS.c.measured_at_us, 0), OBSERVATIONS.c.key)
-        query = (
-            sa.select(*(OBSERVATIONS.c[name] for name in columns))
-            .where(*list_conditions(wanted, OBSERVATIONS))
-            .order_by(*(one.desc() for one in order))
-            .limit(most)
-        )
-        return self.select(query)[::-1]
+        return self.select(query_newest(wanted, columns, most=most))[::-1]
 
     @property
     def _engine(self) -> sa.Engine:
@@ -275,6 +268,21 @@ class Store:
         ):
             wait_for_turn(connection)
             yield connection
+
+
+def query_newest(wanted: Selection, columns: Sequence[str], *, most: int) -> sa.Select[Any]:
+    """Make the query of `Store.read_newest`, newest first.
+
+    Of a kernel on a device an index has the rows in this order: databases end when they have
+    enough of them.
+    """
+    held = OBSERVATIONS.c
+    return (
+        sa.select(*(held[name] for name in columns))
+        .where(*list_conditions(wanted, OBSERVATIONS))
+        .order_by(held.measured_at_us.desc().nulls_last(), held.key.desc())
+        .limit(most)
+    )
 
 
 def _restore(url: str, where: str) -> Store:

@@ -1,19 +1,6 @@
-"""Runs migrations on the connection that the service hands over, inside its transaction."""
+"""Runs migrations as the store's do, on the connection that the service hands over."""
 
-from alembic import context
-
-
-def run() -> None:
-    """Run what alembic was asked for."""
-    attributes = context.config.attributes
-    context.configure(
-        connection=attributes["connection"],
-        version_table=attributes["version_table"],
-        # The caller begins and ends the transaction: a migration that fails leaves nothing behind.
-        transactional_ddl=True,
-    )
-    context.run_migrations()
-
+from kernelcast.training_data.store.migrations.env import run
 
 if __name__ == "env_py":  # the name under which alembic runs this file
     run()
