@@ -14,14 +14,9 @@ from kernelcast.predictor.source_report.counts import (
     format_count,
     summarise_memory,
     summarise_operations,
-    weigh,
 )
-from kernelcast.predictor.source_report.expressions import (
-    describe_request,
-    explain,
-    write_address,
-    write_guard,
-)
+from kernelcast.predictor.source_report.expressions import explain, write_address, write_guard
+from kernelcast.predictor.source_report.lines import CountedLines, name_pattern
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.source_lines import LineFacts
 
@@ -66,12 +61,7 @@ class AnnotatedSource:
 
     def __init__(self, features: KernelFeatures) -> None:
         self._features = features
-        self._counters = features.best_counters
-        self._lines = {one.line: one for one in features.lines}
-        counts = self._counters.block_counts
-        self._weights = {one.line: weigh(one.executed(counts)) for one in features.lines}
-        self._total = sum(self._weights.values()) or 1.0
-        self._requests = {one.site: one for one in self._counters.patterns}
+        self._lines = CountedLines(features)
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         is_plain = options.ascii_only
@@ -106,11 +96,10 @@ class AnnotatedSource:
         return table
 
     def _gutter(self, number: int, *, is_wide: bool, is_plain: bool) -> list[Text | str]:
-        facts = self._lines.get(number)
-        if facts is None:
+        facts, share = self._lines.facts.get(number), self._lines.share(number)
+        if facts is None or share is None:
             return [""] * (4 if is_wide else 3)
-        runs = facts.executions(self._counters.block_counts)
-        share, style = self._weights[number] / self._total, self._style(number)
+        runs, style = self._lines.count_runs(number), self._style(number)
         cells: list[Text | str] = [Text(format_count(runs), style=style if runs else "dim")]
         if is_wide:
             cells.append(Text(_draw_share(share, is_plain=is_plain), style=style))
@@ -118,9 +107,9 @@ class AnnotatedSource:
 
     def _style(self, number: int) -> str:
         """Give a line's colour: the hotter, the larger its share of all operations."""
-        if number not in self._weights:
+        share = self._lines.share(number)
+        if share is None:
             return "dim"
-        share = self._weights[number] / self._total
         return next(style for least, style in _HEATS if share >= least)
 
     def _notes(self, number: int, code: str, *, is_plain: bool) -> Iterator[Table]:
@@ -137,22 +126,18 @@ class AnnotatedSource:
             yield note
 
     def _describe_accesses(self, number: int) -> Iterator[tuple[str, str]]:
-        for access in self._features.facts.accesses:
-            if access.line == number:
-                style = _PATTERN_STYLES[access.pattern]
-                yield self._describe_access(access), style
+        for access in self._lines.list_accesses(number):
+            yield self._describe_access(access), _PATTERN_STYLES[access.pattern]
 
     def _describe_access(self, access: MemoryAccess) -> str:
-        parts = [f"{access.kind} {write_address(access, self._features.facts)}"]
         guard = write_guard(access)
-        if guard:
-            parts.append(f"if {guard}")
-        if access.pattern is not AddressPattern.QUASI_AFFINE:
-            parts.append(str(access.pattern))
-        request = self._requests.get(access.site)
-        if request is not None:
-            parts.append(describe_request(request))
-        return ", ".join(parts)
+        parts = (
+            f"{access.kind} {write_address(access, self._features.facts)}",
+            f"if {guard}" if guard else "",
+            name_pattern(access),
+            self._lines.describe_requests(access),
+        )
+        return ", ".join(filter(None, parts))
 
     def _shown(self, lines: int) -> Iterator[int | None]:
         """Give the lines worth showing; None stands for those left out."""
@@ -160,7 +145,7 @@ class AnnotatedSource:
             yield from range(1, lines + 1)
             return
         wanted: set[int] = set()
-        for line in (self._features.facts.line, *self._lines):
+        for line in (self._features.facts.line, *self._lines.facts):
             wanted.update(range(line - _LINES_BEFORE, line + _LINES_AFTER + 1))
         last = 0
         for line in sorted(one for one in wanted if 1 <= one <= lines):
@@ -184,7 +169,7 @@ class AnnotatedSource:
         return list(lines)
 
     def _describe(self) -> str:
-        counters = self._counters
+        counters = self._lines.counters
         how = "counted by an instrumented run" if counters.instrumented_s else (
             "derived from the source" if counters.is_exact
             else "derived from the source, what depends on data is guessed"

@@ -1,33 +1,32 @@
 """``kernelcast balance``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelcast.cli.options import (
+    FILE,
     debug_option,
+    devices_option,
+    folder_option,
+    json_output,
     parameters_option,
+    plot_option,
     seed_option,
+    timeout_option,
 )
 from kernelcast.predictor.balancing.settings import BalanceSettings
 
 _DEFAULTS = BalanceSettings()
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(
     context_settings={"show_default": True},
     short_help="Run one kernel over several devices at once.",
 )
-@click.argument("problem_file", metavar="P.yaml", type=_FILE)
-@click.option(
-    "--device",
-    "device_ids",
-    metavar="ID",
-    multiple=True,
-    help="Use this device (its id or the beginning of it); may be repeated.  [default: all "
-    "devices]",
+@click.argument("problem_file", metavar="P.yaml", type=FILE)
+@devices_option(
+    "Use this device (its id or the beginning of it); may be repeated.  [default: all devices]"
 )
 @click.option(
     "--cores",
@@ -58,31 +57,12 @@ _FILE = click.Path(path_type=Path)
 )
 @seed_option
 @parameters_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=float,
-    default=_DEFAULTS.timeout_s,
-    help="Give a device up that shows no sign of life for so long.",
+@timeout_option(
+    _DEFAULTS.timeout_s, "Give a device up that shows no sign of life for so long.", kind=float
 )
-@click.option(
-    "--out",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write each buffer that the kernel writes to FOLDER, as .npy files.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of a table. Times are in seconds."
-)
-@click.option(
-    "--plot",
-    "plot_file",
-    metavar="FILE.png",
-    type=_FILE,
-    help="Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].",
-)
+@folder_option("Write each buffer that the kernel writes to FOLDER, as .npy files.")
+@json_output("Print JSON instead of a table. Times are in seconds.")
+@plot_option("Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].")
 @debug_option
 @click.pass_context
 def balance(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - BalanceRequest has the types

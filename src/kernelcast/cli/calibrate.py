@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from kernelcast.cli.calibrate_request import CalibrateRequest
 from kernelcast.cli.machines.console import make_comparison, make_report
 from kernelcast.cli.machines.page import save_page
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, show, show_json, show_line
@@ -28,8 +27,6 @@ from kernelcast.predictor.machines import find_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
-
-_FILE = click.Path(path_type=Path)
 
 
 @dataclass(slots=True)
@@ -53,13 +50,9 @@ class _Outcomes:
 
 
 @click.command(short_help="Measure what devices can do; describe machines.")
-@click.option(
-    "--device",
-    "device_ids",
-    metavar="ID",
-    multiple=True,
-    help="Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); "
-    "may be repeated.  [default: all devices]",
+@devices_option(
+    "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+    "repeated.  [default: all devices]"
 )
 @click.option("--quick", "is_quick", is_flag=True, help="Fewer points and repeats: a minute.")
 @click.option("--full", "is_full", is_flag=True, help="More points and repeats: five minutes.")
@@ -80,13 +73,13 @@ class _Outcomes:
 @click.option(
     "--output",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Write the description to FILE (YAML).  [default: machines/ID.yaml in the data folder]",
 )
 @click.option(
     "--report",
     metavar="OUT.html",
-    type=_FILE,
+    type=FILE,
     help="Also write a page with figures to OUT.html; needs kernelcast[plot].",
 )
 @click.option(
@@ -102,12 +95,9 @@ class _Outcomes:
     nargs=2,
     help="Measure nothing: show two descriptions side by side.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON instead of tables: a list with one object per device, microbenchmark or "
-    "compared number.",
+@json_output(
+    "Print JSON instead of tables: a list with one object per device, microbenchmark or compared "
+    "number."
 )
 @debug_option
 @click.pass_context

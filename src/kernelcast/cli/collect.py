@@ -7,9 +7,13 @@ import click
 
 from kernelcast.cli.data_options import store_option
 from kernelcast.cli.options import (
+    POSITIVE,
     debug_option,
     device_option,
+    json_output,
+    runs_option,
     seed_option,
+    timeout_option,
 )
 from kernelcast.predictor.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
@@ -58,18 +62,12 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
     "collection with more adds the others.",
 )
-@click.option(
-    "--runs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=_DEFAULTS.runs,
-    help="Whole runs of each launch; twice as many where they disagree.",
-)
+@runs_option(_DEFAULTS.runs, "Whole runs of each launch; twice as many where they disagree.")
 @click.option(
     "--shortest",
     "shortest_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=_DEFAULTS.shortest_s,
     help="Shortest time of a whole launch that sizes are chosen for.",
 )
@@ -77,7 +75,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "--longest",
     "longest_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=_DEFAULTS.longest_s,
     help="Longest time of a whole launch that sizes are chosen for.",
 )
@@ -117,18 +115,8 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "a store that all of them reach; needs kernelcast[cluster].",
 )
 @seed_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_ROW_TIMEOUT_S,
-    help="Time limit of one row.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of a table: a list, one object "
-    "per device.",
-)  # fmt: skip
+@timeout_option(DEFAULT_ROW_TIMEOUT_S, "Time limit of one row.")
+@json_output("Print JSON instead of a table: a list, one object per device.")
 @debug_option
 @click.pass_context
 def collect_command(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CollectRequest has the types

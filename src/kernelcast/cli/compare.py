@@ -1,11 +1,10 @@
 """``kernelcast compare``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import debug_option, folder_option, json_output
 from kernelcast.cli.training_options import (
     data_option,
     jobs_option,
@@ -41,19 +40,10 @@ _FEWEST_RESAMPLES = 100
     default=_RESAMPLES,
     help="How often kernels are drawn anew for the interval of the difference.",
 )
-@click.option(
-    "--out",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write comparison.json and a page, comparison.html, into FOLDER; needs kernelcast[plot].",
+@folder_option(
+    "Write comparison.json and a page, comparison.html, into FOLDER; needs kernelcast[plot]."
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON instead of tables: what comparison.json holds.",
-)
+@json_output("Print JSON instead of tables: what comparison.json holds.")
 @debug_option
 @click.pass_context
 def compare(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CompareRequest has the types

@@ -13,9 +13,6 @@ from kernelcast.cli.compare_text import (
 )
 from kernelcast.cli.error_text import format_error
 from kernelcast.cli.html_page import (
-    COLOURS,
-    INK,
-    WIDTH_INCHES,
     Html,
     figure_style,
     figure_to_svg,
@@ -28,12 +25,12 @@ from kernelcast.cli.html_page import (
     make_table,
     save_document,
 )
-from kernelcast.cli.validation_page.names import shorten_names
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
 )
+from kernelcast.predictor.drawing import COLOURS, INK, WIDTH_INCHES, shorten_names
 
 _GREY = "#8a929c"
 _BARS_ACROSS = 60

@@ -12,7 +12,14 @@ from kernelcast.cli.corpus_tables import (
     make_kernel_table,
     outcome_to_json,
 )
-from kernelcast.cli.options import debug_option, device_option, json_option, parse_parameters
+from kernelcast.cli.options import (
+    FOLDER,
+    debug_option,
+    device_option,
+    json_option,
+    parameters_with,
+    timeout_option,
+)
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.predictor.corpus_check_task import CheckOutcome, CheckStatus
@@ -48,14 +55,7 @@ def list_kernels(*, as_json: bool) -> None:
 @corpus.command(context_settings={"show_default": True})
 @click.argument("pattern", default="*")
 @device_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_CHECK_TIMEOUT_S,
-    help="Time limit in seconds for each kernel on each device.",
-)
+@timeout_option(DEFAULT_CHECK_TIMEOUT_S, "Time limit in seconds for each kernel on each device.")
 @json_option
 @debug_option
 @click.pass_context
@@ -96,15 +96,10 @@ def check(
 
 @corpus.command()
 @click.argument("pattern")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a parameter of the problem files that have it, for example N=2**20; may be "
-    "repeated.",
+@click.argument("folder", type=FOLDER)
+@parameters_with(
+    "Replace a parameter of the problem files that have it, for example N=2**20; may be repeated.",
+    has_letter=False,
 )
 @debug_option
 def write(*, pattern: str, folder: Path, parameters: Mapping[str, int]) -> None:

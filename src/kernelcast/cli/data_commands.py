@@ -5,12 +5,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.data_options import (
-    json_flag,
-    make_selection,
-    selection_options,
-    store_option,
-)
+from kernelcast.cli.data_options import make_selection, selection_options, store_option
 from kernelcast.cli.data_tables import (
     make_failure_table,
     make_finding_table,
@@ -18,7 +13,7 @@ from kernelcast.cli.data_tables import (
     make_summary_table,
     show_observation,
 )
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import FILE, debug_option, json_flag
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.predictor.data_exchange import ImportRequest, import_file, merge_stores
@@ -34,8 +29,6 @@ from kernelcast.training_data.summary import (
     summarise_store,
     summary_to_json,
 )
-
-_FILE = click.Path(path_type=Path)
 
 
 @click.command("ls", short_help="List what is in the store.")
@@ -89,7 +82,7 @@ def show_rows(keys: tuple[str, ...], place: str | None, *, as_json: bool) -> Non
 
 
 @click.command("export", short_help="Write observations into a Parquet file.")
-@click.argument("file", metavar="FILE.parquet", type=_FILE)
+@click.argument("file", metavar="FILE.parquet", type=FILE)
 @selection_options
 @json_flag
 @store_option
@@ -109,12 +102,12 @@ def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any)
 
 
 @click.command("import", short_help="Add observations from files.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--replace", is_flag=True, help="Replace observations that have the same key.")
 @click.option(
     "--problem",
     metavar="T1.json",
-    type=_FILE,
+    type=FILE,
     help="For a tuner's results: what it tuned, in the T1 format.",
 )
 @click.option(

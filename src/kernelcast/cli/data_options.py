@@ -1,27 +1,22 @@
 """Options that the commands of ``kernelcast data`` share."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from kernelcast.cli.options import Command
 from kernelcast.predictor.data_store import STORE_VARIABLE
 from kernelcast.records.observation import Origin
 from kernelcast.training_data.store import Selection
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def store_option(command: Command) -> Command:
-    """Add ``--store``."""
-    return click.option(
-        "--store",
-        "place",
-        metavar="URL",
-        envvar=STORE_VARIABLE,
-        help="The store: a SQLite file, or postgresql://user@host/database.  "
-        f"[default: {STORE_VARIABLE}, or observations.sqlite in the data folder]",
-    )(command)
+store_option = click.option(
+    "--store",
+    "place",
+    metavar="URL",
+    envvar=STORE_VARIABLE,
+    help="The store: a SQLite file, or postgresql://user@host/database.  "
+    f"[default: {STORE_VARIABLE}, or observations.sqlite in the data folder]",
+)
 
 
 def selection_options(command: Command) -> Command:
@@ -41,13 +36,6 @@ def selection_options(command: Command) -> Command:
     for one in reversed(options):
         command = one(command)
     return command
-
-
-def json_flag(command: Command) -> Command:
-    """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
-        command
-    )
 
 
 def make_selection(options: dict[str, Any]) -> Selection:

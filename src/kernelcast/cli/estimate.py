@@ -1,17 +1,20 @@
 """``kernelcast estimate``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelcast.cli.collecting import collect
 from kernelcast.cli.options import (
+    FILE,
     debug_option,
     device_option,
     json_option,
     parameters_option,
+    plot_option,
+    runs_option,
     seed_option,
+    timeout_option,
 )
 from kernelcast.cli.plot import save_plot
 from kernelcast.cli.presenting import present
@@ -23,24 +26,19 @@ from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, E
 from kernelcast.records.errors import NoDeviceError
 
 _DEFAULTS = EstimateSettings()
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(
     context_settings={"show_default": True},
     short_help="Predict how long kernels take on each device.",
 )
-@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=_FILE)
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=FILE)
 @device_option
 @click.option(
     "--measure", is_flag=True, help="Also time whole runs of the kernel and show the error."
 )
-@click.option(
-    "--runs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=_DEFAULTS.measured_runs,
-    help="Whole runs timed by --measure, after one that is not counted.",
+@runs_option(
+    _DEFAULTS.measured_runs, "Whole runs timed by --measure, after one that is not counted."
 )
 @click.option(
     "--budget",
@@ -59,14 +57,11 @@ _FILE = click.Path(path_type=Path)
 )
 @seed_option
 @parameters_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=float,
-    default=DEFAULT_TIMEOUT_S,
-    help="Time limit in seconds for each problem on each device, build and measurement included; "
-    "the process that runs the kernel is stopped then.",
+@timeout_option(
+    DEFAULT_TIMEOUT_S,
+    "Time limit in seconds for each problem on each device, build and measurement included; the "
+    "process that runs the kernel is stopped then.",
+    kind=float,
 )
 @click.option(
     "--no-history",
@@ -90,24 +85,20 @@ _FILE = click.Path(path_type=Path)
     "--record",
     "record_file",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Write the raw samples to FILE (JSON), for --replay.",
 )
 @click.option(
     "--replay",
     "replay_file",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Answer from the samples in FILE instead of from devices, with the budget and seed they "
     "were recorded with. Without P.yaml, all that is in FILE.",
 )
-@click.option(
-    "--plot",
-    "plot_file",
-    metavar="FILE.png",
-    type=_FILE,
-    help="Draw predicted times with their intervals, beside measured ones, to FILE (png, pdf, "
-    "svg); needs kernelcast[plot].",
+@plot_option(
+    "Draw predicted times with their intervals, beside measured ones, to FILE (png, pdf, svg); "
+    "needs kernelcast[plot]."
 )
 @debug_option
 @click.pass_context

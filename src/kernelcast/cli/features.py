@@ -10,7 +10,15 @@ import click
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Report
 from kernelcast.cli.feature_tables import make_report
-from kernelcast.cli.options import debug_option, device_option, parse_parameters
+from kernelcast.cli.options import (
+    FILE,
+    debug_option,
+    device_option,
+    json_output,
+    parameters_with,
+    seed_option,
+    timeout_option,
+)
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, progress, show, show_json
 from kernelcast.predictor.devices import choose_devices
@@ -29,7 +37,6 @@ from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.problem import Problem
 
-_FILE = click.Path(path_type=Path)
 _GROUPS = tuple(one.value for one in FeatureGroup)
 
 
@@ -97,7 +104,7 @@ class _Collected:
     context_settings={"show_default": True},
     short_help="Show what is known of kernels: operations, addresses, features.",
 )
-@click.argument("problem_files", metavar="P.yaml...", nargs=-1, required=True, type=_FILE)
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, required=True, type=FILE)
 @click.option(
     "--source",
     "shows_source",
@@ -119,38 +126,17 @@ class _Collected:
     help="Features of this group only; may be repeated. `sampled` times a few work-groups.  "
     f"[default: {', '.join(one for one in _GROUPS if one in DEFAULT_GROUPS)}]",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Seed of random buffer contents and of the sampled places.",
+@seed_option
+@parameters_with(
+    "Replace a value of the problem files' `parameters`, for example N=2**20; may be repeated."
 )
-@click.option(
-    "-p",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the problem files' `parameters`, for example N=2**20; may be "
-    "repeated.",
+@timeout_option(
+    DEFAULT_TIMEOUT_S,
+    "Time limit in seconds for each problem on each device; the process that runs the kernel is "
+    "stopped then.",
+    kind=float,
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=float,
-    default=DEFAULT_TIMEOUT_S,
-    help="Time limit in seconds for each problem on each device; the process that runs the "
-    "kernel is stopped then.",
-)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print a JSON list, one object per problem, with everything that is known.",
-)
+@json_output("Print a JSON list, one object per problem, with everything that is known.")
 @debug_option
 @click.pass_context
 def features(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Request has the types

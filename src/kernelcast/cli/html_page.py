@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NewType
 
+from kernelcast.predictor.drawing import INK, STYLE
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
@@ -16,16 +17,6 @@ if TYPE_CHECKING:  # matplotlib is optional, and slow to load
 
 Html = NewType("Html", str)
 """Text that needs no escaping any more."""
-
-# Legible on white and on black (after Okabe and Ito), told apart by markers as well.
-COLOURS = ("#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0")
-"""Of curves."""
-MARKERS = "osD^vPX*"
-"""Of curves."""
-INK = "#010203"
-"""Stands for the page's own colour of text."""
-WIDTH_INCHES = 8.0
-"""Of figures, across the page."""
 
 # Names of parts that nothing refers to; several figures on a page would repeat them.
 _IDS = re.compile(
@@ -163,13 +154,7 @@ def figure_style() -> Iterator[None]:
     """Draw in the page's ink and with words as text."""
     from matplotlib import rc_context
 
-    with rc_context({
-        "svg.fonttype": "none", "svg.hashsalt": "kernelcast", "font.family": "sans-serif",
-        "font.size": 9, "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK,
-        "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
-        "legend.frameon": False, "legend.fontsize": 8,
-    }):  # fmt: skip
+    with rc_context({"svg.fonttype": "none", **STYLE}):
         yield
 
 

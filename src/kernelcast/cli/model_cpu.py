@@ -1,21 +1,18 @@
 """``kernelcast model cpu``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelcast.cli.model_cpu_request import CpuRequest
-from kernelcast.cli.options import debug_option
-
-_PATH = click.Path(path_type=Path)
+from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
 
 
 @click.command(
     context_settings={"show_default": True},
     short_help="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel.",
 )
-@click.argument("file", metavar="FILE", type=_PATH)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option(
     "--machine",
     "machine_name",
@@ -60,7 +57,7 @@ _PATH = click.Path(path_type=Path)
     "--assembly",
     "assembly_file",
     metavar="FILE",
-    type=_PATH,
+    type=FILE,
     help="Body of the compiled innermost loop, for in-core terms from OSACA; needs --architecture "
     "and --per-pass.",
 )
@@ -105,10 +102,8 @@ _PATH = click.Path(path_type=Path)
     metavar="ID",
     help="Record on this OpenCL device where accesses of the problem go that depend on data.",
 )
-@click.option(
-    "--plot", "plot_file", metavar="FILE", type=_PATH, help="Draw the sweep, as .png or .svg."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; cycles are per cache line.")
+@plot_option("Draw the sweep, as .png or .svg.", metavar="FILE")
+@json_output("Print JSON; cycles are per cache line.")
 @debug_option
 def cpu(**options: Any) -> None:  # noqa: ANN401 - CpuRequest has the types
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.

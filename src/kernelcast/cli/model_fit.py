@@ -11,10 +11,7 @@ from rich.table import Table
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli.access_table import make_table
 from kernelcast.cli.model_plot import draw_hit_rates
-from kernelcast.cli.options import (
-    debug_option,
-    parameters_option,
-)
+from kernelcast.cli.options import FILE, debug_option, parameters_option, plot_option
 from kernelcast.cli.plot import check_plot
 from kernelcast.cli.terminal import show, show_line
 from kernelcast.predictor.machines import find_machine
@@ -30,8 +27,6 @@ from kernelcast.predictor.modelling.hit_rate_points import (
 )
 from kernelcast.predictor.modelling.sources import read_launch_source
 from kernelcast.predictor.problem_file.arithmetic import Number
-
-_PATH = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +62,12 @@ class _Request:
     context_settings={"show_default": True},
     short_help="Fit hit rates of a GPU's caches to measurements.",
 )
-@click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=_PATH)
+@click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=FILE)
 @click.option(
     "--problem",
     "problem_file",
     metavar="P.yaml",
-    type=_PATH,
+    type=FILE,
     help="The kernel that was measured, where the measurements are volumes.",
 )
 @click.option("--machine", metavar="NAME", help="The device it was measured on.")
@@ -81,11 +76,11 @@ class _Request:
     "--out",
     "out_file",
     metavar="FILE.yaml",
-    type=_PATH,
+    type=FILE,
     default=Path("hit_rates.yaml"),
     help="Where to write the hit rates; `model gpu --hit-rates` reads them.",
 )
-@click.option("--plot", "plot_file", metavar="FILE", type=_PATH, help="Draw points and curves.")
+@plot_option("Draw points and curves.", metavar="FILE")
 @debug_option
 def fit(**options: Any) -> None:  # noqa: ANN401 - _Request has the types
     """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.

@@ -1,7 +1,6 @@
 """``kernelcast model gpu``."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,9 +15,12 @@ from kernelcast.cli.model_gpu_output import (
 )
 from kernelcast.cli.model_gpu_request import GpuRequest, SizeSweep
 from kernelcast.cli.options import (
+    FILE,
     debug_option,
+    json_output,
     parameters_option,
     parse_parameters,
+    plot_option,
 )
 from kernelcast.cli.terminal import progress
 from kernelcast.predictor.modelling.comparison import compare
@@ -30,14 +32,12 @@ from kernelcast.predictor.modelling.sources import LaunchSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command(
     context_settings={"show_default": True},
     short_help="Time, limiters and data volumes of a kernel on a GPU.",
 )
-@click.argument("file", metavar="[P.yaml]", required=False, type=_PATH)
+@click.argument("file", metavar="[P.yaml]", required=False, type=FILE)
 @click.option(
     "--machine",
     "machines",
@@ -82,7 +82,7 @@ _PATH = click.Path(path_type=Path)
     "--measured",
     "measured_file",
     metavar="FILE",
-    type=_PATH,
+    type=FILE,
     help="Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
     "with the column updates_per_s.",
 )
@@ -150,10 +150,8 @@ _PATH = click.Path(path_type=Path)
     default=10,
     help="Rows of the ranking.",
 )
-@click.option(
-    "--plot", "plot_file", metavar="FILE", type=_PATH, help="Draw the result, as .png or .svg."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; times in seconds.")
+@plot_option("Draw the result, as .png or .svg.", metavar="FILE")
+@json_output("Print JSON; times in seconds.")
 @debug_option
 def gpu(**options: Any) -> None:  # noqa: ANN401 - GpuRequest has the types
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.

@@ -1,7 +1,6 @@
 """``kernelcast model scratchpad``."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +14,13 @@ from kernelcast.cli.model_scratchpad_tables import (
     make_kernel_table,
     make_report,
 )
-from kernelcast.cli.options import debug_option, parse_parameters
+from kernelcast.cli.options import (
+    FILE,
+    debug_option,
+    json_output,
+    parameters_with,
+    plot_option,
+)
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.predictor.modelling.scratchpad_formats import (
     cpes_to_json,
@@ -24,14 +29,12 @@ from kernelcast.predictor.modelling.scratchpad_formats import (
     terms_to_json,
 )
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command(
     context_settings={"show_default": True},
     short_help="Time of a kernel on a processor with scratchpads (SW26010).",
 )
-@click.argument("files", metavar="KERNEL.yaml...", nargs=-1, required=True, type=_PATH)
+@click.argument("files", metavar="KERNEL.yaml...", nargs=-1, required=True, type=FILE)
 @click.option(
     "--machine",
     metavar="NAME",
@@ -64,23 +67,11 @@ _PATH = click.Path(path_type=Path)
     help="Average instruction-level parallelism of a problem file, which no source tells.  "
     "[default: 1]",
 )
-@click.option(
-    "-p",
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Replace a value of the file's `parameters`; may be repeated.",
+@parameters_with("Replace a value of the file's `parameters`; may be repeated.")
+@plot_option(
+    "Draw breakdown and timeline, or what --what-if found, as .png or .svg.", metavar="FILE"
 )
-@click.option(
-    "--plot",
-    "plot_file",
-    metavar="FILE",
-    type=_PATH,
-    help="Draw breakdown and timeline, or what --what-if found, as .png or .svg.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; times in seconds.")
+@json_output("Print JSON; times in seconds.")
 @debug_option
 def scratchpad(**options: Any) -> None:  # noqa: ANN401 - ScratchpadRequest has the types
     """Model kernels on a processor whose cores copy data to scratchpads themselves.

@@ -1,6 +1,10 @@
-"""Options that several commands share."""
+"""Options that several commands share.
+
+What each command explains in words of its own is a function from that help text to the option.
+"""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -8,71 +12,10 @@ import click
 from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 _DEBUG = "kernelcast.debug"
-
-
-def json_option(command: Command) -> Command:
-    """Add ``--json``."""
-    return click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
-    )(command)
-
-
-def device_option(command: Command) -> Command:
-    """Add ``--device``, which may be repeated."""
-    return click.option(
-        "--device",
-        "device_ids",
-        metavar="ID",
-        multiple=True,
-        help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may "
-        "be repeated.  [default: all devices]",
-    )(command)
-
-
-def parameters_option(command: Command) -> Command:
-    """Add ``--param``, which may be repeated."""
-    return click.option(
-        "-p",
-        "--param",
-        "parameters",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=parse_parameters,
-        help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
-        "repeated.",
-    )(command)
-
-
-def seed_option(command: Command) -> Command:
-    """Add ``--seed``."""
-    return click.option(
-        "--seed",
-        metavar="N",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Seed of random buffer contents and of the sampled places.",
-    )(command)
-
-
-def debug_option(command: Command) -> Command:
-    """Add ``--debug``."""
-    return click.option(
-        "--debug",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_remember_debug,
-        help="Show Python's traceback of an error.",
-    )(command)
-
-
-def wants_traceback(ctx: click.Context) -> bool:
-    """Tell whether ``--debug`` was given to any command."""
-    return bool(ctx.meta.get(_DEBUG))
 
 
 def parse_parameters(
@@ -93,5 +36,87 @@ def parse_parameters(
     return parameters
 
 
+def wants_traceback(ctx: click.Context) -> bool:
+    """Tell whether ``--debug`` was given to any command."""
+    return bool(ctx.meta.get(_DEBUG))
+
+
 def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     ctx.meta[_DEBUG] = value
+
+
+def json_output(says: str) -> Callable[[Command], Command]:
+    """Make ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help=says)
+
+
+def devices_option(says: str) -> Callable[[Command], Command]:
+    """Make ``--device``, which may be repeated."""
+    return click.option("--device", "device_ids", metavar="ID", multiple=True, help=says)
+
+
+def parameters_with(says: str, *, has_letter: bool = True) -> Callable[[Command], Command]:
+    """Make ``--param``, which may be repeated; with a letter, it is ``-p`` as well."""
+    return click.option(
+        *(("-p",) if has_letter else ()),
+        "--param",
+        "parameters",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=parse_parameters,
+        help=says,
+    )
+
+
+def runs_option(default: int, says: str) -> Callable[[Command], Command]:
+    """Make ``--runs``."""
+    return click.option(
+        "--runs", metavar="N", type=click.IntRange(min=1), default=default, help=says
+    )
+
+
+def timeout_option(
+    default_s: float, says: str, *, kind: type[float] | click.FloatRange = POSITIVE
+) -> Callable[[Command], Command]:
+    """Make ``--timeout``, in seconds; ``float`` where what takes the number checks it itself."""
+    return click.option(
+        "--timeout", "timeout_s", metavar="SECONDS", type=kind, default=default_s, help=says
+    )
+
+
+def folder_option(says: str) -> Callable[[Command], Command]:
+    """Make ``--out`` of a folder."""
+    return click.option("--out", "folder", metavar="FOLDER", type=FOLDER, help=says)
+
+
+def plot_option(says: str, *, metavar: str = "FILE.png") -> Callable[[Command], Command]:
+    """Make ``--plot``."""
+    return click.option("--plot", "plot_file", metavar=metavar, type=FILE, help=says)
+
+
+json_flag = json_output("Print JSON instead of a table.")
+json_option = json_output(
+    "Print a JSON list, one object per device, instead of a table. Times are in seconds."
+)
+device_option = devices_option(
+    "Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+    "repeated.  [default: all devices]"
+)
+parameters_option = parameters_with(
+    "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated."
+)
+seed_option = click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Seed of random buffer contents and of the sampled places.",
+)
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_debug,
+    help="Show Python's traceback of an error.",
+)

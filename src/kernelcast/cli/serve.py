@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import debug_option, json_flag, json_output, timeout_option
 from kernelcast.predictor.data_store import STORE_VARIABLE
 from kernelcast.predictor.training.registry import MODELS_VARIABLE
 from kernelcast.records.errors import InputError
@@ -77,14 +77,7 @@ database_option = click.option(
     default=_QUEUE,
     help="Samplings that may wait for a device in each process; more are told to come again.",
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=_TIMEOUT_S,
-    help="Limit for each sampling, build included.",
-)
+@timeout_option(_TIMEOUT_S, "Limit for each sampling, build included.")
 @debug_option
 @click.pass_context
 def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
@@ -120,7 +113,7 @@ def token() -> None:
     "run, administrate; may be repeated.",
 )
 @database_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_output("Print JSON.")
 @debug_option
 def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json: bool) -> None:
     """Make a token for NAME and print it.
@@ -135,7 +128,7 @@ def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json:
 
 @token.command("list", short_help="List the tokens.")
 @database_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_flag
 @debug_option
 def list_(database: str | None, *, as_json: bool) -> None:
     """List the tokens by their ids; secrets are not known."""
@@ -147,7 +140,7 @@ def list_(database: str | None, *, as_json: bool) -> None:
 @token.command("revoke", short_help="Refuse a token from now on.")
 @click.argument("token_id", metavar="ID")
 @database_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_output("Print JSON.")
 @debug_option
 def revoke(token_id: str, database: str | None, *, as_json: bool) -> None:
     """Refuse a token from now on; running services see it within seconds."""

@@ -1,13 +1,11 @@
 """``kernelcast simulate``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
 
-_FILE = click.Path(path_type=Path)
 _SHAPES = ("independent", "cholesky", "fork-join", "layered")
 _COUNT = click.IntRange(min=1)
 
@@ -66,7 +64,7 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     "--validation",
     "validation_file",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Also take the errors of a validation's models (JSON).",
 )
 @click.option(
@@ -92,17 +90,8 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
 @click.option(
     "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of everything random."
 )
-@click.option(
-    "--plot",
-    "plot_file",
-    metavar="FILE.png",
-    type=_FILE,
-    help="Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of a table: a list, one object "
-    "per shape and way of knowing.",
-)  # fmt: skip
+@plot_option("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
+@json_output("Print JSON instead of a table: a list, one object per shape and way of knowing.")
 @debug_option
 @click.pass_context
 def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - SimulateRequest has the types

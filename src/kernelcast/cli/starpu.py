@@ -1,15 +1,13 @@
 """``kernelcast starpu``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelcast.cli.data_options import store_option
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import FILE, debug_option, json_output, timeout_option
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 
-_FILE = click.Path(path_type=Path)
 _DEFAULTS = EstimateSettings()
 
 
@@ -40,7 +38,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     context_settings={"show_default": True},
     short_help="Write performance models that StarPU reads.",
 )
-@click.argument("codelet_files", metavar="CODELETS.yaml...", nargs=-1, required=True, type=_FILE)
+@click.argument("codelet_files", metavar="CODELETS.yaml...", nargs=-1, required=True, type=FILE)
 @click.option(
     "--device",
     "devices",
@@ -55,7 +53,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     "estimate_files",
     metavar="FILE",
     multiple=True,
-    type=_FILE,
+    type=FILE,
     help="What `kernelcast estimate --json` has written, instead of estimating now; may be "
     "repeated.",
 )
@@ -70,7 +68,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     "times_files",
     metavar="FILE",
     multiple=True,
-    type=_FILE,
+    type=FILE,
     help="Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
     "(JSON); may be repeated.",
 )
@@ -78,7 +76,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     "--into",
     "folder",
     metavar="FOLDER",
-    type=_FILE,
+    type=FILE,
     help="What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
     "~/.starpu/sampling]",
 )
@@ -103,18 +101,8 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     default=_DEFAULTS.plan.budget,
     help="Device time that an estimate's sampling may take, as a share of the predicted time.",
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=float,
-    default=DEFAULT_TIMEOUT_S,
-    help="Time limit in seconds for each estimate.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print a JSON list, one object per time, instead of "
-    "a table.",
-)  # fmt: skip
+@timeout_option(DEFAULT_TIMEOUT_S, "Time limit in seconds for each estimate.", kind=float)
+@json_output("Print a JSON list, one object per time, instead of a table.")
 @debug_option
 @click.pass_context
 def export(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ExportRequest has the types

@@ -9,11 +9,14 @@ import click
 
 from kernelcast.cli.collecting import Report
 from kernelcast.cli.options import (
+    FILE,
     debug_option,
     device_option,
     json_option,
     parameters_option,
+    plot_option,
     seed_option,
+    timeout_option,
 )
 from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
@@ -28,8 +31,6 @@ from kernelcast.predictor.trace_task import TraceSettings
 from kernelcast.predictor.tracing import trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.work_group_trace import TraceAnswer, TraceMethod
-
-_FILE = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class _Collected:
     context_settings={"show_default": True},
     short_help="Show when each work-group of a kernel begins and ends.",
 )
-@click.argument("problem_file", metavar="P.yaml", type=_FILE)
+@click.argument("problem_file", metavar="P.yaml", type=FILE)
 @device_option
 @click.option(
     "--work-groups",
@@ -101,22 +102,13 @@ class _Collected:
 )
 @seed_option
 @parameters_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=float,
-    default=DEFAULT_TIMEOUT_S,
-    help="Time limit in seconds for each device; the process that runs the kernel is stopped then.",
+@timeout_option(
+    DEFAULT_TIMEOUT_S,
+    "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
+    kind=float,
 )
 @json_option
-@click.option(
-    "--plot",
-    "plot_file",
-    metavar="FILE.png",
-    type=_FILE,
-    help="Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].",
-)
+@plot_option("Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].")
 @debug_option
 @click.pass_context
 def trace(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Request has the types

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import debug_option, json_output
 from kernelcast.cli.training_options import (
     data_option,
     jobs_option,
@@ -50,12 +50,7 @@ from kernelcast.predictor.training.settings import DEFAULT_MODEL
     help="Do not validate: the file then does not say how good the model is.",
 )
 @jobs_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON instead of a table: a list, one object per model.",
-)
+@json_output("Print JSON instead of a table: a list, one object per model.")
 @debug_option
 @click.pass_context
 def train(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - TrainRequest has the types

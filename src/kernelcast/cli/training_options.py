@@ -1,37 +1,35 @@
 """Options that training, validation and the registry's commands share."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
+from kernelcast.cli.options import Command, devices_option
 from kernelcast.predictor.training.registry import MODELS_VARIABLE
 from kernelcast.predictor.training.settings import RowFilter
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def data_option(command: Command) -> Command:
-    """Add ``--data``, which may be repeated."""
-    return click.option(
-        "--data",
-        "sources",
-        metavar="PATH",
-        multiple=True,
-        help="Observations: a store (file or URL), a Parquet file or a folder of them; may be "
-        "repeated.  [default: KERNELCAST_STORE, or observations.sqlite in the data folder]",
-    )(command)
-
-
-def rows_device_option(command: Command) -> Command:
-    """Add ``--device``, which chooses rows and may be repeated."""
-    return click.option(
-        "--device",
-        "device_ids",
-        metavar="ID",
-        multiple=True,
-        help="Only rows of this device (its id or the beginning of it); may be repeated.",
-    )(command)
+data_option = click.option(
+    "--data",
+    "sources",
+    metavar="PATH",
+    multiple=True,
+    help="Observations: a store (file or URL), a Parquet file or a folder of them; may be "
+    "repeated.  [default: KERNELCAST_STORE, or observations.sqlite in the data folder]",
+)
+rows_device_option = devices_option(
+    "Only rows of this device (its id or the beginning of it); may be repeated."
+)
+jobs_option = click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Processes that work side by side.  [default: one per processor]",
+)
+registry_option = click.option(
+    "--registry",
+    "registry_url",
+    metavar="URL",
+    help="Where models are kept: a folder or any URL that fsspec knows.  "
+    f"[default: {MODELS_VARIABLE}, or models in the data folder]",
+)
 
 
 def judged_rows_options(command: Command) -> Command:
@@ -53,31 +51,3 @@ def judged_rows_options(command: Command) -> Command:
         help="Leave launches out that were measured shorter, from learning and from judging.",
     )
     return shortest(fewest(command))
-
-
-def jobs_option(command: Command) -> Command:
-    """Add ``--jobs``."""
-    return click.option(
-        "--jobs",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="Processes that work side by side.  [default: one per processor]",
-    )(command)
-
-
-def registry_option(command: Command) -> Command:
-    """Add ``--registry``."""
-    return click.option(
-        "--registry",
-        "registry_url",
-        metavar="URL",
-        help="Where models are kept: a folder or any URL that fsspec knows.  "
-        f"[default: {MODELS_VARIABLE}, or models in the data folder]",
-    )(command)
-
-
-def json_flag(command: Command) -> Command:
-    """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
-        command
-    )

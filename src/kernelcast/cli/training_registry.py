@@ -7,9 +7,9 @@ import click
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import debug_option, json_flag
 from kernelcast.cli.terminal import show, show_json, show_line
-from kernelcast.cli.training_options import json_flag, registry_option
+from kernelcast.cli.training_options import registry_option
 from kernelcast.cli.training_tables import list_devices, make_score_table, summarise_report
 from kernelcast.models.persistence import StoredModel
 from kernelcast.predictor.training.registry import (

@@ -1,28 +1,29 @@
 """``kernelcast tune``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from kernelcast.cli.options import (
+    FILE,
     debug_option,
     device_option,
     json_option,
-    parse_parameters,
+    parameters_with,
+    runs_option,
     seed_option,
+    timeout_option,
 )
 from kernelcast.predictor.tuning.settings import TuneModels, TuneSettings
 
 _DEFAULTS = TuneSettings()
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(
     context_settings={"show_default": True},
     short_help="Find the best launch configuration of a kernel by models.",
 )
-@click.argument("problem_file", metavar="[P.yaml]", required=False, type=_FILE)
+@click.argument("problem_file", metavar="[P.yaml]", required=False, type=FILE)
 @device_option
 @click.option(
     "--models",
@@ -39,13 +40,7 @@ _FILE = click.Path(path_type=Path)
     help="Configurations that are shown, and measured with --measure.",
 )
 @click.option("--measure", is_flag=True, help="Measure the best K as a whole, in turn.")
-@click.option(
-    "--runs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=_DEFAULTS.runs,
-    help="Measured runs of each; their median counts.",
-)
+@runs_option(_DEFAULTS.runs, "Measured runs of each; their median counts.")
 @click.option(
     "--sampled",
     metavar="K",
@@ -53,28 +48,17 @@ _FILE = click.Path(path_type=Path)
     default=_DEFAULTS.sampled,
     help="Configurations that `--models hybrid` samples.",
 )
-@click.option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=parse_parameters,
-    help="Fix a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
+@parameters_with(
+    "Fix a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
+    has_letter=False,
 )
 @seed_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=_DEFAULTS.timeout_s,
-    help="Give a configuration up that runs for so long.",
-)
+@timeout_option(_DEFAULTS.timeout_s, "Give a configuration up that runs for so long.")
 @click.option(
     "--save",
     "save_file",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
     "[default: a file in the user's data folder]",
 )
@@ -82,14 +66,14 @@ _FILE = click.Path(path_type=Path)
     "--t1",
     "t1_file",
     metavar="T1.json",
-    type=_FILE,
+    type=FILE,
     help="Read the problem from a file in the auto-tuning community's T1 format.",
 )
 @click.option(
     "--t4",
     "t4_file",
     metavar="T4.json",
-    type=_FILE,
+    type=FILE,
     help="Write what was measured to a file in the T4 format; for one device.",
 )
 @json_option

@@ -1,11 +1,10 @@
 """``kernelcast validate``."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option
+from kernelcast.cli.options import debug_option, folder_option, json_output
 from kernelcast.cli.training_options import (
     data_option,
     jobs_option,
@@ -61,19 +60,10 @@ def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tupl
     help="Share of true times that intervals shall hold.",
 )
 @judged_rows_options
-@click.option(
-    "--out",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write validation.json, sampling_points.json and a page, validation.html, into FOLDER.",
+@folder_option(
+    "Write validation.json, sampling_points.json and a page, validation.html, into FOLDER."
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON instead of tables: what validation.json holds.",
-)
+@json_output("Print JSON instead of tables: what validation.json holds.")
 @debug_option
 @click.pass_context
 def validate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ValidateRequest has the types

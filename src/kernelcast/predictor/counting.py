@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.instrumentation.source import instrument
+from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -17,7 +17,6 @@ from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import CounterSample
 from kernelcast.sampling.counted_samples import make_sample, make_uncounted_sample
 from kernelcast.sampling.counting import BuiltCopy, CountingLaunch
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.recorded_accesses import read_log
 from kernelcast.sampling.session import DeviceSession
 
@@ -115,13 +114,7 @@ def count_in_session(
     report("analysing the source")
     kernel = problem.kernel
     analysis = analyse(kernel)
-    inferred = infer_accesses(kernel, len(problem.arguments))
-    with (
-        session.lock,
-        prepared_problem(
-            session, problem, CountingLaunch, seed=settings.seed, inferred=inferred
-        ) as launch,
-    ):
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
         counted = count_launch(launch, kernel, analysis, settings, report=report)
     return replace(counted, total_s=time.perf_counter() - started_s)
 

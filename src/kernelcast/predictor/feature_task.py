@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.counting import CountSettings, count_in_session
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.own_machine import model_own_launch
+from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import weigh_run
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.compiler_facts import CompilerFacts
@@ -26,7 +26,6 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession, open_session
 
@@ -189,13 +188,7 @@ def _count(
 
 def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:
     problem = task.problem
-    accesses = infer_accesses(problem.kernel, len(problem.arguments))
-    with (
-        session.lock,
-        prepared_problem(
-            session, problem, OpenCLLaunch, seed=task.seed, inferred=accesses
-        ) as launch,
-    ):
+    with prepared_launch(session, problem, OpenCLLaunch, seed=task.seed) as launch:
         found.ndrange, found.saturation = launch.ndrange, launch.saturation
         if FeatureGroup.SAMPLED in task.groups:
             run = sample(launch, SamplingPlan(seed=task.seed))

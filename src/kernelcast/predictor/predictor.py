@@ -26,6 +26,7 @@ from kernelcast.predictor.launch_estimates import LaunchEstimate, compare_estima
 from kernelcast.predictor.own_machine import find_own_machine
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
+from kernelcast.predictor.told_before import ToldBefore
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
-_MOST_KEYS = 100_000
 
 
 class Predictor:
@@ -112,8 +112,7 @@ class Predictor:
         self._clock = options.clock
         self._recheck_s = 0.0
         self._generation = 0
-        self._started: set[tuple[str, tuple[int, ...], str]] = set()
-        self._keys: dict[str, None] = {}
+        self._told = ToldBefore()
         self._run, self._number = uuid.uuid4().hex, itertools.count()
 
     def __enter__(self) -> Self:
@@ -265,9 +264,9 @@ class Predictor:
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)
-        if key and not self._take_key(key):
+        if key and not self._told.take_key(key):
             return frozenset()
-        is_new = self._is_first(identity)
+        is_new = self._told.is_first(identity)
         seen = Seen(
             seconds=float(measured_s),
             when=datetime.now(UTC),
@@ -367,27 +366,6 @@ class Predictor:
             if device.id in self._devices:
                 self._devices[device.id] = device
         self._answers.launches.forget_device(device.id)
-
-    def _is_first(self, identity: LaunchIdentity) -> bool:
-        local = identity.ndrange.local_size if identity.ndrange else None
-        one = (identity.kernel.digest, local or (), identity.device.id)
-        with self._lock:
-            if one in self._started:
-                return False
-            if len(self._started) >= _MOST_KEYS:
-                self._started.clear()
-            self._started.add(one)
-            return True
-
-    def _take_key(self, key: str) -> bool:
-        """Remember a key; tell whether it is new."""
-        with self._lock:
-            if key in self._keys:
-                return False
-            self._keys[key] = None
-            if len(self._keys) > _MOST_KEYS:
-                del self._keys[next(iter(self._keys))]
-            return True
 
 
 @cache

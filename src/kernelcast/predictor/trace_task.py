@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
@@ -18,7 +18,6 @@ from kernelcast.records.work_group_trace import (
     WorkGroupTrace,
 )
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.trace_analysis import (
     find_concurrency,
@@ -87,14 +86,8 @@ def trace_in_session(
 ) -> WorkGroupTrace:
     """Trace one problem on a device that is open already."""
     report("building the kernel and its buffers")
-    accesses = infer_accesses(problem.kernel, len(problem.arguments))
     traced = _mark(problem.kernel)
-    with (
-        session.lock,
-        prepared_problem(
-            session, problem, TracingLaunch, seed=settings.seed, inferred=accesses
-        ) as launch,
-    ):
+    with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
         outcome, reason = run_trace(
             launch,
             traced,

@@ -7,10 +7,10 @@ import pytest
 
 from kernelcast.cli.validation_page import write_validation_page
 from kernelcast.cli.validation_page.content import choose_model
-from kernelcast.cli.validation_page.names import LONGEST, shorten_names
 from kernelcast.cli.validation_page.paper import PUBLISHED
 from kernelcast.models.validation import ModelRows, ValidatedRows, ValidationReport
 from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.predictor.drawing import LONGEST_NAME, shorten_names
 from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
@@ -186,7 +186,7 @@ def test_short_names_are_told_apart() -> None:
     assert found["s/a/run"] == "a/run"
     assert {found["s/b/run"], found["t/b/run"]} == {"s/b/run", "t/b/run"}
     assert found["s/a/triad"] == "triad"
-    assert len(found[long]) == LONGEST
+    assert len(found[long]) == LONGEST_NAME
     assert found[long].startswith("very")
     assert found[long].endswith("long")
 

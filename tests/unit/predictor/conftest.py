@@ -1,5 +1,6 @@
 """Models and predictors that need no device."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.asking import LaunchRow
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.fake_asker import row_of, widen_schema
+from kernelcast.testing.fake_asker import FakeAsker, row_of, widen_schema
 from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training_data.store import Store, open_store
 
 DEVICE_ID = "fake-device-0000"
 
@@ -40,3 +42,16 @@ def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
 def known_row(synthetic_table: TrainingTable) -> LaunchRow:
     """Give a launch that the model has seen."""
     return row_of(synthetic_table, 5)
+
+
+@pytest.fixture
+def asker() -> FakeAsker:
+    """Give a device that takes 0.5 s for the problem."""
+    return FakeAsker()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Give an empty store."""
+    with open_store(tmp_path / "rows.sqlite") as found:
+        yield found

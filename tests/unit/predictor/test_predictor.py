@@ -1,21 +1,17 @@
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.protocol import FittedModel
-from kernelcast.predictor.answering.asking import LaunchRow
 from kernelcast.predictor.known_launches import KnownLaunches
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import DeviceError, InputError, KernelRunError
-from kernelcast.records.estimates import Estimate, Tier
+from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
 from kernelcast.testing.fake_asker import (
@@ -24,55 +20,16 @@ from kernelcast.testing.fake_asker import (
     make_device,
     make_problem,
 )
-from kernelcast.training_data.store import Store, open_store
+from kernelcast.testing.predictors import (
+    DEVICE,
+    PROBLEM,
+    SettableClock,
+    make_predictor,
+    observe,
+)
+from kernelcast.training_data.store import Store
 
-DEVICE = make_device()
 FIRST = frozenset({ObservationFlag.FIRST_LAUNCH})
-PROBLEM = make_problem()
-
-
-class Clock:
-    """Tells the time that a test sets."""
-
-    now_s = 1.0
-
-    def __call__(self) -> float:
-        """Give it."""
-        return self.now_s
-
-
-@pytest.fixture
-def asker() -> FakeAsker:
-    """Give a device that takes 0.5 s for the problem."""
-    return FakeAsker()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """Give an empty store."""
-    with open_store(tmp_path / "rows.sqlite") as found:
-        yield found
-
-
-def make_predictor(
-    asker: FakeAsker, store: Store, registry: str = "", *, clock: Clock | None = None,
-    settings: EstimateSettings | None = None, **more: object,
-) -> Predictor:  # fmt: skip
-    """Make a predictor of the fake device."""
-    options = PredictorOptions(
-        asker=asker, clock=clock or Clock(), settings=settings or EstimateSettings()
-    )
-    return Predictor(
-        [DEVICE], store=store, registry=registry or str(Path(store.where).parent / "none"),
-        options=options, **more,  # type: ignore[arg-type]  # methods and shadow by name
-    )  # fmt: skip
-
-
-def observe(predictor: Predictor, launch: Estimate, *times_s: float) -> None:
-    """Observe a first launch, which is kept apart, and others."""
-    predictor.observe(launch, 9.0, is_first=True)
-    for one in times_s:
-        predictor.observe(launch, one, is_first=False)
 
 
 def test_samples_once_and_answers_from_memory(asker: FakeAsker, store: Store) -> None:
@@ -120,7 +77,7 @@ def test_another_driver_or_device_is_sampled(asker: FakeAsker, store: Store, oth
     observe(first, first.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     first.flush()
     asker.driver = other.driver  # type: ignore[attr-defined]
-    options = PredictorOptions(asker=asker, clock=Clock())
+    options = PredictorOptions(asker=asker, clock=SettableClock())
     second = Predictor([other], store=store, registry="none", options=options)  # type: ignore[list-item]
     assert second.estimate(PROBLEM, other.id).tier is Tier.LINEAR  # type: ignore[attr-defined]
 
@@ -287,155 +244,6 @@ def test_shifted_times_without_sampling(asker: FakeAsker, store: Store) -> None:
     assert shifted.warnings
 
 
-def test_the_hybrid_answers_in_its_domain(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """A model of the device corrects the samples, with the interval of its own errors."""
-    asker = FakeAsker(row=known_row, work_group_s=known_row.linear_s / 100_000)
-    predictor = make_predictor(asker, store, registry.url)
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.HYBRID
-    assert found.in_domain
-    assert {"linear", "pooled_rate", "hybrid"} <= set(found.estimates_s)
-    assert found.seconds == found.estimates_s["hybrid"]
-    explained = found.explain()
-    assert explained.model is not None
-    assert explained.model.data_digest == hybrid.describe()["data_digest"]
-    assert "conformal" in explained.interval
-    assert explained.tier is Tier.HYBRID
-    assert not found.warnings
-
-
-def test_outside_the_domain_the_linear_model_answers(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """A strange launch steps down, with the wider interval and a warning that says why."""
-    values = {name: 1e6 * (one + 1) for name, one in known_row.vector.as_dict().items()}
-    vector = replace(known_row.vector, values=tuple(values.values()))
-    asker = FakeAsker(row=replace(known_row, vector=vector))
-    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
-    alone = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert found.seconds == alone.seconds
-    assert found.low <= alone.low
-    assert found.high >= alone.high
-    assert not found.in_domain
-    assert "hybrid" in found.estimates_s
-    assert any("unlike" in one for one in found.warnings)
-
-
-@pytest.mark.parametrize("failure", ["counting crashed", ""])
-def test_a_failing_hybrid_never_costs_the_answer(
-    store: Store, registry: ModelRegistry, failure: str
-) -> None:
-    """Where features cannot be had, the linear answer stands; a failure is a warning."""
-    asker = FakeAsker(row_failure=failure)
-    predictor = make_predictor(asker, store, registry.url)
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert [one for one in found.warnings if "counting crashed" in one] == (
-        [f"no learned correction: {failure}"] if failure else []
-    )
-
-
-def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegistry) -> None:
-    """A launch whose counting failed is sampled without it the next time."""
-    asker = FakeAsker(row_failure="the driver crashed")
-    predictor = make_predictor(asker, store, registry.url)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
-    again = predictor.estimate(PROBLEM, DEVICE.id)
-    assert [one.wants_row for one in asker.tasks] == [True, False]
-    assert any("the driver crashed" in one for one in again.warnings)
-
-
-def test_counters_are_found_once(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """A launch that is sampled again is given its counters and features."""
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
-    predictor.estimate(PROBLEM, DEVICE.id)
-    assert [one.facts is None for one in asker.tasks] == [True, False]
-
-
-def test_a_new_model_answers_without_sampling_again(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """Cached answers are made anew of kept features when another version is published."""
-    clock = Clock()
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, clock=clock)
-    first = predictor.estimate(PROBLEM, DEVICE.id)
-    version = registry.publish(f"hybrid/{DEVICE.id}", hybrid, known_row.vector.schema)
-    assert predictor.estimate(PROBLEM, DEVICE.id) is first
-    clock.now_s = 20.0
-    second = predictor.estimate(PROBLEM, DEVICE.id)
-    model = second.explain().model
-    assert model is not None
-    assert model.version == version
-    assert len(asker.tasks) == 1
-
-
-def test_the_first_model_is_used_as_soon_as_it_is_there(
-    store: Store, tmp_path: Path, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """Answers made without a model are made anew, features this time, once there is one."""
-    clock = Clock()
-    asker = FakeAsker(row=known_row)
-    url = str(tmp_path / "later")
-    predictor = make_predictor(asker, store, url, clock=clock)
-    assert predictor.estimate(PROBLEM, DEVICE.id).estimates_s.get("hybrid") is None
-    ModelRegistry(url=url).publish("hybrid_pooled", hybrid, known_row.vector.schema)
-    clock.now_s = 20.0
-    assert "hybrid" in predictor.estimate(PROBLEM, DEVICE.id).estimates_s
-    assert [one.wants_row for one in asker.tasks] == [False, True]
-
-
-def test_methods_choose_who_answers(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """Only wanted methods answer and stand side by side; nobody to answer is an error."""
-    asker = FakeAsker(row=known_row)
-    only = make_predictor(asker, store, registry.url, methods=("linear", "two_point"))
-    found = only.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert set(found.estimates_s) <= {"linear", "two_point"}
-    assert not asker.tasks[0].wants_row
-    with pytest.raises(InputError, match="at least one of"):
-        make_predictor(asker, store, methods=("two_point",))
-
-
-def test_other_models_stand_side_by_side(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """A model of the registry that is named is asked too, and does not answer."""
-    registry.publish(f"ridge/{DEVICE.id}", hybrid, known_row.vector.schema)
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, methods=("linear", "hybrid", "ridge"))
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.estimates_s["ridge"] == pytest.approx(found.estimates_s["hybrid"])
-
-
-def test_the_shadow_is_recorded_and_not_shown(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """A method in the shadow says nothing, and its errors are known afterwards."""
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, methods=("linear",), shadow="hybrid")
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "hybrid" not in found.estimates_s
-    observe(predictor, found, 0.25)
-    (record,) = predictor.shadow_records()
-    assert record.method == "hybrid"
-    assert record.measured_s == 0.25
-    assert record.answered_error == pytest.approx(found.seconds / 0.25 - 1)
-    assert record.shadow_s != record.answered_s
-
-
 def test_without_sampling_the_analytic_model_answers(asker: FakeAsker, store: Store) -> None:
     """Nothing runs; the interval says that it is assumed where no errors are known."""
     asker.analytic = make_analytic(0.4)
@@ -469,30 +277,6 @@ def test_failures_are_not_remembered(asker: FakeAsker, store: Store) -> None:
         predictor.estimate(PROBLEM, DEVICE.id)
     asker.error = None
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
-
-
-def test_many_launches_on_many_devices(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """One entry per pair, in order; a pair that fails says so in its entry."""
-    asker = FakeAsker(row=known_row)
-    problems = [make_problem(number) for number in range(3)]
-    predictor = make_predictor(asker, store, registry.url)
-    found = predictor.estimate_many(problems, [DEVICE, make_device("fake-device-1111")])
-    assert [(one.problem, one.device_id) for one in found] == [
-        (problem.name, device) for problem in problems for device in (DEVICE.id, "fake-device-1111")
-    ]
-    ours, others = found[::2], found[1::2]
-    assert all(one.estimate and "hybrid" in one.estimate.estimates_s for one in ours)
-    assert all(one.estimate and one.estimate.tier is Tier.LINEAR for one in others)
-    assert all(one.launch_s == pytest.approx(2e-6) for one in found)
-    assert all(one.to_device_s is None and one.total_s == one.kernel_s for one in found)
-    assert predictor.estimate(problems[1], DEVICE.id) is ours[1].estimate
-    asker.error = KernelRunError("the driver crashed")
-    (one,) = predictor.estimate_many([make_problem(9)])
-    assert one.estimate is None
-    assert one.total_s is None
-    assert isinstance(one.error, KernelRunError)
 
 
 def test_faster_compares_intervals(asker: FakeAsker, store: Store) -> None:

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelcast.cli.html_page import COLOURS, INK, WIDTH_INCHES, Html, figure_style, figure_to_svg
-from kernelcast.cli.validation_page.names import shorten_names
+from kernelcast.cli.html_page import Html, figure_style, figure_to_svg
+from kernelcast.predictor.drawing import (
+    COLOURS,
+    INK,
+    WIDTH_INCHES,
+    choose_limit,
+    find_reach,
+    scale_ratios,
+    scale_seconds,
+    shorten_names,
+    write_percent,
+)
 from kernelcast.records.sampling_points import SamplingPointScore
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
@@ -18,11 +28,6 @@ _BLUE, _ORANGE, _GREEN, _RED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[5]
 _BARS_ACROSS = 60
 _PANEL_HEIGHT = 3.2
 _SMALL = 6.5
-# Bars are cut where a few would make all others unreadable: beyond so many times the 90th
-# percentile.
-_CUT_FROM, _CUT_AT, _LOWEST_CUT = 2.5, 1.5, 0.1
-_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-_LEAST_REACH, _MOST_REACH = 1.3, 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +58,6 @@ class PredictedRow:
     in_domain: bool
 
 
-def choose_limit(values: Sequence[float]) -> float:
-    """Give the error at which bars are cut; beyond all of them unless a few stick out.
-
-    Examples
-    --------
-    >>> round(choose_limit([0.1, 0.2, 0.3]), 3), round(choose_limit([0.1] * 99 + [4.0]), 3)
-    (0.315, 0.15)
-    """
-    largest, usual = max(values), float(np.quantile(values, 0.9))
-    cut = max(_CUT_AT * usual, _LOWEST_CUT)
-    return cut if largest > _CUT_FROM * usual and largest > cut else 1.05 * largest
-
-
 def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Html:
     """Draw each kernel's error by the linear and the learned model, worst linear error first.
 
@@ -82,7 +74,7 @@ def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Htm
 
     ordered = sorted(bars, key=lambda one: (-one.linear, one.name))
     short = shorten_names(one.name for one in ordered)
-    limit = choose_limit([value for one in ordered for value in (one.linear, one.learned)]) or 1.0
+    limit = choose_limit([value for one in ordered for value in (one.linear, one.learned)])
     panels = -(-len(ordered) // _BARS_ACROSS)
     across = -(-len(ordered) // panels)
     with figure_style():
@@ -115,7 +107,7 @@ def _draw_pairs(axes: "Axes", bars: Sequence[KernelBar], model: str, limit: floa
                     ha="center", va="bottom", color=colour,
                 )  # fmt: skip
     axes.set_ylim(0, limit)
-    axes.yaxis.set_major_formatter(_as_percent)
+    axes.yaxis.set_major_formatter(write_percent)
     axes.set_ylabel("mean error")
     axes.grid(visible=True, axis="y", color=INK, alpha=0.15, linewidth=0.5)
     axes.set_axisbelow(True)
@@ -131,8 +123,7 @@ def draw_ratios(rows: Sequence[PredictedRow]) -> Html:
     high = np.array([one.high for one in rows]) / measured
     inside = (low <= 1) & (high >= 1)
     known = np.array([one.in_domain for one in rows])
-    reach = float(np.quantile(np.maximum(middle, 1 / middle), 0.98)) * 1.15
-    reach = min(max(reach, _LEAST_REACH), _MOST_REACH)
+    reach = find_reach(middle)
     clipped = np.clip(middle, 1 / reach, reach)
     with figure_style():
         figure = Figure(figsize=(WIDTH_INCHES, 4.0), layout="constrained")
@@ -159,26 +150,11 @@ def draw_ratios(rows: Sequence[PredictedRow]) -> Html:
             )  # fmt: skip
         axes.plot([], [], "o", color=INK, markersize=3.5, markerfacecolor="none",
                   markeredgewidth=0.8, label="unlike what was learned from")  # fmt: skip
-        _scale_ratios(axes, reach)
-        axes.set_xlabel("measured time (s)")
-        axes.set_ylabel("predicted / measured")
+        scale_ratios(axes, reach)
+        scale_seconds(axes)
+        axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.5)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
         return figure_to_svg(figure)
-
-
-def _scale_ratios(axes: "Axes", reach: float) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-
-    axes.set_yscale("log")
-    axes.set_xscale("log")
-    axes.set_ylim(1 / reach * 0.98, reach * 1.02)
-    axes.yaxis.set_major_locator(FixedLocator([one for one in _RATIOS if one <= reach]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.5)
 
 
 def draw_sampling_points(points: Sequence[SamplingPointScore]) -> Html:
@@ -225,17 +201,6 @@ def _finish_series(axes: "Axes", labels: Sequence[str]) -> None:
     axes.set_xticks(range(len(labels)), labels)
     axes.set_xlabel("sampling points in multiples of P_sat")
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(_as_percent)
+    axes.yaxis.set_major_formatter(write_percent)
     axes.grid(visible=True, axis="y", color=INK, alpha=0.15, linewidth=0.5)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=7)
-
-
-def _as_percent(value: float, _: object = None) -> str:
-    """Write a tick.
-
-    Examples
-    --------
-    >>> _as_percent(0.025), _as_percent(0.1)
-    ('2.5 %', '10 %')
-    """
-    return f"{value * 100:.3g} %"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.collection.messages import (
     RowFailed,
@@ -18,6 +17,7 @@ from kernelcast.predictor.collection.row import TooLongError, observe_launch
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.collection.sizes import choose_sizes, find_anchor
 from kernelcast.predictor.corpus import prepare_launch
+from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.problem_file import read_parameters
 from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.weighing import weigh_run
@@ -34,7 +34,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel
@@ -215,10 +214,6 @@ def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecor
 
 
 def _predict(session: DeviceSession, problem: Problem, seed: int) -> float:
-    inferred = infer_accesses(problem.kernel, len(problem.arguments))
-    with (
-        session.lock,
-        prepared_problem(session, problem, OpenCLLaunch, seed=seed, inferred=inferred) as launch,
-    ):
+    with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
         run = weigh_run(sample(launch, SamplingPlan(seed=seed)), problem.kernel, problem.arguments)
         return fit_linear(run).seconds

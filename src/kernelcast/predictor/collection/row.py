@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.collection.settings import CollectionSettings
@@ -13,6 +12,7 @@ from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
@@ -32,7 +32,6 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.multiples import choose_unit, sample_pairs
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 
@@ -58,16 +57,7 @@ class _Row:
         """Sample as an estimate does, at places of their own."""
         plan = SamplingPlan(seed=self.settings.seed + window_set)
         run = self._weigh(sample(self.launch, plan))
-        self.samples.append(
-            SampleSet(
-                multiple=0,
-                window_set=window_set,
-                launches=run.launches,
-                launch_overhead_s=run.launch_overhead_s,
-                is_even=run.is_even,
-                linear_s=fit_linear(run).seconds,
-            )
-        )
+        self._keep(run, 0, window_set, is_even=run.is_even)
         return run
 
     def sample_pairs(self, window_set: int, unit: int) -> None:
@@ -75,16 +65,19 @@ class _Row:
         multiples = range(1, self.settings.multiples + 1)
         for pair in sample_pairs(self.launch, multiples, window_set=window_set, unit=unit):
             run = self._weigh(_as_run(self.launch, pair.launches))
-            self.samples.append(
-                SampleSet(
-                    multiple=pair.multiple,
-                    window_set=window_set,
-                    launches=run.launches,
-                    launch_overhead_s=run.launch_overhead_s,
-                    is_even=True,
-                    linear_s=fit_linear(run).seconds,
-                )
+            self._keep(run, pair.multiple, window_set, is_even=True)
+
+    def _keep(self, run: SampleRun, multiple: int, window_set: int, *, is_even: bool) -> None:
+        self.samples.append(
+            SampleSet(
+                multiple=multiple,
+                window_set=window_set,
+                launches=run.launches,
+                launch_overhead_s=run.launch_overhead_s,
+                is_even=is_even,
+                linear_s=fit_linear(run).seconds,
             )
+        )
 
     def _weigh(self, run: SampleRun) -> SampleRun:
         return weigh_run(run, self.problem.kernel, self.problem.arguments)
@@ -139,13 +132,7 @@ def observe_launch(
     kernel = problem.kernel
     features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
     compiler = read_compiler_facts(session, kernel, problem.ndrange)
-    inferred = infer_accesses(kernel, len(problem.arguments))
-    with (
-        session.lock,
-        prepared_problem(
-            session, problem, CountingLaunch, seed=settings.seed, inferred=inferred
-        ) as launch,
-    ):
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
         row = _Row(
             launch=launch,
             settings=settings,

@@ -8,22 +8,13 @@ from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.features import KernelFeatures, read_source_features
-from kernelcast.predictor.source_report.counts import (
-    summarise_memory,
-    summarise_operations,
-    weigh,
-)
-from kernelcast.predictor.source_report.expressions import (
-    describe_request,
-    explain,
-    write_address,
-    write_guard,
-)
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
+from kernelcast.predictor.source_report.counts import summarise_memory, summarise_operations
+from kernelcast.predictor.source_report.expressions import explain, write_address, write_guard
+from kernelcast.predictor.source_report.lines import CountedLines, name_pattern
+from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.problem import Problem
-from kernelcast.records.software_counters import RequestPattern
 
 _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", re.DOTALL)
 _TAB = 4
@@ -217,17 +208,10 @@ class _Annotator:
 
     def __init__(self, features: KernelFeatures) -> None:
         self._features = features
-        self._counters = features.best_counters
-        self._facts = {one.line: one for one in features.lines}
-        counts = self._counters.block_counts
-        self._weights = {one.line: weigh(one.executed(counts)) for one in features.lines}
-        self._total = sum(self._weights.values()) or 1.0
-        self._requests: dict[int, RequestPattern] = {
-            one.site: one for one in self._counters.patterns
-        }
+        self._lines = CountedLines(features)
 
     def report(self, kernels: tuple[SourceKernel, ...]) -> SourceReport:
-        features, counters = self._features, self._counters
+        features, counters = self._features, self._lines.counters
         source = features.problem.kernel.source.expandtabs(_TAB).rstrip()
         lines = tuple(
             self._report_line(number, code)
@@ -249,32 +233,25 @@ class _Annotator:
         )
 
     def _report_line(self, number: int, code: str) -> LineReport:
-        facts = self._facts.get(number)
-        accesses = tuple(dict.fromkeys(self._list_accesses(number)))
+        facts = self._lines.facts.get(number)
+        accesses = tuple(dict.fromkeys(map(self._describe, self._lines.list_accesses(number))))
         if facts is None:
             return LineReport(number=number, code=code, accesses=accesses)
         return LineReport(
             number=number,
             code=code,
-            runs=facts.executions(self._counters.block_counts),
-            share=self._weights[number] / self._total,
+            runs=self._lines.count_runs(number),
+            share=self._lines.share(number) or 0.0,
             operations=tuple(text for _, text in summarise_operations(facts.once)),
             memory=summarise_memory(facts.once),
             accesses=accesses,
         )
 
-    def _list_accesses(self, number: int) -> Iterator[LineAccess]:
-        for access in self._features.facts.accesses:
-            if access.line == number:
-                yield self._describe(access)
-
     def _describe(self, access: MemoryAccess) -> LineAccess:
-        request = self._requests.get(access.site)
-        is_usual = access.pattern is AddressPattern.QUASI_AFFINE
         return LineAccess(
             kind=str(access.kind),
             address=write_address(access, self._features.facts),
             guard=write_guard(access),
-            pattern="" if is_usual else str(access.pattern),
-            requests="" if request is None else describe_request(request),
+            pattern=name_pattern(access),
+            requests=self._lines.describe_requests(access),
         )

@@ -10,6 +10,7 @@ import yaml
 
 from kernelcast.predictor.machine_file.plain import NAMED_BY
 from kernelcast.predictor.problem_file.located import Located, load
+from kernelcast.predictor.problem_file.parts import read_text
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import (
@@ -38,12 +39,11 @@ class MachineEntry(Located):
     error: ClassVar[type[InputError]] = MachineFileError
     whole: ClassVar[str] = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
     deepest: ClassVar[str] = "a machine description nests four levels, no more"
+    root: ClassVar[str] = "machine"
+    """How the whole file is called."""
 
     def _at(self, node: yaml.Node, key: str) -> Self:
-        return replace(self, node=node, key=key if self.key == _ROOT else f"{self.key}.{key}")
-
-
-_ROOT = "machine"
+        return replace(self, node=node, key=key if self.key == self.root else f"{self.key}.{key}")
 
 
 def read_machine(path: Path) -> MachineDescription:
@@ -59,15 +59,7 @@ def read_machine(path: Path) -> MachineDescription:
     MachineFileError
         If it cannot be read or says something that cannot be used.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: the machine description cannot be read: {error.strerror or error}"
-        raise MachineFileError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{path}: no UTF-8 text ({error.reason} at byte {error.start})"
-        raise MachineFileError(msg) from error
-    return parse_machine(text, path)
+    return parse_machine(read_text(path, "machine description", MachineFileError), path)
 
 
 def parse_machine(text: str, path: Path) -> MachineDescription:
@@ -82,7 +74,7 @@ def parse_machine(text: str, path: Path) -> MachineDescription:
     if _is_flat(text):
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     root = load(path, text, MachineEntry, loader=loader)
-    root = replace(root, key=_ROOT)
+    root = replace(root, key=MachineEntry.root)
     keys = ("schema", *(one.name for one in fields(MachineDescription)))
     entries = root.mapping(keys, required=("schema",))
     found = entries.pop("schema")

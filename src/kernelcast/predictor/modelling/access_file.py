@@ -12,9 +12,16 @@ from kernelcast.features.written_accesses.arrays import WrittenArray, make_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.predictor.modelling.folding import parse_fold
 from kernelcast.predictor.problem_file.located import Located, Number, load
+from kernelcast.predictor.problem_file.parts import (
+    items_of,
+    pairs_of,
+    read_ndrange,
+    read_numbers,
+    read_text,
+)
 from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.ndrange import NDRange
 
 KEYS = (
     "kernel", "parameters", "scalars", "arrays", "global_size", "local_size", "global_offset",
@@ -99,13 +106,9 @@ def read_access_file(
         If it cannot be read or used; the message begins with file and line.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the access file cannot be read: {error}"
-        raise ProblemFileError(msg) from error
-    bare = load(path, text, AccessEntry)
-    root = replace(bare, key="access file", names=_read_parameters(bare, parameters or {}))
+    bare = load(path, read_text(path, "access file"), AccessEntry)
+    section = pairs_of(bare.mapping(KEYS).get("parameters"))
+    root = replace(bare, key="access file", names=read_numbers(bare, section, parameters or {}))
     entries = root.mapping(KEYS, required=("arrays", "global_size"))
     try:
         kernel = _read_kernel(entries, path)
@@ -115,37 +118,24 @@ def read_access_file(
         root.fail(str(error))
     return WrittenLaunch(
         kernel=kernel,
-        ndrange=_read_ndrange(entries),
+        ndrange=read_ndrange(entries),
         folds=tuple(_read_folds(entries.get("fold"))),
         registers=entries["registers"].integer(minimum=1) if "registers" in entries else None,
     )
 
 
-def _read_parameters(root: AccessEntry, given: Mapping[str, Number]) -> dict[str, Number]:
-    section = root.mapping(KEYS).get("parameters")
-    entries = {} if section is None or section.is_null else section.pairs()
-    unknown = sorted(set(given) - set(entries))
-    if unknown:
-        known = ", ".join(entries) or "none"
-        root.fail(f"no parameter is called {', '.join(unknown)}; the parameters are: {known}")
-    names: dict[str, Number] = {}
-    for name, value in entries.items():
-        names[name] = given.get(name, replace(value, names=names).number())
-    return names
-
-
 def _read_kernel(entries: Mapping[str, AccessEntry], path: Path) -> WrittenKernel:
     scalars = {
         name: value.integer(minimum=-(2**63))
-        for name, value in _pairs_of(entries.get("scalars")).items()
+        for name, value in pairs_of(entries.get("scalars")).items()
     }
     arrays = {
         name: _read_array(name, value, tuple(scalars))
-        for name, value in _pairs_of(entries["arrays"]).items()
+        for name, value in pairs_of(entries["arrays"]).items()
     }
     accesses: list[MemoryAccess] = []
     for key, kind in _KINDS.items():
-        for item in _items_of(entries.get(key)):
+        for item in items_of(entries.get(key)):
             accesses.append(_read_access(item, arrays, kind, tuple(scalars), len(accesses)))
     return WrittenKernel(
         name=entries["kernel"].text() if "kernel" in entries else path.stem,
@@ -154,7 +144,7 @@ def _read_kernel(entries: Mapping[str, AccessEntry], path: Path) -> WrittenKerne
         scalars=scalars,
         operations={
             name: float(value.number())
-            for name, value in _pairs_of(entries.get("operations")).items()
+            for name, value in pairs_of(entries.get("operations")).items()
         },
     )
 
@@ -167,7 +157,7 @@ def _read_array(name: str, entry: AccessEntry, scalars: tuple[str, ...]) -> Writ
         space = parts["space"].text() if "space" in parts else _SPACES[0]
         if space not in _SPACES:
             parts["space"].fail(f"expected one of {', '.join(_SPACES)}; found {space!r}")
-        extents = [one.formula() for one in _items_of(parts.get("extents"))]
+        extents = [one.formula() for one in items_of(parts.get("extents"))]
         array = make_array(name, f"{space} {parts['type'].text()}", extents, scalars)
         shift = parts["shift_bytes"].integer(minimum=0) if "shift_bytes" in parts else 0
         return replace(array, shift_bytes=shift)
@@ -192,44 +182,9 @@ def _read_access(
     return replace(found, line=item.node.start_mark.line + 1)
 
 
-def _pairs_of(entry: AccessEntry | None) -> dict[str, AccessEntry]:
-    return {} if entry is None or entry.is_null else entry.pairs()
-
-
-def _items_of(entry: AccessEntry | None) -> list[AccessEntry]:
-    if entry is None or entry.is_null:
-        return []
-    return entry.items() if entry.is_list else [entry]
-
-
-def _read_ndrange(entries: Mapping[str, AccessEntry]) -> NDRange:
-    sizes = _read_sizes(entries["global_size"], minimum=1)
-    if sizes is None:
-        entries["global_size"].fail("expected one to three numbers, found nothing")
-    ndrange = NDRange(global_size=sizes)
-    for key, minimum in (("local_size", 1), ("global_offset", 0)):
-        sizes = _read_sizes(entries.get(key), minimum=minimum)
-        if sizes is None:
-            continue
-        try:
-            ndrange = replace(ndrange, **{key: sizes})
-        except NDRangeError as error:
-            entries[key].fail(str(error))
-    return ndrange
-
-
-def _read_sizes(entry: AccessEntry | None, *, minimum: int) -> tuple[int, ...] | None:
-    items = _items_of(entry)
-    if entry is None or entry.is_null:
-        return None
-    if not 1 <= len(items) <= MAX_DIMENSIONS:
-        entry.fail(f"expected one to three numbers, found {len(items)}")
-    return tuple(item.integer(minimum=minimum) for item in items)
-
-
 def _read_folds(entry: AccessEntry | None) -> list[tuple[int, int]]:
     folds = []
-    for item in _items_of(entry):
+    for item in items_of(entry):
         try:
             folds.append(parse_fold(item.text()))
         except ProblemFileError:

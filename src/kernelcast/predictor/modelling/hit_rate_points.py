@@ -12,6 +12,7 @@ from kernelcast.analytic.gpu.volumes import GpuVolumes
 from kernelcast.predictor.modelling.folding import parse_fold
 from kernelcast.predictor.modelling.gpu_estimates import model_volumes
 from kernelcast.predictor.modelling.sources import Folds, LaunchSource
+from kernelcast.predictor.problem_file.parts import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 
@@ -195,11 +196,7 @@ def _point(
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the measurements cannot be read: {error}"
-        raise InputError(msg) from error
+    text = read_text(path, "file of measurements", InputError)
     if path.suffix.lower() != ".json":
         return list(csv.DictReader(text.splitlines()))
     try:

@@ -14,6 +14,7 @@ from kernelcast.analytic.scratchpad.kernel import (
     ScratchpadKernel,
 )
 from kernelcast.predictor.problem_file.located import Located, Number, load
+from kernelcast.predictor.problem_file.parts import list_of, pairs_of, read_numbers, read_text
 from kernelcast.records.errors import InputError, ProblemFileError
 
 KEYS = ("name", "active_cpes", "parameters", "dma", "gload", "compute", "average_ilp")
@@ -75,12 +76,8 @@ def read_scratchpad_kernel(
         If it cannot be read or used; the message begins with file and line.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the scratchpad kernel cannot be read: {error}"
-        raise ProblemFileError(msg) from error
-    bare = replace(load(path, text, ScratchpadEntry), key="scratchpad kernel")
+    what = "scratchpad kernel"
+    bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
     names = _read_names(bare, active_cpes, parameters or {})
     root = replace(bare, names=names)
     entries = root.mapping(KEYS)
@@ -88,8 +85,8 @@ def read_scratchpad_kernel(
         return ScratchpadKernel(
             name=entries["name"].text() if "name" in entries else path.stem,
             active_cpes=int(names[CPES]),
-            dma=tuple(_read_dma(one) for one in _items_of(entries.get("dma"))),
-            gloads=tuple(_read_gload(one) for one in _items_of(entries.get("gload"))),
+            dma=tuple(_read_dma(one) for one in list_of(entries.get("dma"))),
+            gloads=tuple(_read_gload(one) for one in list_of(entries.get("gload"))),
             compute=_read_compute(entries.get("compute")),
             average_ilp=float(entries["average_ilp"].number()) if "average_ilp" in entries else 1.0,
         )
@@ -114,24 +111,17 @@ def _read_names(
         names[CPES] = entries[CPES].integer(minimum=1)
     if active_cpes is not None:
         names[CPES] = active_cpes
-    section = entries.get("parameters")
-    found = {} if section is None or section.is_null else section.pairs()
-    unknown = sorted(set(given) - set(found))
-    if unknown:
-        known = ", ".join(found) or "none"
-        root.fail(f"no parameter is called {', '.join(unknown)}; the parameters are: {known}")
-    for name, value in found.items():
-        if name == CPES:
-            value.fail("is no parameter; write it as a key of the file")
-        names[name] = given.get(name, replace(value, names=names).number())
-    return names
+    found = pairs_of(entries.get("parameters"))
+    if CPES in found:
+        found[CPES].fail("is no parameter; write it as a key of the file")
+    return read_numbers(root, found, given, names)
 
 
 def _read_dma(entry: ScratchpadEntry) -> DmaRequest:
     parts = entry.mapping(_DMA_KEYS, required=("direction",))
     if ("copies" in parts) == ("bytes" in parts):
         entry.fail("give either `bytes`, or `copies` with the bytes of each array")
-    copies = _items_of(parts["copies"]) if "copies" in parts else [entry]
+    copies = list_of(parts["copies"]) if "copies" in parts else [entry]
     return _make(
         entry,
         DmaRequest,
@@ -172,13 +162,7 @@ def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
 
 
 def _read_compute(entry: ScratchpadEntry | None) -> dict[str, float]:
-    if entry is None or entry.is_null:
-        return {}
-    return {kind: float(value.number()) for kind, value in entry.pairs().items()}
-
-
-def _items_of(entry: ScratchpadEntry | None) -> list[ScratchpadEntry]:
-    return [] if entry is None or entry.is_null else entry.items()
+    return {kind: float(value.number()) for kind, value in pairs_of(entry).items()}
 
 
 def _make(entry: ScratchpadEntry, record: type[Record], **values: object) -> Record:

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import yaml
 
 from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
-from kernelcast.predictor.problem_file.located import Located, load
+from kernelcast.predictor.machine_file.reader import MachineEntry
+from kernelcast.predictor.problem_file.located import load
+from kernelcast.predictor.problem_file.parts import read_text
 from kernelcast.records.errors import InputError, MachineFileError, UnknownMachineError
 
 SCHEMA = "kernelcast-scratchpad-1"
@@ -19,16 +21,13 @@ KEYS = ("schema", "id", "name", *_REAL, *_WHOLE, "latencies_cycles")
 _ROOT = "scratchpad machine"
 
 
-class ScratchpadMachineEntry(Located):
+class ScratchpadMachineEntry(MachineEntry):
     """A value in a description of a scratchpad processor."""
 
     __slots__ = ()
-    error: ClassVar[type[InputError]] = MachineFileError
     whole: ClassVar[str] = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
     deepest: ClassVar[str] = "a scratchpad machine nests three levels, no more"
-
-    def _at(self, node: yaml.Node, key: str) -> Self:
-        return replace(self, node=node, key=key if self.key == _ROOT else f"{self.key}.{key}")
+    root: ClassVar[str] = _ROOT
 
 
 def list_scratchpads() -> dict[str, Path]:
@@ -78,11 +77,7 @@ def read_scratchpad(path: Path) -> ScratchpadMachine:
     MachineFileError
         If it cannot be read or says something that cannot be used.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the scratchpad machine cannot be read: {error}"
-        raise MachineFileError(msg) from error
+    text = read_text(path, _ROOT, MachineFileError)
     root = replace(load(path, text, ScratchpadMachineEntry), key=_ROOT)
     entries = root.mapping(KEYS, required=KEYS)
     if entries["schema"].raw_text() != SCHEMA:

@@ -9,14 +9,9 @@ from typing import Any, ClassVar, NoReturn
 import yaml
 
 from kernelcast.predictor.problem_file.arguments import read_argument
+from kernelcast.predictor.problem_file.content import KEYS, REQUIRED, name_values, read_kernel
 from kernelcast.predictor.problem_file.located import Located
-from kernelcast.predictor.problem_file.reader import (
-    KEYS,
-    # One reader of both forms; all three belong to this package alone.
-    _read_kernel,
-    _read_ndrange,
-    _read_parameters,
-)
+from kernelcast.predictor.problem_file.parts import read_ndrange
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.problem import Problem
 
@@ -93,15 +88,15 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     256
     """
     root = _Inline(_Builder().make(content, 0), _PLACE)
-    root = _Inline(root.node, _PLACE, "problem", _read_parameters(root, {}))
-    entries = root.mapping(KEYS, required=("kernel", "global_size", "args"))
+    root = _Inline(root.node, _PLACE, "problem", name_values(root, {}))
+    entries = root.mapping(KEYS, required=REQUIRED)
     if "source" in entries:
         entries["source"].file(_PLACE)
-    kernel = _read_kernel(root, entries, _PLACE)
+    kernel = read_kernel(root, entries, _PLACE)
     return Problem(
         name=name or kernel.name,
         kernel=kernel,
-        ndrange=_read_ndrange(entries),
+        ndrange=read_ndrange(entries),
         arguments=tuple(read_argument(item, _PLACE) for item in entries["args"].items()),
     )
 

@@ -1,20 +1,21 @@
 """Reads a problem file into a `Problem` (format: docs/reference/problem-files.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.predictor.problem_file.arguments import read_argument
+from kernelcast.predictor.problem_file.content import (
+    KEYS,
+    REQUIRED,
+    list_parameters,
+    name_values,
+    read_kernel,
+    read_values,
+)
 from kernelcast.predictor.problem_file.located import Located, Number, load
-from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.predictor.problem_file.parts import check_names, list_of, read_ndrange, read_text
 from kernelcast.records.problem import Problem
-
-KEYS = (
-    "source", "code", "kernel", "build_options", "global_size", "local_size", "global_offset",
-    "parameters", "restrictions", "args",
-)  # fmt: skip
 
 
 def read_problem(
@@ -50,11 +51,11 @@ def read_problem(
 
 
 def _read_whole(root: Located, path: Path, inputs_folder: Path) -> Problem:
-    entries = root.mapping(KEYS, required=("kernel", "global_size", "args"))
+    entries = root.mapping(KEYS, required=REQUIRED)
     return Problem(
         name=path.stem,
-        kernel=_read_kernel(root, entries, path),
-        ndrange=_read_ndrange(entries),
+        kernel=read_kernel(root, entries, path),
+        ndrange=read_ndrange(entries),
         arguments=tuple(read_argument(item, inputs_folder) for item in entries["args"].items()),
     )
 
@@ -80,7 +81,7 @@ class ProblemTemplate:
     @property
     def swept(self) -> tuple[str, ...]:
         """Parameters that have a list of values, those replaced left out."""
-        entries = _list_parameters(self.root)
+        entries = list_parameters(self.root)
         return tuple(
             name for name, one in entries.items() if one.is_list and name not in self.overrides
         )
@@ -95,9 +96,9 @@ class ProblemTemplate:
         ProblemFileError
             If a value or a restriction cannot be read.
         """
-        _check_overrides(self.root, self.overrides)
-        entries = list(_list_parameters(self.root).items())
-        for names in self._combine(entries, {}):
+        entries = list_parameters(self.root)
+        check_names(self.root, self.overrides, entries)
+        for names in self._combine(list(entries.items()), {}):
             if all(one.holds() for one in self._restrictions(names)):
                 yield names
 
@@ -120,7 +121,7 @@ class ProblemTemplate:
             return
         (name, value), *rest = entries
         here = Located(value.node, value.path, value.key, known)
-        values = _read_values(here)
+        values = read_values(here)
         if name in self.overrides:
             values = [self.overrides[name]]
         for one in values:
@@ -128,9 +129,7 @@ class ProblemTemplate:
 
     def _restrictions(self, names: Mapping[str, Number]) -> list[Located]:
         section = self.root.mapping(KEYS).get("restrictions")
-        if section is None or section.is_null:
-            return []
-        return Located(section.node, self.path, "restrictions", names).items()
+        return list_of(section and Located(section.node, self.path, "restrictions", names))
 
 
 def read_template(
@@ -151,7 +150,7 @@ def read_template(
         If the file cannot be read or is no YAML.
     """
     path = Path(path)
-    root = load(path, _read_text(path, "problem file"), Located)
+    root = load(path, read_text(path, "problem file"), Located)
     return ProblemTemplate(path=path, root=root, overrides=dict(parameters or {}))
 
 
@@ -176,94 +175,5 @@ def read_parameters(
 
 
 def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Located:
-    root = load(path, _read_text(path, "problem file"), Located)
-    return Located(root.node, path, "problem", _read_parameters(root, overrides))
-
-
-def _read_text(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: the {what} cannot be read: {error.strerror or error}"
-        raise ProblemFileError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{path}: the {what} is no UTF-8 text ({error.reason} at byte {error.start})"
-        raise ProblemFileError(msg) from error
-
-
-def _read_parameters(root: Located, overrides: Mapping[str, Number]) -> dict[str, Number]:
-    """Read the parameters; the first value of a list is the one in use (`collect` sweeps all)."""
-    names: dict[str, Number] = {}
-    for name, value in _list_parameters(root).items():
-        known = Located(value.node, value.path, value.key, names)
-        names[name] = _read_values(known, only_first=True)[0]
-        if name in overrides:
-            names[name] = overrides[name]
-    _check_overrides(root, overrides)
-    return names
-
-
-def _list_parameters(root: Located) -> dict[str, Located]:
-    section = root.mapping(KEYS).get("parameters")
-    return {} if section is None or section.is_null else section.pairs()
-
-
-def _read_values(value: Located, *, only_first: bool = False) -> list[Number]:
-    values = value.items() if value.is_list else [value]
-    if not values:
-        value.fail("expected at least one number, found an empty list")
-    return [one.number() for one in (values[:1] if only_first else values)]
-
-
-def _check_overrides(root: Located, overrides: Mapping[str, Number]) -> None:
-    known = _list_parameters(root)
-    unknown = sorted(set(overrides) - set(known))
-    if unknown:
-        known_names = ", ".join(known) or "none"
-        root.fail(f"no parameter is called {', '.join(unknown)}; the parameters are: {known_names}")
-
-
-def _read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Kernel:
-    if ("source" in entries) == ("code" in entries):
-        root.fail("give either `source: FILE.cl` or `code: |` with the text, one of the two")
-    if "source" in entries:
-        source_path = entries["source"].file(path.parent)
-        source, source_name = _read_text(source_path, "kernel source"), source_path.name
-    else:
-        source, source_name = entries["code"].raw_text(), f"{path.name} (code)"
-    section = entries.get("build_options")
-    options = [] if section is None or section.is_null else section.items()
-    build_options = tuple(item.text() for item in options)
-    name = entries["kernel"].text()
-    try:
-        return Kernel(
-            name=name, source=source, source_name=source_name, build_options=build_options
-        )
-    except InputError as error:
-        entries["kernel"].fail(str(error))
-
-
-def _read_ndrange(entries: Mapping[str, Located]) -> NDRange:
-    global_size = _read_sizes(entries["global_size"], minimum=1)
-    if global_size is None:
-        entries["global_size"].fail("expected one to three numbers, found nothing")
-    ndrange = NDRange(global_size=global_size)
-    # One after the other, so that a complaint is about the key that is wrong.
-    for key, minimum in (("local_size", 1), ("global_offset", 0)):
-        sizes = _read_sizes(entries.get(key), minimum=minimum)
-        if sizes is None:
-            continue
-        try:
-            ndrange = replace(ndrange, **{key: sizes})
-        except NDRangeError as error:
-            entries[key].fail(str(error))
-    return ndrange
-
-
-def _read_sizes(located: Located | None, *, minimum: int) -> tuple[int, ...] | None:
-    if located is None or located.is_null:
-        return None
-    items = located.items() if located.is_list else [located]
-    if not 1 <= len(items) <= MAX_DIMENSIONS:
-        located.fail(f"expected one to three numbers, found {len(items)}")
-    return tuple(item.integer(minimum=minimum) for item in items)
+    root = load(path, read_text(path, "problem file"), Located)
+    return Located(root.node, path, "problem", name_values(root, overrides))

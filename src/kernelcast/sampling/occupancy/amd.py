@@ -10,6 +10,7 @@ from kernelcast.sampling.occupancy.resources import (
     KernelResources,
     Limiter,
     check_fits,
+    check_group,
     round_up,
 )
 
@@ -194,12 +195,11 @@ def _check_amd(limits: AmdLimits, resources: KernelResources, size: int) -> None
             f"{' or '.join(map(str, limits.wavefront_sizes))} work-items; give one of these or None"
         )
         raise DeviceLimitError(msg)
-    check_fits(
+    check_group(
         limits.name,
-        "the work-group size",
-        resources.work_group_size,
-        limits.max_work_group_size,
-        "give a smaller local size",
+        resources,
+        most_work_items=limits.max_work_group_size,
+        most_local_bytes=limits.local_memory_per_work_group_bytes,
     )
     check_fits(
         limits.name,
@@ -216,10 +216,3 @@ def _check_amd(limits: AmdLimits, resources: KernelResources, size: int) -> None
             limits.scalar_registers_max,
             "give the number the compiler reports",
         )
-    check_fits(
-        limits.name,
-        "local memory per work-group, in bytes,",
-        resources.local_memory_bytes,
-        limits.local_memory_per_work_group_bytes,
-        "use less local memory",
-    )

@@ -9,7 +9,7 @@ from kernelcast.sampling.occupancy.resources import (
     GroupCounts,
     KernelResources,
     Limiter,
-    check_fits,
+    check_group,
 )
 
 # Numbers and rule: Intel GPU Occupancy Calculator (oneAPI-samples, Tools/GPU-Occupancy-Calculator,
@@ -151,17 +151,9 @@ def _check_intel(limits: IntelLimits, resources: KernelResources, size: int) -> 
             f"{', '.join(map(str, sorted(limits.sub_group_sizes)))}; give one of these or None"
         )
         raise DeviceLimitError(msg)
-    check_fits(
+    check_group(
         limits.name,
-        "the work-group size",
-        resources.work_group_size,
-        limits.max_work_group_size,
-        "give a smaller local size",
-    )
-    check_fits(
-        limits.name,
-        "local memory per work-group, in bytes,",
-        resources.local_memory_bytes,
-        limits.local_memory_sizes_bytes[-1],
-        "use less local memory",
+        resources,
+        most_work_items=limits.max_work_group_size,
+        most_local_bytes=limits.local_memory_sizes_bytes[-1],
     )

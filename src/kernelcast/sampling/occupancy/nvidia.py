@@ -9,6 +9,7 @@ from kernelcast.sampling.occupancy.resources import (
     KernelResources,
     Limiter,
     check_fits,
+    check_group,
     round_up,
 )
 
@@ -199,12 +200,11 @@ def _check_nvidia(limits: ComputeUnitLimits, resources: KernelResources) -> None
             f"{limits.warp_size} work-items; give {limits.warp_size} or None"
         )
         raise DeviceLimitError(msg)
-    check_fits(
+    check_group(
         limits.name,
-        "the work-group size",
-        resources.work_group_size,
-        limits.max_work_group_size,
-        "give a smaller local size",
+        resources,
+        most_work_items=limits.max_work_group_size,
+        most_local_bytes=limits.local_memory_per_work_group_bytes,
     )
     check_fits(
         limits.name,
@@ -212,11 +212,4 @@ def _check_nvidia(limits: ComputeUnitLimits, resources: KernelResources) -> None
         resources.registers_per_work_item or 0,
         limits.registers_per_work_item_max,
         "give the number the compiler reports",
-    )
-    check_fits(
-        limits.name,
-        "local memory per work-group, in bytes,",
-        resources.local_memory_bytes,
-        limits.local_memory_per_work_group_bytes,
-        "use less local memory",
     )

@@ -161,6 +161,32 @@ def round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
+def check_group(
+    device: str, resources: KernelResources, *, most_work_items: int, most_local_bytes: int
+) -> None:
+    """Refuse a work-group that is too large or takes too much local memory.
+
+    Raises
+    ------
+    DeviceLimitError
+        If no unit of this device can ever run it.
+    """
+    check_fits(
+        device,
+        "the work-group size",
+        resources.work_group_size,
+        most_work_items,
+        "give a smaller local size",
+    )
+    check_fits(
+        device,
+        "local memory per work-group, in bytes,",
+        resources.local_memory_bytes,
+        most_local_bytes,
+        "use less local memory",
+    )
+
+
 def check_fits(device: str, what: str, given: int, largest: int, advice: str) -> None:
     """Refuse a demand that this device never grants.
 

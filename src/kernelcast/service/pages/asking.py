@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from kernelcast.records.service_state import Scope
 from kernelcast.service.asking import get_service
@@ -123,6 +123,8 @@ def _needs(scope: Scope) -> object:
     return Depends(check)
 
 
+Name = Annotated[str, Query(max_length=300)]
+"""Of something that is to be shown, out of the address."""
 PageReader = Annotated[Caller, _needs(Scope.ESTIMATE)]
 """Somebody who may look."""
 PageAdmin = Annotated[Caller, _needs(Scope.ADMIN)]

@@ -5,7 +5,7 @@ import base64
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -13,24 +13,16 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from kernelcast.predictor.drawing import INK, STYLE, WIDTH_INCHES
 from kernelcast.service.errors import refuse_unknown
 
 if TYPE_CHECKING:  # slow to load
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
 Cell = str | float | int | None
-COLOURS: Final = (
-    "#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0",
-)  # fmt: skip
-"""Of curves; legible on white and on black (after Okabe and Ito)."""
-MARKERS: Final = "osD^vPX*"
-"""Of curves: colours alone do not tell them apart."""
-INK: Final = "#010203"
-"""Text and axes are drawn in it; it becomes the theme's own."""
-WIDTH_INCHES: Final = 8.0
-"""Of pictures, across the page."""
 _INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
 _PNG_DPI: Final = 150
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
@@ -115,6 +107,11 @@ def link(picture: Picture, address: str) -> ShownPicture:
     )
 
 
+def link_all(pictures: Mapping[str, Picture], address: str, query: str) -> dict[str, ShownPicture]:
+    """Show the pictures of a page; the route below its address takes their names and the query."""
+    return {name: link(one, f"{address}/{name}?{query}") for name, one in pictures.items()}
+
+
 async def embed(picture: Picture) -> ShownPicture:
     """Show a picture whose content is within the page: of answers that are not kept."""
     svg = await _paint(_draw_svg, picture)
@@ -162,6 +159,27 @@ async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Resp
     )
 
 
+async def respond_by_name(
+    pictures: Mapping[str, Picture], name: str, ending: str, theme: Theme
+) -> Response:
+    """Answer the route of one of a page's pictures, see `respond`.
+
+    Raises
+    ------
+    ApiError
+        404 for another name or ending.
+    """
+    if name not in pictures:
+        refuse_unknown("picture", name)
+    return await respond(pictures[name], ending, theme)
+
+
+def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
+    """Draw lines behind what is drawn."""
+    axes.grid(visible=True, axis=axis)
+    axes.set_axisbelow(True)
+
+
 def write_csv(picture: Picture) -> str:
     """Write the numbers of a picture."""
     text = io.StringIO()
@@ -197,15 +215,11 @@ def _draw(picture: Picture, target: io.StringIO | io.BytesIO, **options: Any) ->
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    style: Any = {  # the library lists every name in its type
+    style: Any = {
+        **STYLE,
         # Kernels and devices may have any name.
-        "text.parse_math": False, "svg.hashsalt": "kernelcast", "font.family": "sans-serif",
-        "font.size": 9,
-        "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
-        "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
-        "axes.spines.right": False, "axes.linewidth": 0.7, "axes.titlesize": 9,
-        "legend.frameon": False, "legend.fontsize": 8, "grid.color": INK, "grid.alpha": 0.15,
-        "grid.linewidth": 0.5,
+        "text.parse_math": False, "axes.titlesize": 9,
+        "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.5,
     }  # fmt: skip
     with rc_context(style):
         figure = Figure(figsize=(WIDTH_INCHES, picture.height_inches), layout="constrained")

@@ -1,34 +1,18 @@
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.opencl.constants import FITTED
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
-from kernelcast.features.vector.analytic import FEATURES
-from kernelcast.features.written_accesses.accesses import read_access
-from kernelcast.features.written_accesses.arrays import read_array
-from kernelcast.features.written_accesses.kernel import WrittenKernel
-from kernelcast.predictor.modelling.launches import model_written
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.records.conditions import less
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import (
-    CacheFacts,
-    InstructionFacts,
-    MachineDescription,
-    MemoryFacts,
-)
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
@@ -40,89 +24,11 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
 
 ONE_AFTER_THE_OTHER = Execution(width=1, reason="a test")
 BY_SIXTEEN = Execution(width=16, reason="a test")
-
-
-def trait(value: float) -> Trait[float]:
-    """Give a measured number."""
-    return Trait(value=value, source=TraitSource.MEASURED)
-
-
-def whole(value: int) -> Trait[int]:
-    """Give a measured whole number."""
-    return Trait(value=value, source=TraitSource.MEASURED)
-
-
-def make_cache(name: str, size: int, load: float) -> CacheFacts:
-    """Describe a cache of two cores."""
-    return CacheFacts(
-        name=name, size_bytes=whole(size), line_bytes=whole(64), shared_by=whole(1),
-        latency_s=trait(1e-9), load_bytes_per_s=trait(load), copy_bytes_per_s=trait(load),
-    )  # fmt: skip
-
-
-def make_instruction(name: str, peak: float, width: int) -> InstructionFacts:
-    """Describe instructions of 2 cycles at 4 GHz that a runtime issues for so many work-items."""
-    latency = {chains: trait(0.5e-9 / chains) for chains in (1, 2, 4)}
-    issue = {chains: trait(0.5e-9 / chains / width) for chains in (1, 2, 4)}
-    return InstructionFacts(
-        name=name, peak_per_s=trait(peak), completion_latency_s=latency, issue_latency_s=issue
-    )
-
-
-def make_machine(width: int = 16) -> MachineDescription:
-    """Describe two cores with 16 lanes of 32 bits, and a runtime that vectorises or does not."""
-    rates = {
-        "fp32": 256e9, "fp32_fma": 512e9, "fp64": 128e9, "fp64_fma": 256e9, "int32": 512e9,
-        "special": 4e9, "native_special": 8e9,
-    }  # fmt: skip
-    return MachineDescription(
-        id="two-cores",
-        name="Two cores",
-        kind=DeviceKind.CPU,
-        compute_units=whole(2),
-        instructions=tuple(make_instruction(name, rate, width) for name, rate in rates.items()),
-        caches=(make_cache("L1", 2**15, 512e9), make_cache("L2", 2**20, 256e9)),
-        memories=(
-            MemoryFacts(
-                space="global", load_bytes_per_s={4: trait(40e9)}, copy_bytes_per_s=trait(40e9),
-                latency_s=trait(1e-7),
-            ),
-        ),
-        costs={
-            "launch_s": trait(5e-6), "work_group_dispatch_s": trait(1e-9), "barrier_s": trait(1e-9),
-            "atomic_local_distinct_per_s": trait(1e9), "atomic_global_distinct_per_s": trait(1e8),
-        },
-    )  # fmt: skip
-
-
 DEVICE = read_device(make_machine())
-
-
-def make_launch(
-    arrays: Sequence[str],
-    *,
-    loads: Sequence[str] = (),
-    stores: Sequence[str] = (),
-    size: tuple[int, ...] = (2**20,),
-    local: tuple[int, ...] = (64,),
-    operations: Mapping[str, float] | None = None,
-) -> ModelledLaunch:
-    """Make a launch of accesses as text."""
-    read = {one.name: one for one in (read_array(text) for text in arrays)}
-    accesses: list[MemoryAccess] = []
-    for kind, texts in ((AccessKind.LOAD, loads), (AccessKind.STORE, stores)):
-        for text in texts:
-            accesses.append(read_access(text, read, kind=kind, site=len(accesses)))
-    kernel = WrittenKernel(
-        name="test", arrays=tuple(read.values()), accesses=tuple(accesses),
-        operations=operations or {},
-    )  # fmt: skip
-    return model_written(kernel).launch(NDRange(global_size=size, local_size=local))
 
 
 def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, LevelTraffic]:
@@ -132,23 +38,12 @@ def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, Level
     return {one.name: one for one in found}
 
 
-TRIAD = make_launch(
-    [f"{name}:float32:1048576" for name in "abc"], loads=["b[x]", "c[x]"], stores=["a[x]"]
-)
-
-
 def test_reads_lanes_and_width_from_rates() -> None:
     """Compares vectors with scalars, and work-items together with one alone."""
     assert (DEVICE.cores, DEVICE.lanes, DEVICE.width) == (2, 16, 16)
     assert DEVICE.lanes_of(64) == 8
     assert read_device(make_machine(width=1)).width == 1
     assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
-
-
-def test_needs_no_clock() -> None:
-    """Reads a machine whose clock nobody could measure."""
-    assert make_machine().clock_hz is None
-    assert estimate_cpu(TRIAD, make_machine()).seconds > 0
 
 
 def test_names_what_is_missing() -> None:
@@ -296,46 +191,6 @@ def test_scattered_lanes_cost_more() -> None:
     assert time_of(column, BY_SIXTEEN) > 4 * time_of(row, BY_SIXTEEN)
 
 
-def test_streams_are_limited_by_memory() -> None:
-    """Takes the calibrated bandwidth, and says so."""
-    found = estimate_cpu(TRIAD, make_machine())
-    assert found.limiter == "DRAM"
-    assert found.limiters["DRAM"] == pytest.approx(12 * 2**20 / 40e9)
-    assert found.seconds >= found.limiters["DRAM"]
-    assert found.volumes["DRAM_to_L2"] == pytest.approx(8 * 2**20)
-
-
-def test_fills_the_analytic_features() -> None:
-    """Names its limiters and volumes as the feature vector does."""
-    found = estimate_cpu(TRIAD, make_machine())
-    values = {one.name: one.compute(found) for one in FEATURES}
-    for name in (
-        "estimate_s", "dram_limiter_s", "l1_limiter_s", "chain_limiter_s", "latency_limiter_s",
-        "l2_load_bytes_per_work_group", "dram_store_bytes_per_work_group", "l1_miss_ratio",
-        "vector_work_items_count", "launch_limiter_s",
-    ):  # fmt: skip
-        assert values[f"analytic.{name}"] is not None, name
-    assert values["analytic.l3_limiter_s"] is None  # this machine has none
-    assert values["analytic.vector_work_items_count"] == 16
-
-
-def test_an_empty_launch_costs_its_overhead() -> None:
-    """Costs at least what a launch costs."""
-    tiny = make_launch(["a:float32:64"], loads=["a[x]"], size=(64,))
-    assert estimate_cpu(tiny, make_machine()).seconds >= 5e-6
-
-
-def test_idle_cores_do_not_help() -> None:
-    """Takes one work-group as long as two, which run side by side."""
-    operations = {"fp32": 1e6}
-    one, two = (
-        make_launch(["a:float32:64"], loads=["a[0]"], size=(64 * n,), operations=operations)
-        for n in (1, 2)
-    )
-    times = [estimate_cpu(launch, make_machine()).seconds for launch in (one, two)]
-    assert times[0] == pytest.approx(times[1], rel=1e-3)
-
-
 def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     """Evaluates a remainder by a number that is 0 where a guard forbids the access."""
     own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
@@ -345,76 +200,3 @@ def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     launch = replace(TRIAD, accesses=(guarded,), executed=nothing)
     [found] = find_patterns(launch, ONE_AFTER_THE_OTHER)
     assert found.executions == pytest.approx(63 / 64)
-
-
-def make_random(buffer_bytes: int, *, is_chained: bool) -> ModelledLaunch:
-    """Make a launch that was recorded loading from random places."""
-    access = MemoryAccess(
-        site=0, block=0, line=3, text="a[i]", kind=AccessKind.LOAD, space=MemorySpace.GLOBAL,
-        buffer="a", bytes=4, offset_bytes=None, pattern=AddressPattern.INDIRECT,
-        sources=("a",) if is_chained else ("index",),
-    )  # fmt: skip
-    items, steps = 64, 20
-    offsets = np.random.default_rng(1).integers(0, buffer_bytes // 4, items * steps) * 4
-    recorded = RecordedAddresses(
-        work_groups=(0,), work_items=(items,), sites=np.zeros(items * steps, dtype=np.int64),
-        groups=np.zeros(items * steps, dtype=np.int64),
-        local_ids=np.repeat(np.arange(items), steps), sequences=np.tile(np.arange(steps), items),
-        buffers=np.zeros(items * steps, dtype=np.int64), offsets_bytes=offsets,
-    )  # fmt: skip
-    return replace(
-        TRIAD, accesses=(access,), buffers={"a": buffer_bytes}, recorded=recorded,
-    )  # fmt: skip
-
-
-def test_random_loads_wait_for_memory() -> None:
-    """Waits longer in a large buffer, and longest where each load needs the last one's result."""
-    branch = Operation(kind=OperationKind.BRANCH)
-    executed = OperationCounts(operations={branch: 20.0}, memory={})
-    small, large, chained = (
-        estimate_cpu(
-            replace(make_random(size, is_chained=chain), executed=executed), make_machine(width=1)
-        )
-        for size, chain in ((2**14, False), (2**30, False), (2**30, True))
-    )
-    times = [one.limiters["latency"] for one in (small, large, chained)]
-    assert times == sorted(set(times))
-    assert chained.limiter == "latency"
-    assert times[-1] == pytest.approx(20 * 1e-7 * 2**20 / 2, rel=0.1)
-
-
-def test_addresses_that_depend_on_data_must_be_recorded() -> None:
-    """Refuses to guess, and says what to do."""
-    unknown = replace(make_random(2**20, is_chained=False), recorded=None)
-    with pytest.raises(InputError, match=r"line 3: the address of a\[i\].*--device"):
-        estimate_cpu(unknown, make_machine())
-
-
-def test_barriers_and_atomics_cost_time() -> None:
-    """Adds a barrier per work-item, and atomics at the calibrated rate."""
-    barrier = Operation(kind=OperationKind.BARRIER)
-    plain = estimate_cpu(TRIAD, make_machine()).seconds
-    with_barriers = replace(TRIAD, executed=OperationCounts(operations={barrier: 10}, memory={}))
-    found = estimate_cpu(with_barriers, make_machine())
-    assert found.seconds == pytest.approx(plain + found.limiters["barriers"], rel=0.05)
-    atomic = replace(TRIAD.accesses[0], kind=AccessKind.ATOMIC, site=7)
-    operation = Operation(kind=OperationKind.ATOMIC, number=NumberClass.INTEGER, bits=32)
-    launch = replace(
-        TRIAD, accesses=(*TRIAD.accesses, atomic),
-        executed=OperationCounts(operations={operation: 1}, memory={}),
-    )  # fmt: skip
-    limiters = estimate_cpu(launch, make_machine()).limiters
-    assert limiters["atomics"] == pytest.approx(2**20 / 1e8)
-
-
-@given(st.integers(1, 3), st.sampled_from([1, 16]))
-def test_one_more_load_never_moves_less(more: int, width: int) -> None:
-    """Moves no fewer bytes, and takes no less time, with more accesses."""
-    loads = ["b[x]", "c[x]", "b[2*x]", "c[x+7]"]
-    arrays = [f"{name}:float32:2097152" for name in "abc"]
-    few, many = (make_launch(arrays, loads=loads[:n], stores=["a[x]"]) for n in (more, more + 1))
-    machine = make_machine(width=width)
-    less, rest = estimate_cpu(few, machine), estimate_cpu(many, machine)
-    assert rest.volumes["DRAM_to_L2"] >= less.volumes["DRAM_to_L2"] * (1 - 1e-9)
-    assert rest.seconds >= less.seconds * (1 - 1e-9)
-    assert math.isfinite(rest.seconds)

@@ -114,6 +114,18 @@ def test_progress_counts_every_fit() -> None:
     assert all(one.report is None for one in outcome.trained)
 
 
+@pytest.mark.parametrize("name", ["linear", "history", "hybrid"])
+def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
+    """Without a validation too, whoever holds the file can tell which kernels are not unseen."""
+    one = train(TABLE, name, TrainingSettings(with_validation=False, jobs=1)).trained[0]
+    write_model_file(one, tmp_path / "one.skops")
+    stored = load_model(str(tmp_path / "one.skops"), TABLE.schema)
+    told = stored.model.describe()
+    assert stored.report is None
+    assert told["kernels"] == list(one.kernels) == sorted({*TABLE.kernels})
+    assert told["devices"] == [NAMES[0]]
+
+
 def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     """A registry and a file hold model, schema, digest and report."""
     one = train(TABLE, "hybrid", HERE).trained[0]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from kernelcast.models.validation.report import report_from_json
+from kernelcast.predictor.problem_file.parts import read_text
 from kernelcast.predictor.scheduling.cluster.errors import ErrorModel, measured_errors
 from kernelcast.records.errors import InputError
 
@@ -27,12 +28,7 @@ def read_validation(path: Path, *, model: str | None = None) -> list[ErrorModel]
     InputError
         If the file cannot be used or has no such model.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the validation cannot be read: {error}"
-        raise InputError(msg) from error
-    rows = report_from_json(text).rows
+    rows = report_from_json(read_text(path, "validation", InputError)).rows
     names = [one.model for one in rows.models]
     if model is not None and model not in names:
         msg = f"{path}: has no model {model}; there are {', '.join(names)}"

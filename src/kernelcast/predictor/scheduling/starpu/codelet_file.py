@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.problem_file.located import Located, Number, load
+from kernelcast.predictor.problem_file.parts import read_text
 from kernelcast.predictor.scheduling.starpu.footprints import (
     DataKind,
     TaskData,
@@ -105,11 +106,7 @@ def read_codelets(path: Path) -> tuple[Codelet, ...]:
     InputError
         If it cannot be read or used; the message begins with file and line.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the codelet file cannot be read: {error}"
-        raise InputError(msg) from error
+    text = read_text(path, "codelet file", InputError)
     root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))
     codelets = tuple(_read_codelet(name, one) for name, one in root["codelets"].pairs().items())
     if not codelets:

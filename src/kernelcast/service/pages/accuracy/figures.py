@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.service.pages.accuracy.scores import DriftBin, Judged, KernelScore
-from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
-from kernelcast.service.pages.chart_parts import (
+from kernelcast.predictor.drawing import (
+    COLOURS,
+    INK,
     choose_limit,
+    find_reach,
+    scale_ratios,
+    scale_seconds,
     shorten_names,
-    show_grid,
     write_percent,
 )
-from kernelcast.service.pages.pictures import COLOURS, INK, Cell, Picture
+from kernelcast.service.pages.accuracy.scores import DriftBin, Judged, KernelScore
+from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
+from kernelcast.service.pages.pictures import Cell, Picture, show_grid
 from kernelcast.service.pages.words import write_share
 
 if TYPE_CHECKING:  # slow to load
@@ -27,8 +31,6 @@ _BLUE, _ORANGE, _RED = COLOURS[0], COLOURS[1], COLOURS[5]
 _BARS_ACROSS: Final = 60
 _PANEL_INCHES: Final = 3.2
 _SMALL: Final = 6.5
-_RATIOS: Final = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-_LEAST_REACH, _MOST_REACH = 1.3, 10.0
 # So many points make a drawing of shapes larger than a picture of dots.
 _MANY_POINTS: Final = 1500
 # Callers may report any time: an axis from the first atom's life on would show nothing else.
@@ -127,7 +129,7 @@ def _middle(kernels: Sequence[KernelScore]) -> float:
 def _draw_launches(figure: "Figure", rows: Sequence[Judged]) -> None:
     measured = np.clip([one.measured_s for one in rows], _SHORTEST_S, _LONGEST_S)
     ratios = np.array([one.ratio for one in rows])
-    reach = _find_reach(ratios)
+    reach = find_reach(ratios)
     axes = figure.add_subplot()
     axes.axhspan(0.9, 1.1, color=INK, alpha=0.07, linewidth=0)
     axes.axhline(1.0, color=INK, linewidth=0.7)
@@ -150,9 +152,9 @@ def _draw_launches(figure: "Figure", rows: Sequence[Judged]) -> None:
     if not known.all():
         axes.plot([], [], "o", color=INK, markersize=3.5, markerfacecolor="none",
                   markeredgewidth=0.8, label="unlike what was learned from")  # fmt: skip
-    _scale_ratios(axes, reach)
-    _scale_seconds(axes)
-    axes.set_xlabel("measured time (s)")
+    scale_ratios(axes, reach)
+    scale_seconds(axes)
+    show_grid(axes, "both")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
@@ -228,7 +230,7 @@ def _draw_bars(  # noqa: PLR0913 - one series of bars
 def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judged]) -> None:
     dated = [(one.when, one.ratio, one.has_shifted) for one in rows if one.when is not None]
     ratios = np.array([ratio for _, ratio, _ in dated])
-    reach = _find_reach(ratios)
+    reach = find_reach(ratios)
     axes = figure.add_subplot()
     axes.axhline(1.0, color=INK, linewidth=0.7)
     axes.plot(
@@ -250,7 +252,8 @@ def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judge
             _place(shifts), 0, 1, transform=axes.get_xaxis_transform(), color=_RED,
             linewidth=0.9, linestyles="--", label="a launch's times have shifted",
         )  # fmt: skip
-    _scale_ratios(axes, reach)
+    scale_ratios(axes, reach)
+    show_grid(axes, "both")
     _scale_dates(axes)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
 
@@ -271,31 +274,3 @@ def _scale_dates(axes: "Axes") -> None:
     formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]  # as above
     axes.xaxis.set_major_formatter(formatter)
     axes.set_xlabel("measured (UTC)")
-
-
-def _find_reach(ratios: npt.NDArray[Any]) -> float:
-    """Give how far the axis of ratios goes: to where 98 % of them are, within bounds."""
-    reach = float(np.quantile(np.maximum(ratios, 1 / ratios), 0.98)) * 1.15
-    return min(max(reach, _LEAST_REACH), _MOST_REACH)
-
-
-def _scale_ratios(axes: "Axes", reach: float) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    axes.set_yscale("log")
-    axes.set_ylim(1 / reach * 0.98, reach * 1.02)
-    axes.yaxis.set_major_locator(FixedLocator([one for one in _RATIOS if one <= reach]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylabel("predicted / measured")
-    axes.grid(visible=True)
-    axes.set_axisbelow(True)
-
-
-def _scale_seconds(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -3,17 +3,16 @@
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from kernelcast.service.asking import OurService
-from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.accuracy.figures import make_pictures
 from kernelcast.service.pages.accuracy.reading import read_state
 from kernelcast.service.pages.accuracy.view import AccuracyState, AccuracyView, Source, make_view
-from kernelcast.service.pages.asking import PageReader
+from kernelcast.service.pages.asking import Name, PageReader
 from kernelcast.service.pages.frame import PageRoute, render
-from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.pictures import Theme, link_all, respond_by_name
 from kernelcast.service.pages.working import work
 
 router = APIRouter(route_class=PageRoute)
@@ -22,7 +21,6 @@ _LABELS = {
     Source.VALIDATION: "validation of the models",
     Source.ANSWERS: "answers of this process",
 }
-Name = Annotated[str, Query(max_length=300)]
 
 
 class Choice:
@@ -64,9 +62,6 @@ async def show_accuracy(
         "source": view.source, "device": view.device, "method": view.method, "job": chosen.job,
     }  # fmt: skip
     query = urlencode({name: one for name, one in shown.items() if one})
-    pictures = {
-        name: link(one, f"/accuracy/{name}?{query}") for name, one in make_pictures(view).items()
-    }
     return render(
         request,
         "accuracy/page.html",
@@ -75,7 +70,7 @@ async def show_accuracy(
             "state": state,
             "job": chosen.job,
             "sources": _LABELS,
-            "pictures": pictures,
+            "pictures": link_all(make_pictures(view), "/accuracy", query),
             "shifts": sum(one.has_shifted for one in view.rows),
         },
     )
@@ -92,10 +87,7 @@ async def show_picture(
 ) -> Response:
     """Draw one of the page's pictures, or give its numbers."""
     view = (await _look(service, chosen))[1]
-    picture = make_pictures(view).get(name)
-    if picture is None:
-        refuse_unknown("picture", name)
-    return await respond(picture, ending, theme)
+    return await respond_by_name(make_pictures(view), name, ending, theme)
 
 
 async def _look(service: OurService, chosen: Choice) -> tuple[AccuracyState, AccuracyView]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.service.pages.chart_parts import make_plain, shorten_names, show_grid
+from kernelcast.predictor.drawing import COLOURS, INK, make_plain, shorten_names
 from kernelcast.service.pages.comparing.view import ComparingView
-from kernelcast.service.pages.pictures import COLOURS, INK, Picture
+from kernelcast.service.pages.pictures import Picture, show_grid
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes

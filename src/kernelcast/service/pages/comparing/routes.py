@@ -8,19 +8,19 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.asking import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.asking import PageReader
+from kernelcast.service.pages.asking import Name, PageReader
 from kernelcast.service.pages.comparing.figures import make_pictures
 from kernelcast.service.pages.comparing.view import KINDS, ComparingView, list_stored, make_view
 from kernelcast.service.pages.comparing.words import tell_explanation, tell_verdict, tell_wins
 from kernelcast.service.pages.frame import PageRoute, render
-from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.pictures import Theme, link_all, respond_by_name
 from kernelcast.service.pages.working import work
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
@@ -28,7 +28,6 @@ from kernelcast.service.service import Service
 router = APIRouter(route_class=PageRoute)
 _MOST_STORED = 50
 _MOST_WON = 5
-Name = Annotated[str, Query(max_length=300)]
 
 
 class Choice:
@@ -95,10 +94,7 @@ async def show_picture(
 ) -> Response:
     """Draw one of the page's pictures, or give its numbers."""
     view = await _look(service, await _list_jobs(service), chosen)
-    picture = make_pictures(view).get(name)
-    if picture is None:
-        refuse_unknown("picture", name)
-    return await respond(picture, ending, theme)
+    return await respond_by_name(make_pictures(view), name, ending, theme)
 
 
 async def _list_jobs(service: Service) -> Sequence[JobRecord]:
@@ -145,10 +141,7 @@ def _link_pictures(view: ComparingView) -> dict[str, Any]:
     shown = {"of": view.chosen, "device": "" if view.device is None else view.device.device}
     if view.models:
         shown |= {"first": comparison.first, "second": comparison.second}
-    query = urlencode(shown)
-    return {
-        name: link(one, f"/comparing/{name}?{query}") for name, one in make_pictures(view).items()
-    }
+    return link_all(make_pictures(view), "/comparing", urlencode(shown))
 
 
 def _tell(view: ComparingView) -> dict[str, Any]:

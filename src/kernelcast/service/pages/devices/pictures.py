@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.predictor.machine_report import ReportFigure, label_curve
-from kernelcast.predictor.machine_report.quantities import format_traits
+from kernelcast.predictor.machine_report import ReportFigure
+from kernelcast.predictor.machine_report.drawing import FEW_CURVES, draw_curves, draw_levels
 from kernelcast.records.machine import Curve, MachineDescription
-from kernelcast.service.pages.pictures import COLOURS, INK, MARKERS, Cell, Picture
+from kernelcast.service.pages.pictures import Cell, Picture
 from kernelcast.service.pages.words import write_bytes, write_digits
 
 if TYPE_CHECKING:  # slow to load
@@ -17,8 +17,6 @@ _COLUMNS: Final = ("curve", "x quantity", "x", "y quantity", "y", "low", "high")
 _HEIGHT: Final = 4.0
 _PANEL_HEIGHT: Final = 2.7
 _PANEL_COLUMNS: Final = 2
-_WIDE_RATIO: Final = 12.0
-_FEW: Final = 4
 _FEW_DECADES: Final = 300.0
 """Ratio below which powers of ten alone would be too few ticks."""
 _MOST_TOLD: Final = 8
@@ -75,70 +73,23 @@ def _draw(drawn: "Figure", figure: ReportFigure, machine: MachineDescription) ->
         if figure.panel_titles:
             one.set_title(figure.panel_titles[place].replace("_", " "), loc="left")
         if figure.is_walk:
-            _draw_levels(one, machine)
+            draw_levels(one, machine)
 
 
 def _draw_panel(axes: "Axes", curves: Sequence[Curve], *, is_small: bool) -> None:
-    for place, curve in enumerate(curves):
-        colour = COLOURS[place % len(COLOURS)]
-        axes.plot(
-            curve.x, curve.y, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=3,
-            linewidth=1.2, label=label_curve(curve, curves),
-        )  # fmt: skip
-        if curve.low and curve.high:
-            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-    _scale(axes, curves, ticks=5 if is_small else 9)
-    size = 7.5 if is_small else 9
-    axes.set_xlabel(curves[0].x_name, fontsize=size)
-    axes.set_ylabel(curves[0].y_name, fontsize=size)
+    draw_curves(axes, curves, write_bytes, is_small=is_small)
+    _add_ticks(axes, curves)
     axes.grid(visible=True, which="major")
-    if len(curves) > _FEW and not is_small:
+    if len(curves) > FEW_CURVES and not is_small:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     elif len(curves) > 1:
         axes.legend(fontsize=7 if is_small else 8)
 
 
-def _scale(axes: "Axes", curves: Sequence[Curve], *, ticks: int) -> None:
-    """Choose scales and ticks by what the axes count."""
-    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
-
-    x = [value for one in curves for value in one.x if value > 0]
+def _add_ticks(axes: "Axes", curves: Sequence[Curve]) -> None:
+    """Add ticks between powers of ten where there are few of these."""
     y = [value for one in curves for value in one.y if value > 0]
-    x_name, y_name = curves[0].x_name, curves[0].y_name
-    if x and max(x) >= _FEW * min(x):
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=ticks))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    counts_bytes = "byte" in x_name and "second" not in x_name
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: write_bytes(value) if counts_bytes else f"{value:g}")
-    )
-    if y and max(y) > _WIDE_RATIO * min(y):
-        axes.set_yscale("log")
-        if max(y) < _FEW_DECADES * min(y):
-            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_ylim(bottom=0)
-    if "second" in y_name:
-        unit = "s" if y_name.startswith("second") else ""
-        axes.yaxis.set_major_formatter(EngFormatter(unit=unit, sep=" " if unit else ""))
+    if axes.get_yscale() == "log" and max(y) < _FEW_DECADES * min(y):
+        from matplotlib.ticker import LogLocator
 
-
-def _draw_levels(axes: "Axes", machine: MachineDescription) -> None:
-    """Draw the latencies and sizes of the caches into the walk through global memory."""
-    for cache in machine.caches:
-        if cache.latency_s is not None:
-            axes.axhline(cache.latency_s.value, color=INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
-        if cache.size_bytes is None:
-            continue
-        size = cache.size_bytes.value
-        axes.axvline(size, color=INK, alpha=0.5, linestyle=":", linewidth=0.9)
-        text = f"{cache.name} {format_traits('size_bytes', (cache.size_bytes,), marks=False)}"
-        axes.text(
-            size, 0.99, f" {text}", fontsize=7, rotation=90, va="top", ha="right",
-            transform=axes.get_xaxis_transform(),
-        )  # fmt: skip
-    memory = machine.memory("global")
-    if memory is not None and memory.latency_s is not None:
-        axes.axhline(memory.latency_s.value, color=INK, alpha=0.5, dashes=(4, 3), linewidth=0.8)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from kernelcast.predictor.drawing import COLOURS, INK, MARKERS
 from kernelcast.predictor.lab.asking import ask_conditions
 from kernelcast.predictor.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
 from kernelcast.predictor.lab.written_nest import FieldError, WrittenNestTask
@@ -18,7 +19,7 @@ from kernelcast.service.asking import OurService
 from kernelcast.service.pages.asking import Form, PageReader, SentForm
 from kernelcast.service.pages.frame import PageRoute, is_fragment, render
 from kernelcast.service.pages.lab.showing import choose_machine
-from kernelcast.service.pages.pictures import COLOURS, INK, MARKERS, Picture, embed
+from kernelcast.service.pages.pictures import Picture, embed
 from kernelcast.service.pages.words import write_digits
 from kernelcast.service.pages.working import work
 from kernelcast.service.service import Service

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.service.pages.pictures import COLOURS, INK, Picture
+from kernelcast.predictor.drawing import COLOURS, INK
+from kernelcast.service.pages.pictures import Picture
 from kernelcast.service.pages.words import write_digits, write_seconds
 
 if TYPE_CHECKING:  # slow to load

@@ -1,11 +1,13 @@
 """The Lab: a kernel that is typed in, and what can be said of it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.predictor.lab.asking import ask_local_sizes, ask_source
@@ -64,85 +66,82 @@ async def show_page(
     return await show_lab(request, service, caller, LabFields.of_example(chosen), LabAnswer())
 
 
+class Question:
+    """What the fields ask, and of whom.
+
+    Parameters
+    ----------
+    request : Request
+        Brings the fields.
+    form : Form
+        The fields.
+    service : Service
+        Answers.
+    caller : Caller
+        Asks.
+    """
+
+    def __init__(
+        self, request: Request, form: SentForm, service: OurService, caller: PageReader
+    ) -> None:
+        self.request = request
+        self.fields = LabFields.read(form)
+        self.service = service
+        self.caller = caller
+
+    async def answer_by(
+        self, find: Callable[[LabFields, Service, Caller], Awaitable[LabAnswer]]
+    ) -> Response:
+        """Show what is found, or what is wrong with a field."""
+        try:
+            answer = await find(self.fields, self.service, self.caller)
+        except FieldError as error:
+            answer = refuse_field(error)
+        return await self.show(answer)
+
+    async def show(self, answer: LabAnswer, fields: LabFields | None = None) -> Response:
+        """Show an answer, below other fields where they are given."""
+        shown = fields or self.fields
+        return await show_lab(self.request, self.service, self.caller, shown, answer)
+
+
+Asked = Annotated[Question, Depends()]
+
+
 @router.post("/lab/estimate", response_model=None)
-async def estimate(
-    request: Request, form: SentForm, service: OurService, caller: PageReader
-) -> Response:
+async def estimate(asked: Asked) -> Response:
     """Estimate the launch on the chosen devices."""
-    fields = LabFields.read(form)
-    try:
-        answer = await _estimate(fields, service, caller)
-    except FieldError as error:
-        answer = refuse_field(error)
-    return await show_lab(request, service, caller, fields, answer)
+    return await asked.answer_by(_estimate)
 
 
 @router.post("/lab/source", response_model=None)
-async def annotate(
-    request: Request, form: SentForm, service: OurService, caller: PageReader
-) -> Response:
+async def annotate(asked: Asked) -> Response:
     """Put counts and address expressions beside the source."""
-    fields = LabFields.read(form)
-    try:
-        _, problem = await fields.make_problem(service)
-        report = await _read_source(fields, problem, service)
-        answer = LabAnswer(template="lab/source.html", values={"report": report})
-    except FieldError as error:
-        answer = refuse_field(error)
-    return await show_lab(request, service, caller, fields, answer)
+    return await asked.answer_by(_annotate)
 
 
 @router.post("/lab/model", response_model=None)
-async def model(
-    request: Request, form: SentForm, service: OurService, caller: PageReader
-) -> Response:
+async def model(asked: Asked) -> Response:
     """Ask the analytic model of a machine: limiters and volumes."""
-    fields = LabFields.read(form)
-    try:
-        answer = await _model(fields, service)
-    except FieldError as error:
-        answer = refuse_field(error)
-    return await show_lab(request, service, caller, fields, answer)
+    return await asked.answer_by(_model)
 
 
 @router.post("/lab/local-sizes", response_model=None)
-async def compare(
-    request: Request, form: SentForm, service: OurService, caller: PageReader
-) -> Response:
+async def compare(asked: Asked) -> Response:
     """Compare local sizes: by the analytic model, or by estimates of a device."""
-    fields = LabFields.read(form)
-    try:
-        found = await compare_local_sizes(fields, service, caller)
-        known = [one for one in found.times if one.seconds is not None]
-        picture = None
-        if len(known) > 1:
-            picture = await embed(make_heat_map(found.kernel, found.where, found.times))
-        values = {
-            "found": found,
-            "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
-            "refused": [one for one in found.times if one.seconds is None],
-            "map": picture,
-        }
-        answer = LabAnswer(template="lab/local_sizes.html", values=values)
-    except FieldError as error:
-        answer = refuse_field(error)
-    return await show_lab(request, service, caller, fields, answer)
+    return await asked.answer_by(_compare)
 
 
 @router.post("/lab/arguments", response_model=None)
-async def fill_in(
-    request: Request, form: SentForm, service: OurService, caller: PageReader
-) -> Response:
+async def fill_in(asked: Asked) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
-    fields = LabFields.read(form)
     try:
-        changes = await _propose(fields, service)
+        changes = await _propose(asked.fields, asked.service)
     except FieldError as error:
-        return await show_lab(request, service, caller, fields, refuse_field(error))
-    if is_fragment(request):
+        return await asked.show(refuse_field(error))
+    if is_fragment(asked.request):
         return JSONResponse(changes)
-    held = {name: getattr(fields, name) for name in LabFields.__dataclass_fields__}
-    return await show_lab(request, service, caller, LabFields(**{**held, **changes}), LabAnswer())
+    return await asked.show(LabAnswer(), replace(asked.fields, **changes))
 
 
 async def _estimate(fields: LabFields, service: Service, caller: Caller) -> LabAnswer:
@@ -166,10 +165,31 @@ async def _estimate(fields: LabFields, service: Service, caller: Caller) -> LabA
     )
 
 
-async def _model(fields: LabFields, service: Service) -> LabAnswer:
+async def _annotate(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
+    problem = (await fields.make_problem(service))[1]
+    report = await _read_source(fields, problem, service)
+    return LabAnswer(template="lab/source.html", values={"report": report})
+
+
+async def _compare(fields: LabFields, service: Service, caller: Caller) -> LabAnswer:
+    found = await compare_local_sizes(fields, service, caller)
+    known = [one for one in found.times if one.seconds is not None]
+    picture = None
+    if len(known) > 1:
+        picture = await embed(make_heat_map(found.kernel, found.where, found.times))
+    values = {
+        "found": found,
+        "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
+        "refused": [one for one in found.times if one.seconds is None],
+        "map": picture,
+    }
+    return LabAnswer(template="lab/local_sizes.html", values=values)
+
+
+async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
     machine = choose_machine(fields.machine, await work(list_machines))
-    _, problem = await fields.make_problem(service)
-    ndrange, _ = choose_local_size(problem.ndrange)
+    problem = (await fields.make_problem(service))[1]
+    ndrange = choose_local_size(problem.ndrange)[0]
     task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
     try:
         [found] = await service.static_work.run(
@@ -186,7 +206,7 @@ async def _model(fields: LabFields, service: Service) -> LabAnswer:
     return LabAnswer(template="lab/model.html", values=values)
 
 
-async def _propose(fields: LabFields, service: Service) -> dict[str, str]:
+async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
     fields.check_code(service)
     report = await _read_source(fields, None, service)
     names = [one.name for one in report.kernels]

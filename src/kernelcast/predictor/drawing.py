@@ -1,0 +1,142 @@
+"""How all charts look: colours, scales, and names short enough for a picture."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:  # matplotlib is optional, and slow to load
+    from matplotlib.axes import Axes
+
+COLOURS: Final = (
+    "#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0",
+)  # fmt: skip
+"""Of curves; legible on white and on black (after Okabe and Ito)."""
+MARKERS: Final = "osD^vPX*"
+"""Of curves: colours alone do not tell them apart."""
+INK: Final = "#010203"
+"""Text and axes are drawn in it; it becomes the page's own colour of text."""
+WIDTH_INCHES: Final = 8.0
+"""Of figures, across the page."""
+STYLE: Final[Any] = {  # matplotlib lists every name in its type
+    "svg.hashsalt": "kernelcast", "font.family": "sans-serif", "font.size": 9,
+    "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.linewidth": 0.7, "legend.frameon": False,
+    "legend.fontsize": 8,
+}  # fmt: skip
+"""Settings of matplotlib for figures of pages."""
+LONGEST_NAME: Final = 26
+"""Letters that a name in a picture may have."""
+# Bars are cut where a few would make all others unreadable: beyond so many times the 90th
+# percentile.
+_CUT_FROM, _CUT_AT, _LOWEST_CUT = 2.5, 1.5, 0.1
+_RATIOS: Final = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+_LEAST_REACH, _MOST_REACH = 1.3, 10.0
+
+
+def choose_limit(values: Sequence[float]) -> float:
+    """Give the error at which bars are cut; beyond all of them unless a few stick out.
+
+    Examples
+    --------
+    >>> round(choose_limit([0.1, 0.2, 0.3]), 3), round(choose_limit([0.1] * 99 + [4.0]), 3)
+    (0.315, 0.15)
+    >>> choose_limit([0.0])
+    1.0
+    """
+    largest, usual = max(values), float(np.quantile(values, 0.9))
+    cut = max(_CUT_AT * usual, _LOWEST_CUT)
+    limit = cut if largest > _CUT_FROM * usual and largest > cut else 1.05 * largest
+    return limit or 1.0
+
+
+def find_reach(ratios: npt.NDArray[Any]) -> float:
+    """Give how far the axis of ratios goes: to where 98 % of them are, within bounds."""
+    reach = float(np.quantile(np.maximum(ratios, 1 / ratios), 0.98)) * 1.15
+    return min(max(reach, _LEAST_REACH), _MOST_REACH)
+
+
+def scale_ratios(axes: "Axes", reach: float) -> None:
+    """Make the upright axis one of predicted over measured times."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axes.set_yscale("log")
+    axes.set_ylim(1 / reach * 0.98, reach * 1.02)
+    axes.yaxis.set_major_locator(FixedLocator([one for one in _RATIOS if one <= reach]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylabel("predicted / measured")
+
+
+def scale_seconds(axes: "Axes") -> None:
+    """Make the level axis one of measured times."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel("measured time (s)")
+
+
+def write_percent(value: float, _: object = None) -> str:
+    """Write a tick.
+
+    Examples
+    --------
+    >>> write_percent(0.025), write_percent(0.1)
+    ('2.5 %', '10 %')
+    """
+    return f"{value * 100:.3g} %"
+
+
+def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
+    """Give each label a short name: its last part, with more parts where that is not enough.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        Such as ``suite/application/kernel``.
+
+    Returns
+    -------
+    mapping of str to str
+        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
+
+    Examples
+    --------
+    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
+    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
+    """
+    known = sorted(set(labels))
+    short = {label: _end(label, 1) for label in known}
+    deepest = max((label.count("/") for label in known), default=0) + 1
+    for parts in range(2, deepest + 1):
+        used = Counter(short.values())
+        short |= {one: _end(one, parts) for one, name in short.items() if used[name] > 1}
+    return {label: _elide(make_plain(name)) for label, name in short.items()}
+
+
+def make_plain(text: str) -> str:
+    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
+
+    Examples
+    --------
+    >>> make_plain("a\x01b")
+    'a?b'
+    """
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def _end(label: str, parts: int) -> str:
+    return "/".join(label.split("/")[-parts:])
+
+
+def _elide(name: str) -> str:
+    if len(name) <= LONGEST_NAME:
+        return name
+    half = (LONGEST_NAME - 1) // 2
+    return f"{name[: LONGEST_NAME - 1 - half]}\N{HORIZONTAL ELLIPSIS}{name[-half:]}"

@@ -1,0 +1,141 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.cpu.estimate import estimate_cpu
+from kernelcast.features.vector.analytic import FEATURES
+from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.operations import (
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
+
+
+def test_needs_no_clock() -> None:
+    """Reads a machine whose clock nobody could measure."""
+    assert make_machine().clock_hz is None
+    assert estimate_cpu(TRIAD, make_machine()).seconds > 0
+
+
+def test_streams_are_limited_by_memory() -> None:
+    """Takes the calibrated bandwidth, and says so."""
+    found = estimate_cpu(TRIAD, make_machine())
+    assert found.limiter == "DRAM"
+    assert found.limiters["DRAM"] == pytest.approx(12 * 2**20 / 40e9)
+    assert found.seconds >= found.limiters["DRAM"]
+    assert found.volumes["DRAM_to_L2"] == pytest.approx(8 * 2**20)
+
+
+def test_fills_the_analytic_features() -> None:
+    """Names its limiters and volumes as the feature vector does."""
+    found = estimate_cpu(TRIAD, make_machine())
+    values = {one.name: one.compute(found) for one in FEATURES}
+    for name in (
+        "estimate_s", "dram_limiter_s", "l1_limiter_s", "chain_limiter_s", "latency_limiter_s",
+        "l2_load_bytes_per_work_group", "dram_store_bytes_per_work_group", "l1_miss_ratio",
+        "vector_work_items_count", "launch_limiter_s",
+    ):  # fmt: skip
+        assert values[f"analytic.{name}"] is not None, name
+    assert values["analytic.l3_limiter_s"] is None  # this machine has none
+    assert values["analytic.vector_work_items_count"] == 16
+
+
+def test_an_empty_launch_costs_its_overhead() -> None:
+    """Costs at least what a launch costs."""
+    tiny = make_launch(["a:float32:64"], loads=["a[x]"], size=(64,))
+    assert estimate_cpu(tiny, make_machine()).seconds >= 5e-6
+
+
+def test_idle_cores_do_not_help() -> None:
+    """Takes one work-group as long as two, which run side by side."""
+    operations = {"fp32": 1e6}
+    one, two = (
+        make_launch(["a:float32:64"], loads=["a[0]"], size=(64 * n,), operations=operations)
+        for n in (1, 2)
+    )
+    times = [estimate_cpu(launch, make_machine()).seconds for launch in (one, two)]
+    assert times[0] == pytest.approx(times[1], rel=1e-3)
+
+
+def make_random(buffer_bytes: int, *, is_chained: bool) -> ModelledLaunch:
+    """Make a launch that was recorded loading from random places."""
+    access = MemoryAccess(
+        site=0, block=0, line=3, text="a[i]", kind=AccessKind.LOAD, space=MemorySpace.GLOBAL,
+        buffer="a", bytes=4, offset_bytes=None, pattern=AddressPattern.INDIRECT,
+        sources=("a",) if is_chained else ("index",),
+    )  # fmt: skip
+    items, steps = 64, 20
+    offsets = np.random.default_rng(1).integers(0, buffer_bytes // 4, items * steps) * 4
+    recorded = RecordedAddresses(
+        work_groups=(0,), work_items=(items,), sites=np.zeros(items * steps, dtype=np.int64),
+        groups=np.zeros(items * steps, dtype=np.int64),
+        local_ids=np.repeat(np.arange(items), steps), sequences=np.tile(np.arange(steps), items),
+        buffers=np.zeros(items * steps, dtype=np.int64), offsets_bytes=offsets,
+    )  # fmt: skip
+    return replace(
+        TRIAD, accesses=(access,), buffers={"a": buffer_bytes}, recorded=recorded,
+    )  # fmt: skip
+
+
+def test_random_loads_wait_for_memory() -> None:
+    """Waits longer in a large buffer, and longest where each load needs the last one's result."""
+    branch = Operation(kind=OperationKind.BRANCH)
+    executed = OperationCounts(operations={branch: 20.0}, memory={})
+    small, large, chained = (
+        estimate_cpu(
+            replace(make_random(size, is_chained=chain), executed=executed), make_machine(width=1)
+        )
+        for size, chain in ((2**14, False), (2**30, False), (2**30, True))
+    )
+    times = [one.limiters["latency"] for one in (small, large, chained)]
+    assert times == sorted(set(times))
+    assert chained.limiter == "latency"
+    assert times[-1] == pytest.approx(20 * 1e-7 * 2**20 / 2, rel=0.1)
+
+
+def test_addresses_that_depend_on_data_must_be_recorded() -> None:
+    """Refuses to guess, and says what to do."""
+    unknown = replace(make_random(2**20, is_chained=False), recorded=None)
+    with pytest.raises(InputError, match=r"line 3: the address of a\[i\].*--device"):
+        estimate_cpu(unknown, make_machine())
+
+
+def test_barriers_and_atomics_cost_time() -> None:
+    """Adds a barrier per work-item, and atomics at the calibrated rate."""
+    barrier = Operation(kind=OperationKind.BARRIER)
+    plain = estimate_cpu(TRIAD, make_machine()).seconds
+    with_barriers = replace(TRIAD, executed=OperationCounts(operations={barrier: 10}, memory={}))
+    found = estimate_cpu(with_barriers, make_machine())
+    assert found.seconds == pytest.approx(plain + found.limiters["barriers"], rel=0.05)
+    atomic = replace(TRIAD.accesses[0], kind=AccessKind.ATOMIC, site=7)
+    operation = Operation(kind=OperationKind.ATOMIC, number=NumberClass.INTEGER, bits=32)
+    launch = replace(
+        TRIAD, accesses=(*TRIAD.accesses, atomic),
+        executed=OperationCounts(operations={operation: 1}, memory={}),
+    )  # fmt: skip
+    limiters = estimate_cpu(launch, make_machine()).limiters
+    assert limiters["atomics"] == pytest.approx(2**20 / 1e8)
+
+
+@given(st.integers(1, 3), st.sampled_from([1, 16]))
+def test_one_more_load_never_moves_less(more: int, width: int) -> None:
+    """Moves no fewer bytes, and takes no less time, with more accesses."""
+    loads = ["b[x]", "c[x]", "b[2*x]", "c[x+7]"]
+    arrays = [f"{name}:float32:2097152" for name in "abc"]
+    few, many = (make_launch(arrays, loads=loads[:n], stores=["a[x]"]) for n in (more, more + 1))
+    machine = make_machine(width=width)
+    less, rest = estimate_cpu(few, machine), estimate_cpu(many, machine)
+    assert rest.volumes["DRAM_to_L2"] >= less.volumes["DRAM_to_L2"] * (1 - 1e-9)
+    assert rest.seconds >= less.seconds * (1 - 1e-9)
+    assert math.isfinite(rest.seconds)
