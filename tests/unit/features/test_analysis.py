@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.features.analysis import analyse, analyse_parsed
+from kernelcast.features.analysis import analyse, analyse_parsed, read_facts
 from kernelcast.features.parsing import parse_source
 from kernelcast.records.errors import KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -42,6 +42,14 @@ def test_a_kernel_that_is_not_there_is_named() -> None:
     """Says which kernels the source has."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
         analyse(Kernel(name="absent", source=SOURCE))
+
+
+def test_facts_can_be_had_without_the_tree() -> None:
+    """They are the same, and what is wrong is said alike."""
+    kernel = Kernel(name="scale", source=SOURCE)
+    assert read_facts(kernel) == analyse(kernel).facts
+    with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
+        read_facts(Kernel(name="absent", source=SOURCE))
 
 
 def test_kernels_of_a_source_share_its_tree() -> None:

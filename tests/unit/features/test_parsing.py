@@ -121,6 +121,7 @@ def test_knows_version_2(parameters: str, body: str, language: str) -> None:
         (["-DN=3"], "3"),
         (["-D", "N=3"], "3"),
         (["-D N=3 -w -cl-mad-enable"], "3"),
+        (["\t-DN=3 \n -D  M=2\r"], "3"),
         (["-DN='1 + 2'"], "1 + 2"),
         (['-DN="1 + 2"'], "1 + 2"),
         (['-D "N=1 + 2"'], "1 + 2"),

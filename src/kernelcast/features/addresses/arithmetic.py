@@ -71,7 +71,8 @@ class Arithmetic:
         Value
             A condition for comparisons; `Opaque` where the result is no expression of ours.
         """
-        one, two = as_number(left), as_number(right)
+        one = left if isinstance(left, Expr) else as_number(left)
+        two = right if isinstance(right, Expr) else as_number(right)
         is_comparison = operator in kinds.COMPARISONS
         if isinstance(one, Opaque) or isinstance(two, Opaque):
             found = blur(left, right)

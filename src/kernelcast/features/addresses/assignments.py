@@ -1,5 +1,7 @@
 """Which variables a loop changes, and which of them it changes by a steady step."""
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernelcast.features.syntax import kinds
@@ -9,6 +11,11 @@ from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 
 _BRANCHING = frozenset((kinds.IF, kinds.SWITCH, kinds.CONDITIONAL)) | kinds.LOOPS
+_LOGICAL = frozenset((kinds.LOGICAL_AND, kinds.LOGICAL_OR))
+_NOTED = frozenset((
+    kinds.CONTINUE, kinds.BREAK, kinds.RETURN, kinds.GOTO, kinds.VARIABLE, kinds.CALL,
+    kinds.UNARY, kinds.BINARY, kinds.COMPOUND_ASSIGNMENT,
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,125 @@ class Changes:
     is_indirect: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A declaration, or a place where a variable may change.
+
+    Parameters
+    ----------
+    node : Node
+        The declaration, assignment, increment, address-of expression or call.
+    variable : int or None
+        What is declared or may change; None if that is not known.
+    is_whole : bool
+        Whether it sets the variable and nothing else.
+    is_indirect : bool
+        Whether it writes, or may write, through a pointer to the work-item's own memory.
+    skippable : int
+        Place of the innermost part around it that may be left out or repeated; -1 if none is.
+    """
+
+    node: Node
+    variable: int | None
+    is_whole: bool
+    is_indirect: bool
+    skippable: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """A part of a function: places of its nodes, in the order of the source, and its events."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class Outline:
+    """Where a function changes variables and jumps, for all its loops at once.
+
+    Loops nest, and each asks what its body changes: one walk spares one for each loop around.
+
+    Parameters
+    ----------
+    root : Node
+        The function's body, or a loop.
+    """
+
+    def __init__(self, root: Node) -> None:
+        self._events: list[_Event] = []
+        self._extents: dict[int, _Extent] = {}
+        self._jumps: list[int] = []
+        self._continued: set[int] = set()
+        self._broken: set[int] = set()
+        self._count = 0
+        self._visit(root, -1, root.key, root.key)
+
+    def find_changes(self, loop: Node) -> Changes:
+        """Find what a loop, or the whole function, may change."""
+        found = Changes()
+        for part, is_steady in _parts(loop, has_continue=loop.key in self._continued):
+            extent = self._extents[part.key]
+            for event in self._events[extent.first : extent.last]:
+                if event.node.kind == kinds.VARIABLE:
+                    found.declared.add(event.node.key)
+                    continue
+                found.is_indirect |= event.is_indirect
+                if event.variable is not None:
+                    is_once = is_steady and event.is_whole and event.skippable < extent.start
+                    _note(event.variable, event.node, found, is_steady=is_once)
+        for key in found.declared:
+            found.assignments.pop(key, None)
+        return found
+
+    def may_be_left(self, loop: Node, body: Node) -> bool:
+        """Tell whether a loop's body holds a jump out of it."""
+        extent = self._extents[body.key]
+        place = bisect_left(self._jumps, extent.start)
+        has_jump = place < len(self._jumps) and self._jumps[place] < extent.end
+        return has_jump or loop.key in self._broken
+
+    def _visit(self, node: Node, skippable: int, loop: int, breakable: int) -> None:
+        """Note a node and what is below it; jumps go to the loop and the breakable statement."""
+        kind, place = node.kind, self._count
+        self._count += 1
+        if kind in _NOTED:
+            self._mark(node, skippable, loop, breakable)
+        if kind in _BRANCHING or (kind == kinds.BINARY and node.operator in _LOGICAL):
+            skippable = place
+        has_parts = place == 0
+        if kind in kinds.LOOPS:
+            has_parts, loop, breakable = True, node.key, node.key
+        elif kind == kinds.SWITCH:
+            breakable = node.key
+        for child in node.children:
+            start, first = self._count, len(self._events)
+            if child.children or child.kind in _NOTED:
+                self._visit(child, skippable, loop, breakable)
+            else:
+                self._count += 1
+            if has_parts:
+                self._extents[child.key] = _Extent(start, self._count, first, len(self._events))
+
+    def _mark(self, node: Node, skippable: int, loop: int, breakable: int) -> None:
+        kind = node.kind
+        if kind == kinds.CONTINUE:
+            self._continued.add(loop)
+        elif kind == kinds.BREAK:
+            self._broken.add(breakable)
+        elif kind in (kinds.RETURN, kinds.GOTO):
+            self._jumps.append(self._count - 1)
+        elif kind == kinds.VARIABLE:
+            self._events.append(_Event(node, node.key, False, False, skippable))
+        elif kind == kinds.CALL:
+            self._events += _read_arguments(node, skippable)
+        else:
+            event = _read_target(node, skippable)
+            if event is not None:
+                self._events.append(event)
+
+
 def find_changes(loop: Node) -> Changes:
     """Find what a loop may change.
 
@@ -61,13 +187,7 @@ def find_changes(loop: Node) -> Changes:
     -------
     Changes
     """
-    found = Changes()
-    declared = found.declared
-    for part, is_steady in _parts(loop, has_continue=_has_continue(loop)):
-        _collect(part, found, declared, is_steady=is_steady)
-    for key in declared:
-        found.assignments.pop(key, None)
-    return found
+    return Outline(loop).find_changes(loop)
 
 
 def _parts(loop: Node, *, has_continue: bool) -> list[tuple[Node, bool]]:
@@ -79,46 +199,31 @@ def _parts(loop: Node, *, has_continue: bool) -> list[tuple[Node, bool]]:
     return [(part, is_steady) for part, is_steady in given if part is not None]
 
 
-def _collect(root: Node, found: Changes, declared: set[int], *, is_steady: bool) -> None:
-    stack = [(root, is_steady)]
-    while stack:
-        node, steady = stack.pop()
-        if node.kind == kinds.VARIABLE:
-            declared.add(node.key)
-        elif node.kind == kinds.CALL:
-            _note_arguments(node, found)
-        else:
-            _note_target(node, found, is_steady=steady)
-        inner = steady and not _may_skip(node)
-        stack.extend((child, inner) for child in reversed(node.children))
-
-
-def _note_arguments(call: Node, found: Changes) -> None:
-    """Note the variables that a function is given the addresses of."""
+def _read_arguments(call: Node, skippable: int) -> Iterator[_Event]:
+    """Give the variables that a function is given the addresses of."""
     for argument in call.children[1:]:
         info = argument.type
         if info.type_class is TypeClass.POINTER and _is_private(info.target):
-            found.is_indirect = True
             root = _root(argument)
-            if root is not None:
-                _note(root.referenced_key, call, found, is_steady=False)
+            variable = None if root is None else root.referenced_key
+            yield _Event(call, variable, False, True, skippable)
 
 
-def _note_target(node: Node, found: Changes, *, is_steady: bool) -> None:
+def _read_target(node: Node, skippable: int) -> _Event | None:
+    """Give what a node assigns to, or takes the address of; None if that is no variable's."""
     is_address = node.kind == kinds.UNARY and node.operator == kinds.ADDRESS_OF
     if not (is_address or is_assignment(node)):
-        return
+        return None
     target = base_object(node.children[0])
     if target.kind == kinds.DECLARATION_REFERENCE:
-        if target.type.space == "private":
-            is_whole = not is_address and target is strip(node.children[0])
-            _note(target.referenced_key, node, found, is_steady=is_steady and is_whole)
-        return
+        if target.type.space != "private":
+            return None
+        is_whole = not is_address and target is strip(node.children[0])
+        return _Event(node, target.referenced_key, is_whole, False, skippable)
     root = _root(target)
     if root is not None:
-        _note(root.referenced_key, node, found, is_steady=False)
-    elif _is_private(target.type):
-        found.is_indirect = True
+        return _Event(node, root.referenced_key, False, False, skippable)
+    return _Event(node, None, False, True, skippable) if _is_private(target.type) else None
 
 
 def _note(variable: int, node: Node, found: Changes, *, is_steady: bool) -> None:
@@ -149,24 +254,6 @@ def is_assignment(node: Node) -> bool:
     if node.kind == kinds.UNARY:
         return node.operator in kinds.STEPS
     return node.kind == kinds.COMPOUND_ASSIGNMENT
-
-
-def _may_skip(node: Node) -> bool:
-    """Tell whether a node may leave parts of it out, or repeat them."""
-    logical = (kinds.LOGICAL_AND, kinds.LOGICAL_OR)
-    return node.kind in _BRANCHING or (node.kind == kinds.BINARY and node.operator in logical)
-
-
-def _has_continue(loop: Node) -> bool:
-    """Tell whether an iteration may be cut short by a `continue` of this loop."""
-    stack = list(loop.children)
-    while stack:
-        node = stack.pop()
-        if node.kind == kinds.CONTINUE:
-            return True
-        if node.kind not in kinds.LOOPS:
-            stack.extend(node.children)
-    return False
 
 
 def find_step(assignment: Assignment) -> tuple[int, Node | int] | None:

@@ -1,11 +1,12 @@
 """Conversions between C's types, as far as they matter to addresses."""
 
+from functools import lru_cache
+
 from kernelcast.features.addresses.ranges import range_of
 from kernelcast.features.addresses.values import (
-    Choice,
+    PLACES,
     Lanes,
     Opaque,
-    Pointer,
     Value,
     as_condition,
     as_number,
@@ -41,7 +42,7 @@ def convert(value: Value, before: TypeInfo, after: TypeInfo, *, is_explicit: boo
     """
     if after.type_class is TypeClass.POINTER:
         is_null = isinstance(value, Expr) and value.is_zero
-        is_place = is_null or isinstance(value, Pointer | Choice)
+        is_place = is_null or isinstance(value, PLACES)
         return value if is_place else blur(value, reason="a pointer from data")
     if not after.is_integer:
         if not after.is_number:
@@ -58,7 +59,7 @@ def convert(value: Value, before: TypeInfo, after: TypeInfo, *, is_explicit: boo
 
 def narrow(value: Value, after: TypeInfo, *, is_explicit: bool) -> Value:
     """Convert a number to a type of whole numbers."""
-    if "bool" in after.name.lower():
+    if _is_truth(after.name):
         return as_condition(value)
     is_unsigned = after.type_class is TypeClass.UNSIGNED
     if after.bits > _NARROW_BITS or not (is_unsigned or is_explicit):
@@ -71,6 +72,11 @@ def narrow(value: Value, after: TypeInfo, *, is_explicit: bool) -> Value:
     if _fits(number, start, start + size - 1):
         return value
     return floor_mod(number - start, size) + start
+
+
+@lru_cache(maxsize=256)
+def _is_truth(type_name: str) -> bool:
+    return "bool" in type_name.lower()
 
 
 def _fits(expr: Expr, least: int, most: int) -> bool:

@@ -1,6 +1,6 @@
 """How many iterations a loop has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kernelcast.features.addresses.ranges import is_non_negative, range_of
 from kernelcast.records.conditions import And, Comparison, Condition, Relation
@@ -94,8 +94,15 @@ def _holds(atom: object, symbol: Symbol) -> bool:
 
 def _try_out(condition: Condition, symbol: Symbol) -> int | None:
     """Run a loop whose condition depends on nothing but the iteration."""
-    for number in range(_MOST_TRIED):
-        if not condition.evaluate({symbol: number}):
+    linear = condition.expr.as_linear() if isinstance(condition, Comparison) else None
+    if linear is not None:
+        # The answer changes where the sum passes zero: no more than three places are in question.
+        turn = max(0, -linear[1] // linear[0][symbol])
+        tried: Iterable[int] = (0, turn, turn + 1)
+    else:
+        tried = range(_MOST_TRIED)
+    for number in tried:
+        if number < _MOST_TRIED and not condition.evaluate({symbol: number}):
             return number
     return None
 

@@ -1,6 +1,7 @@
 """Evaluates expressions as far as whole numbers and pointers go, and notes each access."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar
 
 from kernelcast.features.addresses.arithmetic import Arithmetic
@@ -10,12 +11,12 @@ from kernelcast.features.addresses.conversion import common_type, convert, narro
 from kernelcast.features.addresses.layout import lay_out
 from kernelcast.features.addresses.objects import ObjectAccess
 from kernelcast.features.addresses.places import combine_places, move_place, subtract_places
-from kernelcast.features.addresses.state import Findings, State, merge_values
+from kernelcast.features.addresses.state import Findings, State, TooLargeError, merge_values
 from kernelcast.features.addresses.values import (
     ONE,
+    PLACES,
     ZERO,
     Cells,
-    Choice,
     Lanes,
     Opaque,
     Pointer,
@@ -36,6 +37,7 @@ from kernelcast.records.conditions import Condition, Unknown, conjunction, disju
 from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _LARGEST_NAMED = (1 << 31) - 1
+_FLOATING = Opaque(reason="a floating-point number")
 
 Inline = Callable[[Node, list[Value], State], Value]
 """Runs a helper function's body with these arguments and gives what it returns."""
@@ -59,8 +61,19 @@ class Evaluator:
         self.objects = ObjectAccess(findings, self.value)
 
     def value(self, node: Node, state: State) -> Value:
-        """Evaluate an expression; its side effects change the state."""
-        self._findings.enter(node, state)
+        """Evaluate an expression; its side effects change the state.
+
+        Raises
+        ------
+        TooLargeError
+            If that was one too many.
+        """
+        findings = self._findings
+        findings.budget -= 1
+        if findings.budget < 0:
+            raise TooLargeError
+        if findings.is_recording and node.key in findings.blocks.counter_of:
+            findings.note_reached(node, state)
         handler = self._HANDLERS.get(node.kind)
         if handler is not None:
             return handler(self, node, state)
@@ -96,7 +109,7 @@ class Evaluator:
         if not node.children:
             return Opaque()
         child = node.children[0]
-        step = classify(node)
+        step = node.implicit or classify(node)
         if step is Implicit.LOAD:
             return self.objects.load(child, state)
         if step is Implicit.DECAY:
@@ -177,9 +190,12 @@ class Evaluator:
 
     def apply(self, operator: int, one: Value, two: Value, info: TypeInfo) -> Value:
         """Apply a binary operator to numbers, vectors or pointers of a type."""
-        if isinstance(one, Pointer | Choice) or isinstance(two, Pointer | Choice):
+        is_float = info.type_class is TypeClass.FLOAT
+        if isinstance(one, Expr) and isinstance(two, Expr) and not is_float:  # by far the most
+            return self._arithmetic.combine(operator, one, two, info)
+        if isinstance(one, PLACES) or isinstance(two, PLACES):
             return combine_places(operator, one, two, info, self._arithmetic)
-        if info.type_class is TypeClass.FLOAT:
+        if is_float:
             found = blur(one, two, reason="computed in floating point")
             is_comparison = operator in kinds.COMPARISONS
             return Unknown(tuple(sorted(found.sources))) if is_comparison else found
@@ -233,7 +249,7 @@ class Evaluator:
         if access is not None:
             return self._vector_access(node, arguments, state, access)
         if costs.is_atomic(name):
-            place = next((one for one in arguments if isinstance(one, Pointer | Choice)),
+            place = next((one for one in arguments if isinstance(one, PLACES)),
                          arguments[0] if arguments else Opaque())  # fmt: skip
             self._findings.record(node, place, state, is_store=True)
             return _data_at(place)
@@ -248,7 +264,7 @@ class Evaluator:
         """Note a vloadN or vstoreN: element `index * lanes` of the pointer (OpenCL C 6.13.7)."""
         is_store, lanes, is_half = access
         index, pointer = arguments[-2], arguments[-1]
-        if is_store and not isinstance(pointer, Pointer | Choice) and len(arguments) > 2:
+        if is_store and not isinstance(pointer, PLACES) and len(arguments) > 2:
             index, pointer = arguments[1], arguments[2]
         element = _pointed_bits(node) // 8 if not is_half else 2
         # Three lanes are stored packed by vload3 and vstore3, four apart by the aligned ones.
@@ -308,9 +324,12 @@ def pick_lanes(value: Value, lanes: tuple[int, ...] | None, info: TypeInfo) -> V
 
 
 def _constant(number: float) -> Value:
-    if isinstance(number, int):
-        return Expr.constant(number)
-    return Opaque(reason="a floating-point number")
+    return _whole(number) if isinstance(number, int) else _FLOATING
+
+
+@lru_cache(maxsize=1024)
+def _whole(number: int) -> Expr:
+    return Expr.constant(number)
 
 
 def _negate(inner: Value, node: Node) -> Value:

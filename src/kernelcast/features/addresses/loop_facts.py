@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kernelcast.features.addresses.assignments import Changes, find_changes, is_assignment
+from kernelcast.features.addresses.assignments import Changes, Outline, is_assignment
 from kernelcast.features.addresses.counting import count_iterations, ends_for_good
 from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node
 from kernelcast.records.accesses import LoopFacts
 from kernelcast.records.conditions import (
@@ -28,6 +29,8 @@ class Loop:
     """A loop's parts, and what its source alone tells; it is followed many times."""
 
     node: Node
+    outline: Outline
+    """Of the function that it stands in."""
     test: Node | None
     body: Node
     step: Node | None = None
@@ -36,7 +39,7 @@ class Loop:
     @cached_property
     def changes(self) -> Changes:
         """What it may change."""
-        return find_changes(self.node)
+        return self.outline.find_changes(self.node)
 
     @cached_property
     def is_test_noted(self) -> bool:
@@ -61,21 +64,40 @@ class Loop:
     @cached_property
     def may_be_left(self) -> bool:
         """Whether its body holds a jump out of it."""
-        stack = [(self.body, False)]
-        while stack:
-            node, is_inner = stack.pop()
-            if node.kind in (kinds.RETURN, kinds.GOTO):
-                return True
-            if node.kind == kinds.BREAK and not is_inner:
-                return True
-            inside = is_inner or node.kind in kinds.LOOPS or node.kind == kinds.SWITCH
-            stack.extend((child, inside) for child in node.children)
-        return False
+        return self.outline.may_be_left(self.node, self.body)
 
     @property
     def tested(self) -> Node:
         """The test; the body where there is none."""
         return self.body if self.test is None else self.test
+
+
+class LoopReader:
+    """Reads loops, each once however often it is followed."""
+
+    def __init__(self) -> None:
+        self._loops: dict[int, Loop] = {}
+        self._outlines: dict[int, Outline] = {}
+
+    def read(self, node: Node, function: Node) -> Loop:
+        """Give the parts of a loop of a function."""
+        found = self._loops.get(node.key)
+        if found is None:
+            outline = self._outlines.get(function.key)
+            if outline is None:
+                outline = self._outlines[function.key] = Outline(function.children[-1])
+            found = self._loops[node.key] = _read_loop(node, outline)
+        return found
+
+
+def _read_loop(node: Node, outline: Outline) -> Loop:
+    if node.kind == kinds.FOR:
+        parts = split_for(node)
+        return Loop(node, outline, parts.condition, parts.body, parts.step)
+    first, last = node.children[0], node.children[-1]
+    if node.kind == kinds.WHILE:
+        return Loop(node, outline, first, last)
+    return Loop(node, outline, last, first, is_tested_last=True)
 
 
 def describe(

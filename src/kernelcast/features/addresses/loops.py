@@ -35,12 +35,13 @@ from kernelcast.records.quasi_affine import Expr, Symbol, geometric
 _LONGEST_SHIFT = 32
 
 
-def find_induction(
+def find_induction(  # noqa: PLR0913 - all of a loop
     changes: Changes,
     symbol: Symbol,
     state: State,
     evaluator: Evaluator,
     run_once: Callable[[State], None],
+    floats_may_decide: Callable[[], bool],
 ) -> Induction:
     """Find out how a loop changes its variables.
 
@@ -56,6 +57,8 @@ def find_induction(
         To evaluate steps with; nothing must be recorded meanwhile.
     run_once : callable
         Runs one iteration.
+    floats_may_decide : callable
+        Tells whether floating-point numbers may become anything else.
 
     Returns
     -------
@@ -77,15 +80,20 @@ def find_induction(
         else:
             others[key] = start
     if others:
-        solve(others, _is_worth_it(others, assigned), symbol, state, induction, run_once)
+        is_worth_it = _is_worth_it(others, assigned, floats_may_decide)
+        solve(others, is_worth_it, symbol, state, induction, run_once)
     return induction
 
 
-def _is_worth_it(others: dict[int, Value], assigned: dict[int, list[Assignment]]) -> bool:
+def _is_worth_it(
+    others: dict[int, Value],
+    assigned: dict[int, list[Assignment]],
+    floats_may_decide: Callable[[], bool],
+) -> bool:
     """Tell whether one of the variables may hold a whole number or a pointer."""
     return any(
         not assigned[key] or any(_is_followed(one.node) for one in assigned[key])
-        or isinstance(value, Cells)
+        or (isinstance(value, Cells) and floats_may_decide())
         for key, value in others.items()
     )  # fmt: skip
 

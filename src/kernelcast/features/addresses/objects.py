@@ -12,6 +12,7 @@ from kernelcast.features.addresses.conversion import scale
 from kernelcast.features.addresses.places import move_place
 from kernelcast.features.addresses.state import Findings, State
 from kernelcast.features.addresses.values import (
+    PLACES,
     ZERO,
     Cells,
     Choice,
@@ -50,12 +51,16 @@ class ObjectAccess:
     def __init__(self, findings: Findings, evaluate: Evaluate) -> None:
         self._findings = findings
         self._evaluate = evaluate
+        self._variables: dict[int, Value] = {}
 
     def place(self, node: Node, state: State) -> Value:
         """Give a pointer to an object."""
         node = base_object(node)
         if node.kind == kinds.DECLARATION_REFERENCE:
-            return _place_of_variable(node)
+            known = self._variables.get(node.key)
+            if known is None:
+                known = self._variables[node.key] = _place_of_variable(node)
+            return known
         if node.kind == kinds.SUBSCRIPT:
             return self._element(node, state)
         if node.kind == kinds.UNARY and node.operator == kinds.DEREFERENCE:
@@ -68,11 +73,13 @@ class ObjectAccess:
 
     def load(self, node: Node, state: State) -> Value:
         """Read an object."""
-        base = base_object(node)
+        base = node if node.kind == kinds.DECLARATION_REFERENCE else base_object(node)
         if base.kind == kinds.DECLARATION_REFERENCE and base.type.space == "private":
             value = state.values.get(base.referenced_key)
             if value is None:
                 value = self._read_shared(base)
+            if base is node:
+                return value
         elif base.kind == kinds.COMPOUND_LITERAL:
             value = self._evaluate(base, state)
         else:
@@ -101,7 +108,7 @@ class ObjectAccess:
 
     def write(self, place: Value, info: TypeInfo, value: Value, state: State) -> None:
         """Change the variables that a place belongs to."""
-        if not isinstance(place, Pointer | Choice):
+        if not isinstance(place, PLACES):
             if info.space in ("private", "generic"):
                 _forget_all(state, value)
             return
@@ -152,10 +159,11 @@ class ObjectAccess:
             self._findings.unsigned_scalars[atom.name] = (1 << info.bits) - 1
 
     def _element(self, node: Node, state: State) -> Value:
-        array, index = (self._evaluate(child, state) for child in node.children)
-        if not isinstance(array, Pointer | Choice):
+        left, right = node.children
+        array, index = self._evaluate(left, state), self._evaluate(right, state)
+        if not isinstance(array, PLACES):
             array, index = index, array
-        if not isinstance(array, Pointer | Choice):
+        if not isinstance(array, PLACES):
             return blur(array, index, reason="a pointer that is not followed")
         if node.type.type_class is TypeClass.ARRAY and node.unit.stand_ins:
             size = Opaque(reason="the size of an array depends on a name that is not defined")
@@ -167,7 +175,7 @@ class ObjectAccess:
         is_pointer = child.type.type_class is TypeClass.POINTER
         place = self._evaluate(child, state) if is_pointer else self.place(child, state)
         offset_bits = clang.field_offset_bits(node.referenced)
-        if not isinstance(place, Pointer | Choice):
+        if not isinstance(place, PLACES):
             return place
         if offset_bits < 0:
             return blur(place, reason="a member of unknown place")

@@ -3,6 +3,7 @@
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.conversion import scale
 from kernelcast.features.addresses.values import (
+    PLACES,
     Choice,
     Opaque,
     Pointer,
@@ -21,15 +22,17 @@ _ADDRESS = TypeInfo(name="long", type_class=TypeClass.SIGNED, bits=64, bytes=8)
 
 def move_place(place: Value, distance: Expr | Opaque) -> Value:
     """Move a pointer by so many bytes."""
-    if not isinstance(place, Pointer | Choice):
-        return blur(place, distance, reason="a pointer that is not followed")
+    if isinstance(place, Pointer):
+        return _move(place, distance)
+    if isinstance(place, Choice):
+        return map_place(place, lambda one: _move(one, distance))
+    return blur(place, distance, reason="a pointer that is not followed")
 
-    def move(one: Pointer) -> Pointer:
-        if isinstance(one.offset, Expr) and isinstance(distance, Expr):
-            return Pointer(one.memory, one.offset + distance)
-        return Pointer(one.memory, blur(one.offset, distance))
 
-    return map_place(place, move)
+def _move(one: Pointer, distance: Expr | Opaque) -> Pointer:
+    if isinstance(one.offset, Expr) and isinstance(distance, Expr):
+        return Pointer(one.memory, one.offset + distance)
+    return Pointer(one.memory, blur(one.offset, distance))
 
 
 def combine_places(
@@ -55,9 +58,9 @@ def combine_places(
         return blur(one, two, reason="a difference of pointers")
     if is_comparison:
         return Unknown(())
-    if not isinstance(one, Pointer | Choice):
+    if not isinstance(one, PLACES):
         one, two = two, one
-    if isinstance(two, Pointer | Choice) or operator not in (kinds.ADD, kinds.SUBTRACT):
+    if isinstance(two, PLACES) or operator not in (kinds.ADD, kinds.SUBTRACT):
         return blur(one, two, reason="a difference of pointers")
     size = info.target.bytes if info.target is not None else 1
     distance = scale(as_number(two), max(1, size))

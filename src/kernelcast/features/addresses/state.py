@@ -37,8 +37,10 @@ class State:
 
     def copy(self, *conditions: Condition) -> "State":
         """Give the state at the start of a branch."""
-        added = tuple(one for one in conditions if one != TRUE)
-        return State(dict(self.values), self.guard + added, self.is_reached)
+        guard = self.guard
+        if conditions:
+            guard += tuple(one for one in conditions if one != TRUE)
+        return State(self.values.copy(), guard, self.is_reached)
 
     def take(self, other: "State") -> None:
         """Become another state."""
@@ -119,20 +121,6 @@ class Findings:
                 self._sites[site.node.key, site.is_store] = site
                 self._block_of_site[site.id] = block.id
 
-    def enter(self, node: Node, state: State) -> None:
-        """Note that an expression is evaluated.
-
-        Raises
-        ------
-        TooLargeError
-            If that was one too many.
-        """
-        self.budget -= 1
-        if self.budget < 0:
-            raise TooLargeError
-        if self.is_recording and node.key in self.blocks.counter_of:
-            self.note_reached(node, state)
-
     def note_reached(self, node: Node, state: State) -> None:
         """Note how a counter's place is reached, if the node has one."""
         counter = self.blocks.counter_of.get(node.key)
@@ -147,8 +135,10 @@ class Findings:
 
     def record(self, node: Node, place: Value, state: State, *, is_store: bool) -> None:
         """Note an access at a node of the source; a pointer into several buffers has several."""
+        if not self.is_recording or not state.is_reached:
+            return
         site = self._sites.get((node.key, is_store))
-        if not self.is_recording or site is None or not state.is_reached:
+        if site is None:
             return
         for conditions, one in places_of(place):
             guard = self._join_guard(state.guard)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kernelcast.records.conditions import Condition, Unknown, negation, not_equal
 from kernelcast.records.operations import MemorySpace
@@ -86,7 +86,12 @@ class Cells:
 Place: TypeAlias = Pointer | Choice
 Value: TypeAlias = Expr | Pointer | Choice | Lanes | Cells | Condition | Opaque
 
+# Made once: `Pointer | Choice` within a function is an object of its own at each call.
+NUMBERS: Final = (Expr, Opaque)
+PLACES: Final = (Pointer, Choice)
+
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
+_NO_SOURCES: frozenset[str] = frozenset()
 
 
 def parts_of(value: Value) -> Iterable[Value]:
@@ -104,13 +109,15 @@ def parts_of(value: Value) -> Iterable[Value]:
 
 def sources_of(*values: Value) -> frozenset[str]:
     """Give the buffers that values depend on."""
-    found: frozenset[str] = frozenset()
+    found = _NO_SOURCES
     for value in values:
+        if isinstance(value, Expr):
+            continue
         if isinstance(value, Opaque):
-            found |= value.sources
+            found = found | value.sources if found else value.sources
         elif isinstance(value, Condition):
             found |= frozenset(_condition_sources(value))
-        elif not isinstance(value, Expr):
+        else:
             found |= sources_of(*parts_of(value))
     return found
 
@@ -126,13 +133,17 @@ def reason_of(*values: Value) -> str:
 
 def blur(*values: Value, reason: str = "") -> Opaque:
     """Give what is left of values that were combined in a way that is not followed."""
+    if len(values) == 1 and not reason:
+        [value] = values
+        if isinstance(value, Opaque) and not (value.is_unset or (value.sources and value.reason)):
+            return value
     sources = sources_of(*values)
     return Opaque(sources, "" if sources else reason or reason_of(*values))
 
 
 def as_number(value: Value) -> Expr | Opaque:
     """Take a value as a whole number; a truth value is 0 or 1."""
-    if isinstance(value, Expr | Opaque):
+    if isinstance(value, NUMBERS):
         return value
     if isinstance(value, Condition):
         return select(value, ONE, ZERO) if value.is_exact else blur(value)
@@ -179,7 +190,7 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
         return then
     if isinstance(then, Cells) and isinstance(otherwise, Cells):
         return _merge_cells(condition, then, otherwise)
-    if isinstance(then, Pointer | Choice) or isinstance(otherwise, Pointer | Choice):
+    if isinstance(then, PLACES) or isinstance(otherwise, PLACES):
         return _merge_places(condition, then, otherwise)
     return _merge_numbers(condition, then, otherwise)
 
@@ -210,9 +221,9 @@ def _merge_cells(condition: Condition, then: Cells, otherwise: Cells) -> Cells:
 
 def _merge_places(condition: Condition, then: Value, otherwise: Value) -> Value:
     """Merge pointers; a null pointer on one side is one that nobody follows."""
-    if not isinstance(then, Pointer | Choice):
+    if not isinstance(then, PLACES):
         return _merge_with_number(condition, otherwise, then)
-    if not isinstance(otherwise, Pointer | Choice):
+    if not isinstance(otherwise, PLACES):
         return _merge_with_number(condition, then, otherwise)
     if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
         if then.memory == otherwise.memory:

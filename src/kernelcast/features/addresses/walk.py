@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from kernelcast.features.addresses.evaluation import Evaluator
+from kernelcast.features.addresses.floats import may_decide
 from kernelcast.features.addresses.frames import Frame, Target
 from kernelcast.features.addresses.loop_facts import (
     Loop,
+    LoopReader,
     describe,
     describe_do,
     describe_test,
@@ -61,8 +63,9 @@ class AddressWalk:
         self.findings = Findings(tree, blocks, _BUDGET)
         self._evaluator = Evaluator(self.findings, self._inline)
         self._frames: list[Frame] = []
-        self._loops: dict[int, Loop] = {}
+        self._loops = LoopReader()
         self._loop_count = 0
+        self._floats_decide: bool | None = None
 
     def follow(self, kernel: Node) -> None:
         """Follow a kernel; accesses and gaps are in `findings` then."""
@@ -130,30 +133,21 @@ class AddressWalk:
         state.join((then, otherwise), may_be_lost=self._frames[-1].left > left)
 
     def _for(self, node: Node, state: State) -> None:
-        parts = split_for(node)
-        if parts.initial is not None:
-            self._statement(parts.initial, state)
-        loop = self._loops.get(node.key)
-        if loop is None:
-            loop = Loop(node, parts.condition, parts.body, parts.step)
-            self._loops[node.key] = loop
-        self._loop(loop, state)
+        initial = split_for(node).initial
+        if initial is not None:
+            self._statement(initial, state)
+        self._loop(node, state)
 
-    def _while(self, node: Node, state: State) -> None:
-        self._loop(Loop(node, node.children[0], node.children[-1]), state)
-
-    def _do(self, node: Node, state: State) -> None:
-        loop = Loop(node, node.children[-1], node.children[0], is_tested_last=True)
-        self._loop(loop, state)
-
-    def _loop(self, loop: Loop, state: State) -> None:
+    def _loop(self, node: Node, state: State) -> None:
         """Follow a loop: what it changes first, then one iteration that stands for all."""
         findings = self.findings
+        loop = self._loops.read(node, self._frames[-1].function)
         symbol = Symbol(SymbolKind.LOOP, self._name_loop(loop.node))
         with self._not_recording():
             induction = find_induction(
-                loop.changes, symbol, state, self._evaluator, lambda one: self._run_once(loop, one)
-            )
+                loop.changes, symbol, state, self._evaluator, lambda one: self._run_once(loop, one),
+                self._floats_may_decide,
+            )  # fmt: skip
         inner = state.copy()
         inner.values |= induction.at_start
         target = Target(len(inner.guard), is_loop=True)
@@ -179,6 +173,11 @@ class AddressWalk:
                 self._evaluator.value(loop.tested, state)
         if has_returned:
             state.guard = (*state.guard, condition)
+
+    def _floats_may_decide(self) -> bool:
+        if self._floats_decide is None:
+            self._floats_decide = may_decide(self.findings.tree, self._frames[0].function)
+        return self._floats_decide
 
     def _finish_iteration(self, loop: Loop, inner: State, target: Target) -> None:
         """Run what follows a loop's body: the step, or the test of `do`."""
@@ -381,8 +380,8 @@ class AddressWalk:
         kinds.DECLARATION: _declare,
         kinds.IF: _if,
         kinds.FOR: _for,
-        kinds.WHILE: _while,
-        kinds.DO: _do,
+        kinds.WHILE: _loop,
+        kinds.DO: _loop,
         kinds.SWITCH: _switch,
         kinds.CASE: _labelled,
         kinds.DEFAULT: _labelled,

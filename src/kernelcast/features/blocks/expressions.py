@@ -17,6 +17,7 @@ from kernelcast.features.blocks.operators import (
     count_conversion,
     find_operation,
     is_bool,
+    make_operation,
     number_class,
     step_kind,
 )  # fmt: skip
@@ -25,7 +26,7 @@ from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.lvalues import base_object, classify
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.operations import NumberClass, Operation
+from kernelcast.records.operations import NumberClass
 from kernelcast.records.operations import OperationKind as Kind
 
 _ARITHMETIC = {
@@ -244,12 +245,12 @@ class ExpressionCounter:
         for kind, times, part_lanes in parts:
             plain = kind in (Kind.BARRIER, Kind.COPY)
             named = called if plain or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE) else ""
-            operation = Operation(
-                kind=kind,
-                number=NumberClass.NONE if plain else number_class(number),
-                bits=0 if plain else number.bits,
-                lanes=part_lanes,
-                name=named,
+            operation = make_operation(
+                kind,
+                NumberClass.NONE if plain else number_class(number),
+                0 if plain else number.bits,
+                part_lanes,
+                named,
             )
             block.operations[operation] += times
 

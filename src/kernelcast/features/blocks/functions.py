@@ -60,9 +60,12 @@ def _order_by_calls(tree: SyntaxTree, kernel: Node) -> tuple[list[Node], list[No
 
 def _callees(tree: SyntaxTree, function: Node) -> list[Node]:
     found: dict[int, Node] = {}
-    for node in function.walk():
+    stack = [function]
+    while stack:
+        node = stack.pop()
         if node.kind == kinds.CALL:
             definition = tree.definition_of(node)
             if definition is not None:
                 found.setdefault(definition.key, definition)
+        stack += node.children[::-1]
     return list(found.values())[::-1]

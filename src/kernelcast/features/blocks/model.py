@@ -34,10 +34,12 @@ class LinearCount:
         return cls(((counter, 1),))
 
     def __add__(self, other: "LinearCount") -> "LinearCount":
-        total: Counter[int] = Counter(dict(self.terms))
+        if not other.terms:
+            return self
+        total = dict(self.terms)
         for counter, factor in other.terms:
-            total[counter] += factor
-        return LinearCount(tuple(sorted((c, f) for c, f in total.items() if f)))
+            total[counter] = total.get(counter, 0) + factor
+        return LinearCount(tuple(sorted([term for term in total.items() if term[1]])))
 
     def __sub__(self, other: "LinearCount") -> "LinearCount":
         return self + LinearCount(tuple((counter, -factor) for counter, factor in other.terms))

@@ -1,5 +1,7 @@
 """Adds single operations to blocks."""
 
+from functools import lru_cache
+
 from kernelcast.features.blocks.model import Block
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
@@ -10,13 +12,20 @@ from kernelcast.records.operations import OperationKind as Kind
 def add(block: Block, kind: Kind, type_info: TypeInfo | None = None, *, name: str = "") -> None:
     """Add one operation to a block."""
     if type_info is None or not type_info.is_number:
-        operation = Operation(kind=kind, name=name)
+        operation = make_operation(kind, NumberClass.NONE, 0, 1, name)
     else:
-        operation = Operation(
-            kind=kind, number=number_class(type_info), bits=type_info.bits,
-            lanes=type_info.lanes, name=name,
-        )  # fmt: skip
-    block.operations[operation] += 1
+        number = number_class(type_info)
+        operation = make_operation(kind, number, type_info.bits, type_info.lanes, name)
+    operations = block.operations
+    operations[operation] = operations.get(operation, 0) + 1
+
+
+@lru_cache(maxsize=1024)
+def make_operation(
+    kind: Kind, number: NumberClass, bits: int, lanes: int, name: str = ""
+) -> Operation:
+    """Make an operation, or give the one that was made before: there are few different ones."""
+    return Operation(kind=kind, number=number, bits=bits, lanes=lanes, name=name)
 
 
 def number_class(info: TypeInfo) -> NumberClass:
@@ -50,7 +59,6 @@ def count_conversion(before: TypeInfo, after: TypeInfo, block: Block) -> None:
     is_float = TypeClass.FLOAT in (before.type_class, after.type_class)
     if before.bits != after.bits or (is_float and before.type_class is not after.type_class):
         number = NumberClass.FLOAT if is_float else NumberClass.INTEGER
-        operation = Operation(
-            kind=Kind.CONVERT, number=number, bits=max(before.bits, after.bits), lanes=after.lanes
-        )
+        bits = max(before.bits, after.bits)
+        operation = make_operation(Kind.CONVERT, number, bits, after.lanes)
         block.operations[operation] += 1
