@@ -117,8 +117,15 @@ class ModelledKernel:
         )
 
 
-def model_kernel(problem: Problem) -> ModelledKernel:
+def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> ModelledKernel:
     """Analyse a problem's kernel and bind its arguments.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    facts : KernelFacts, optional
+        What is known of its kernel already.
 
     Raises
     ------
@@ -127,7 +134,7 @@ def model_kernel(problem: Problem) -> ModelledKernel:
     CompileError
         If the source cannot be parsed.
     """
-    facts = analyse(problem.kernel).facts
+    facts = analyse(problem.kernel).facts if facts is None else facts
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
         msg = (

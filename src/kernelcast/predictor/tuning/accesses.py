@@ -1,7 +1,7 @@
 """Addresses of a launch as boxes over its loops, in the order in which a core goes through them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,12 @@ from kernelcast.predictor.tuning.footprints import Axis, Box
 from kernelcast.predictor.tuning.nest import Loop, Nest
 from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
-from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 
 _AXES = MAX_DIMENSIONS
+_GROUP_STEPS = ("", *(f"{what} {at}" for what in ("local", "group") for at in range(_AXES)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +92,15 @@ def list_touches(kernel: ModelledKernel, nest: Nest, width: int) -> tuple[list[T
         If an address has no value.
     """
     axes, bodies = list_axes(nest, width)
+    way = _Way(kernel, nest, axes, bodies)
     touches: list[Touch] = []
     known: set[tuple[object, ...]] = set()
     for access in nest.facts.accesses:
-        key = (access.block, access.kind, access.buffer, str(access.offset_bytes))
+        key = (access.block, access.kind, access.buffer, access.offset_bytes)
         if access.offset_bytes is not None and access.kind is AccessKind.LOAD and key in known:
             continue  # loaded once for both
         known.add(key)
-        touches.append(_follow(access, kernel, nest, (axes, bodies, width)))
+        touches.append(way.follow(access))
     return touches, axes
 
 
@@ -126,110 +128,122 @@ def join_boxes(touches: Sequence[Touch]) -> list[Box]:
     return joined
 
 
-def _follow(
-    access: MemoryAccess,
-    kernel: ModelledKernel,
-    nest: Nest,
-    space: tuple[list[Axis], list[int], int],
-) -> Touch:
-    axes, bodies, width = space
-    executions = nest.counts[access.block]
-    if access.offset_bytes is None:
-        return Touch(
-            access=access, lane_bytes=None, loop_bytes=None, executions=executions, box=None
+class _Way:
+    """The way of a core through a launch, along which accesses are followed.
+
+    Parameters
+    ----------
+    kernel : ModelledKernel
+        The kernel with its arguments.
+    nest : Nest
+        Its loops.
+    axes, bodies
+        See `list_axes`.
+    """
+
+    def __init__(
+        self, kernel: ModelledKernel, nest: Nest, axes: Sequence[Axis], bodies: Sequence[int]
+    ) -> None:
+        self._nest = nest
+        self._axes = axes
+        self._bodies = bodies
+        self._steps = [*_GROUP_STEPS, *(f"loop {body}" for body in nest.loops)]
+        marks = np.eye(len(self._steps), dtype=np.int64)
+        self._ids = _bind_ids(kernel, nest.ndrange, marks)
+        self._marks = dict(zip(nest.loops, marks[len(_GROUP_STEPS) :], strict=True))
+        self._stored = {
+            (loop.body, one.space)
+            for one in nest.facts.accesses
+            if one.kind is not AccessKind.LOAD
+            for loop in nest.around(one.block)
+        }
+
+    def follow(self, access: MemoryAccess) -> Touch:
+        """Give an access with its way through memory."""
+        nest = self._nest
+        executions = nest.counts[access.block]
+        if access.offset_bytes is None:
+            return Touch(
+                access=access, lane_bytes=None, loop_bytes=None, executions=executions, box=None
+            )
+        around = nest.around(access.block)
+        points = self._evaluate(access, around)
+        reached = 1.0
+        for loop in around:
+            reached *= loop.trips
+        inside = {loop.body for loop in around}
+        box = Box(
+            buffer=access.buffer or "",
+            bytes=access.bytes,
+            strides=self._list_strides(points, inside),
+            offsets=(points[""],),
+            is_store=access.kind is not AccessKind.LOAD,
+            share=min(1.0, executions / reached) if reached else 0.0,
+            inside=tuple(body < 0 or body in inside for body in self._bodies),
         )
-    around = nest.around(access.block)
-    names = {loop.body: facts.name for loop, facts in zip(around, access.loops, strict=False)}
-    points = _evaluate(access, kernel, nest, names)
-    lane = points["local 0"]
-    strides = []
-    for axis, body in zip(axes, bodies, strict=True):
-        if axis.name == "local 0":
-            strides.append(lane * width)
-        elif body >= 0:
-            strides.append(points.get(f"loop {body}", 0))
-        else:
-            strides.append(points.get(axis.name, 0))
-    strides[0] = lane
-    kept = _hoist(executions, around, points, nest, access)
-    reached = 1.0
-    for loop in around:
-        reached *= loop.trips
-    is_far = access.space in (MemorySpace.GLOBAL, MemorySpace.CONSTANT)
-    inside = {loop.body for loop in around}
-    # Loops beside the access are not around it.
-    moved = [
-        0 if body >= 0 and body not in inside else stride
-        for stride, body in zip(strides, bodies, strict=True)
-    ]
-    box = Box(
-        buffer=access.buffer or "",
-        bytes=access.bytes,
-        strides=tuple(moved),
-        offsets=(points[""],),
-        is_store=access.kind is not AccessKind.LOAD,
-        share=min(1.0, executions / reached) if reached else 0.0,
-        inside=tuple(body < 0 or body in inside for body in bodies),
-    )
-    return Touch(
-        access=access,
-        lane_bytes=lane,
-        loop_bytes=points.get(f"loop {around[-1].body}", 0) if around else 0,
-        executions=kept,
-        box=box if is_far else None,
-    )
+        is_far = access.space in (MemorySpace.GLOBAL, MemorySpace.CONSTANT)
+        return Touch(
+            access=access,
+            lane_bytes=points["local 0"],
+            loop_bytes=points[f"loop {around[-1].body}"] if around else 0,
+            executions=self._hoist(executions, around, points, access),
+            box=box if is_far else None,
+        )
+
+    def _list_strides(self, points: Mapping[str, int], inside: Set[int]) -> tuple[int, ...]:
+        lane, width = points["local 0"], self._axes[0].extent
+        strides = [lane]
+        for axis, body in zip(self._axes[1:], self._bodies[1:], strict=True):
+            if axis.name == "local 0":
+                strides.append(lane * width)
+            else:  # loops beside the access are not around it
+                strides.append(points[axis.name] if body < 0 or body in inside else 0)
+        return tuple(strides)
+
+    def _hoist(
+        self,
+        executions: float,
+        around: Sequence[Loop],
+        points: Mapping[str, int],
+        access: MemoryAccess,
+    ) -> float:
+        """Take innermost loops off a load that they do not move, if nothing is stored in them."""
+        if access.kind is not AccessKind.LOAD:
+            return executions
+        kept = executions
+        for loop in reversed(around):
+            # What a loop stores to the same space may be the same place.
+            is_stored = (loop.body, access.space) in self._stored
+            if points[f"loop {loop.body}"] or loop.has_barrier or is_stored:
+                break
+            kept /= max(1.0, loop.trips)
+        return kept
+
+    def _evaluate(self, access: MemoryAccess, around: Sequence[Loop]) -> dict[str, int]:
+        """Give how far one step along each axis moves an address; under "" where it begins."""
+        assert access.offset_bytes is not None
+        loops = {
+            Symbol(SymbolKind.LOOP, facts.name): self._marks[loop.body]
+            for loop, facts in zip(around, access.loops, strict=False)
+        }
+        try:
+            found = np.asarray(access.offset_bytes.evaluate(self._ids | loops))
+        except InputError as error:
+            kernel = self._nest.facts.kernel
+            msg = f"{kernel}, line {access.line}: address of {access.text}: {error}"
+            raise InputError(msg) from error
+        first, *values = np.broadcast_to(found, (len(self._steps),)).tolist()
+        points = dict.fromkeys(self._steps, first)
+        for name, value in zip(self._steps[1:], values, strict=True):
+            points[name] = value - first
+        return points
 
 
-def _hoist(
-    executions: float,
-    around: Sequence[Loop],
-    points: dict[str, int],
-    nest: Nest,
-    access: MemoryAccess,
-) -> float:
-    """Take innermost loops off a load that they do not move, if nothing is stored in them."""
-    if access.kind is not AccessKind.LOAD:
-        return executions
-    kept = executions
-    for loop in reversed(around):
-        if points.get(f"loop {loop.body}", 0) or loop.has_barrier or _stores(nest, loop, access):
-            break
-        kept /= max(1.0, loop.trips)
-    return kept
+def _bind_ids(kernel: ModelledKernel, ndrange: NDRange, marks: np.ndarray) -> dict[Symbol, Value]:
+    """Give ids, sizes and arguments values: at the first point of a work-group in the middle.
 
-
-def _stores(nest: Nest, loop: Loop, load: MemoryAccess) -> bool:
-    """Tell whether a loop stores to the space of a load: it may be the same place."""
-    return any(
-        one.kind is not AccessKind.LOAD and one.space is load.space
-        and any(other.body == loop.body for other in nest.around(one.block))
-        for one in nest.facts.accesses
-    )  # fmt: skip
-
-
-def _evaluate(
-    access: MemoryAccess, kernel: ModelledKernel, nest: Nest, names: dict[int, str]
-) -> dict[str, int]:
-    """Give how far one step along each axis moves an address, and under "" where it begins."""
-    assert access.offset_bytes is not None
-    steps = ["", *(f"local {at}" for at in range(_AXES)), *(f"group {at}" for at in range(_AXES)),
-             *(f"loop {body}" for body in names)]  # fmt: skip
-    place = {name: at for at, name in enumerate(steps)}
-    bound = _bind(kernel, nest, names, place)
-    try:
-        values = np.broadcast_to(np.asarray(access.offset_bytes.evaluate(bound)), (len(steps),))
-    except InputError as error:
-        msg = f"{nest.facts.kernel}, line {access.line}: address of {access.text}: {error}"
-        raise InputError(msg) from error
-    first = int(values[0])
-    return {name: int(values[at]) - (first if name else 0) for name, at in place.items()}
-
-
-def _bind(
-    kernel: ModelledKernel, nest: Nest, names: dict[int, str], place: dict[str, int]
-) -> dict[Symbol, Value]:
-    """Give all symbols values: the first point of a work-group in the middle, and one step on."""
-    ndrange = nest.ndrange
+    Ids have further values: a step on along each of `_GROUP_STEPS`, which `marks` has a row for.
+    """
     local = _widen(ndrange.known_local_size)
     counts = _widen(ndrange.group_counts)
     items = _widen(ndrange.global_size)
@@ -237,17 +251,9 @@ def _bind(
     bound: dict[Symbol, Value] = {
         Symbol(SymbolKind.SCALAR, name): value for name, value in kernel.scalars.items()
     }
-
-    def step(*names: str) -> np.ndarray:
-        found = np.zeros(len(place), dtype=np.int64)
-        for name in names:
-            found[place[name]] = 1
-        return found
-
     for at in range(_AXES):
-        group = counts[at] // 2
-        inner = step(f"local {at}")
-        outer = group + step(f"group {at}")
+        inner = marks[1 + at]
+        outer = marks[1 + _AXES + at] + counts[at] // 2
         bound |= {
             Symbol(SymbolKind.LOCAL_ID, axis=at): inner,
             Symbol(SymbolKind.GROUP_ID, axis=at): outer,
@@ -257,8 +263,6 @@ def _bind(
             Symbol(SymbolKind.GROUP_COUNT, axis=at): counts[at],
             Symbol(SymbolKind.GLOBAL_OFFSET, axis=at): offsets[at],
         }
-    for body, name in names.items():
-        bound[Symbol(SymbolKind.LOOP, name)] = step(f"loop {body}")
     return bound
 
 

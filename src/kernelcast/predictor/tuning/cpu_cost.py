@@ -18,7 +18,7 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.predictor.modelling.launches import ModelledKernel
 from kernelcast.predictor.tuning.accesses import Touch, join_boxes, list_touches
-from kernelcast.predictor.tuning.footprints import Axis, Box, Cache, count_moved
+from kernelcast.predictor.tuning.footprints import Axis, Box, Cache, Footprint
 from kernelcast.predictor.tuning.nest import Nest, read_nest
 from kernelcast.records.accesses import AccessKind
 from kernelcast.records.ndrange import NDRange
@@ -325,9 +325,10 @@ def _time_moving(
 ) -> dict[str, float]:
     """Give the seconds of all cores together for lines from each level."""
     found = {}
+    footprint = Footprint(boxes, axes, device.line_bytes)
     for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
         cache = Cache(size_bytes=nearer.size_bytes, line_bytes=device.line_bytes, ways=_WAYS)
-        moved = count_moved(boxes, axes, cache)
+        moved = footprint.count_moved(cache)
         line = device.line_bytes
         seconds = line * (
             moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte

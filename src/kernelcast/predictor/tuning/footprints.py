@@ -7,6 +7,7 @@ a work-group, the work-groups. An access is a box: for each loop, how far one it
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, gcd, prod
+from typing import TypeAlias
 
 _STREAM_BYTES = 2048
 """Steps up to which prefetchers follow a walk: half a page."""
@@ -18,6 +19,9 @@ _FOLLOWED_LINES = 8
 """Neighbouring lines after which a prefetcher is ahead."""
 _STREAMS = 64
 """Streams beside each other of which half are late, as measured with columns of 8 to 512 rows."""
+
+Step: TypeAlias = tuple[int, int]
+"""Bytes that an iteration of an axis moves an address, and iterations; neither sign nor zeros."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +80,29 @@ class Box:
 
     def count_lines(self, axes: Sequence[Axis], line: int) -> float:
         """Count the different lines of the innermost axes."""
-        return self._shape(axes, line)[0]
+        return self.list_shapes(axes, line)[-1].lines
 
     def count_sets(self, axes: Sequence[Axis], line: int, sets: int) -> int:
         """Count the sets of a cache that these lines fall into."""
-        _, chunk_lines, far = self._shape(axes, line)
-        found = min(sets, ceil(chunk_lines))
-        for extent, stride in far:
-            step = stride // line % sets
-            found = min(sets, found * min(extent, sets // gcd(step, sets) if step else 1))
-        return max(1, found)
+        return self.list_shapes(axes, line)[-1].count_sets(sets)
+
+    def list_shapes(self, axes: Sequence[Axis], line: int) -> list["Shape"]:
+        """Describe the places that no axis reaches, that the innermost reaches, and so on.
+
+        Returns
+        -------
+        list of Shape
+            One more than axes. An axis that moves nothing gives the object before it again.
+        """
+        steps: list[Step] = []
+        found = [self._shape(steps, line)]
+        for axis, stride in zip(axes, self.strides, strict=False):
+            if axis.extent > 1 and stride:
+                steps.append((abs(stride), axis.extent))
+                found.append(self._shape(steps, line))
+            else:
+                found.append(found[-1])
+        return found
 
     def count_streams(self, axes: Sequence[Axis], line: int) -> int:
         """Count the far places that are visited before one of them moves on."""
@@ -108,44 +125,69 @@ class Box:
                 break
         return streams
 
-    def _shape(self, axes: Sequence[Axis], line: int) -> tuple[float, float, list[tuple[int, int]]]:
-        """Give lines in all, lines of a contiguous piece, and extents and strides of pieces."""
-        extents = [axis.extent for axis in axes]
-        extents, pieces = self._widen(extents)
-        dims = sorted(
-            (abs(stride), extent)
-            for stride, extent in zip(self.strides, extents, strict=False)
-            if extent > 1 and stride
-        )
+    def _shape(self, steps: Sequence[Step], line: int) -> "Shape":
+        """Describe the places that some axes reach, given as their steps, innermost first."""
+        widened, pieces = self._widen(steps)
         chunk = self.bytes
         far: list[tuple[int, int]] = []
-        for stride, extent in dims:
+        for stride, extent in sorted(widened):
             if not far and stride <= max(chunk, line):
                 chunk += stride * (extent - 1)
             else:
                 _add_far(far, extent, stride)
         chunk_lines = chunk / line + (1 - self.bytes / line if chunk % line else 0.0)
         chunk_lines = max(1.0, chunk_lines)
-        return chunk_lines * prod(extent for extent, _ in far) * pieces, chunk_lines, far
+        return Shape(
+            lines=chunk_lines * prod(extent for extent, _ in far) * pieces,
+            chunk_lines=chunk_lines,
+            far=tuple((extent, stride // line) for extent, stride in far),
+        )
 
-    def _widen(self, extents: list[int]) -> tuple[list[int], int]:
+    def _widen(self, steps: Sequence[Step]) -> tuple[Sequence[Step], int]:
         """Add neighbours to the axis that reaches them; give those that none does as pieces."""
-        found = list(extents)
-        order = sorted(range(len(extents)), key=lambda at: -abs(self.strides[at]))
+        if self.offsets == (0,):
+            return steps, 1
+        found = [extent for _, extent in steps]
+        order = sorted(range(len(steps)), key=lambda at: -steps[at][0])
         pieces = {0}
         for offset in self.offsets:
             rest = offset
             for at in order:
-                step = abs(self.strides[at])
-                if not step or extents[at] == 1:
-                    continue
+                step, extent = steps[at]
                 reach = (rest + step // 2) // step
-                if 0 < reach <= extents[at]:
-                    found[at] = max(found[at], extents[at] + reach)
+                if 0 < reach <= extent:
+                    found[at] = max(found[at], extent + reach)
                     rest -= reach * step
             if abs(rest) > _NEAR_BYTES:
                 pieces.add(rest)
-        return found, len(pieces)
+        return [(step, extent) for (step, _), extent in zip(steps, found, strict=True)], len(pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Places of an access: pieces side by side, and how they lie apart.
+
+    Parameters
+    ----------
+    lines : float
+        Lines in all.
+    chunk_lines : float
+        Lines of a piece.
+    far : tuple of (int, int)
+        How often pieces are repeated, and how many lines apart, for each way to go on.
+    """
+
+    lines: float
+    chunk_lines: float
+    far: tuple[tuple[int, int], ...]
+
+    def count_sets(self, sets: int) -> int:
+        """Count the sets that the lines fall into, of a cache that has so many."""
+        found = min(sets, ceil(self.chunk_lines))
+        for extent, apart in self.far:
+            step = apart % sets
+            found = min(sets, found * min(extent, sets // gcd(step, sets) if step else 1))
+        return max(1, found)
 
 
 def _add_far(far: list[tuple[int, int]], extent: int, stride: int) -> None:
@@ -211,34 +253,66 @@ def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Mov
     Returns
     -------
     Moved
-
-    Notes
-    -----
-    A layer condition: what one iteration of an axis touches is still there in the next if all
-    accesses of an iteration fit the cache, and each access the sets that its addresses fall into.
-    The outermost axis whose iterations fit is the one along which lines are reused.
+        See `Footprint.count_moved`.
     """
-    line = cache.line_bytes
-    depth = 0
-    while depth < len(axes) and _fits(boxes, axes[:depth], cache):
-        depth += 1
-    walks = [box.count_streams(axes, line) for box in boxes]
-    beside = sum(streams for streams in walks if streams > 1) - 1
-    loaded = stored = unforeseen = 0.0
-    for box, streams in zip(boxes, walks, strict=True):
-        lines = box.count_lines(axes[:depth], line) * box.count_repeats(axes, depth) * box.share
-        loaded += lines
-        stored += lines if box.is_store else 0.0
-        if streams > 1:
-            unforeseen += lines * beside / (beside + _STREAMS)
-    return Moved(loaded=loaded, stored=stored, unforeseen=unforeseen)
+    return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
-def _fits(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> bool:
-    line, sets = cache.line_bytes, cache.sets
+class Footprint:
+    """What the accesses of nested loops touch, worked out once for all levels of caches.
+
+    Parameters
+    ----------
+    boxes : sequence of Box
+        The accesses.
+    axes : sequence of Axis
+        All loops, innermost first.
+    line_bytes : int
+        Line of the caches.
+    """
+
+    def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:
+        self._boxes = boxes
+        self._axes = axes
+        self._shapes = [box.list_shapes(axes, line_bytes) for box in boxes]
+        self._walks = [box.count_streams(axes, line_bytes) for box in boxes]
+
+    def count_moved(self, cache: Cache) -> Moved:
+        """Count the lines that a cache does not hold when they are wanted.
+
+        Notes
+        -----
+        A layer condition: what one iteration of an axis touches is still there in the next if all
+        accesses of an iteration fit the cache, and each access the sets that its addresses fall
+        into. The outermost axis whose iterations fit is the one along which lines are reused.
+        """
+        depth = self._find_depth(cache)
+        beside = sum(streams for streams in self._walks if streams > 1) - 1
+        loaded = stored = unforeseen = 0.0
+        for box, shapes, streams in zip(self._boxes, self._shapes, self._walks, strict=True):
+            lines = shapes[depth].lines * box.count_repeats(self._axes, depth) * box.share
+            loaded += lines
+            stored += lines if box.is_store else 0.0
+            if streams > 1:
+                unforeseen += lines * beside / (beside + _STREAMS)
+        return Moved(loaded=loaded, stored=stored, unforeseen=unforeseen)
+
+    def _find_depth(self, cache: Cache) -> int:
+        """Count the axes, from the innermost on, within whose iterations all accesses fit."""
+        fitting: list[Shape] | None = None
+        for depth in range(len(self._axes)):
+            shapes = [each[depth] for each in self._shapes]
+            if shapes != fitting:  # some axes move no access at all
+                if not _fit(shapes, cache):
+                    return depth
+                fitting = shapes
+        return len(self._axes)
+
+
+def _fit(shapes: Sequence[Shape], cache: Cache) -> bool:
+    sets = cache.sets
     total = crowded = 0.0
-    for box in boxes:
-        lines = box.count_lines(axes, line)
-        total += lines
-        crowded += lines / box.count_sets(axes, line, sets)
-    return total * line <= cache.size_bytes and crowded <= cache.ways
+    for shape in shapes:
+        total += shape.lines
+        crowded += shape.lines / shape.count_sets(sets)
+    return total * cache.line_bytes <= cache.size_bytes and crowded <= cache.ways

@@ -1,15 +1,21 @@
 """A kernel as a compiler for CPUs sees it: its loops, which of them vanish, where barriers are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from kernelcast.features.counting.bindings import bind_names
+from kernelcast.features.counting.broadcasting import LARGEST
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import summarise
+from kernelcast.features.counting.summary import count_blocks
 from kernelcast.predictor.modelling.launches import ModelledKernel
-from kernelcast.records.kernel_facts import BlockFacts, KernelFacts
+from kernelcast.records.conditions import TRUE
+from kernelcast.records.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
+from kernelcast.records.quasi_affine import Bindings, EvaluationError
 
 _LOOP_BODY = "loop body"
 _STEP = "loop step"
@@ -64,16 +70,23 @@ class Nest:
     ndrange: NDRange
     counts: tuple[float, ...]
     loops: Mapping[int, Loop]
+    _around: dict[int, tuple[Loop, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    def around(self, block: int) -> list[Loop]:
+    def around(self, block: int) -> tuple[Loop, ...]:
         """List the loops around a block, outermost first."""
-        found: list[Loop] = []
+        inner: list[int] = []
         at: int | None = block
-        while at is not None:
-            if at in self.loops:
-                found.append(self.loops[at])
+        while at is not None and at not in self._around:
+            inner.append(at)
             at = self.facts.blocks[at].parent
-        return found[::-1]
+        found = () if at is None else self._around[at]
+        for one in reversed(inner):
+            if one in self.loops:
+                found = (*found, self.loops[one])
+            self._around[one] = found
+        return found
 
     @property
     def barriers(self) -> float:
@@ -118,13 +131,12 @@ def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
         The index space, local size chosen.
     """
     facts = kernel.facts
-    groups = choose_work_groups(ndrange, _WORK_GROUPS)
-    sample = count_statically(facts, ndrange, kernel.scalars, groups)
-    counts = summarise(facts, sample, warp_widths=()).block_counts
+    counts = _count_blocks(kernel, ndrange)
     children: dict[int, list[int]] = {}
     for block in facts.blocks:
         if block.parent is not None:
             children.setdefault(block.parent, []).append(block.id)
+    sizes = [_size(block) for block in facts.blocks]
     constant = _find_constant(facts)
     loops: dict[int, Loop] = {}
     # Blocks are listed outer ones first.
@@ -138,7 +150,7 @@ def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
             facts.blocks[one].operations.count(OperationKind.BARRIER) for one in inner
         )
         nested = [loops[one] for one in inner if one in loops]
-        size = _size(facts, inner, counts, entries)
+        size = sum(sizes[one] * counts[one] / entries for one in inner) if entries else 0.0
         loops[block.id] = Loop(
             body=block.id,
             trips=trips,
@@ -149,6 +161,54 @@ def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
             has_barrier=has_barrier,
         )
     return Nest(facts=facts, ndrange=ndrange, counts=counts, loops=loops)
+
+
+def _count_blocks(kernel: ModelledKernel, ndrange: NDRange) -> tuple[float, ...]:
+    """Give mean executions of each block per work-item.
+
+    What is executed equally often by all work-items needs no enumeration of them, and in most
+    kernels that one tunes it is all.
+    """
+    facts = kernel.facts
+    bindings = bind_names(dict(kernel.scalars))
+    fixed = np.zeros(facts.counter_count)
+    varying: list[CounterReach] = []
+    for reach in facts.reaches:
+        count = _count_fixed(reach, bindings)
+        if count is None:
+            varying.append(reach)
+        else:
+            fixed[reach.counter] += count
+    if not varying:
+        return tuple(
+            max(0.0, sum(factor * (1.0 if counter == ONCE else float(fixed[counter]))
+                         for counter, factor in block.count))
+            for block in facts.blocks
+        )  # fmt: skip
+    groups = choose_work_groups(ndrange, _WORK_GROUPS)
+    rest = replace(facts, reaches=tuple(varying))
+    sample = count_statically(rest, ndrange, kernel.scalars, groups)
+    sample = replace(sample, counts=sample.counts + fixed)
+    counts = count_blocks(facts, sample)[sample.is_present]
+    return tuple(float(mean) for mean in counts.mean(axis=0))
+
+
+def _count_fixed(reach: CounterReach, bindings: Bindings) -> float | None:
+    """Count how often each work-item reaches a counter; None if that may differ among them."""
+    if reach.guard != TRUE:
+        return None
+    total = 1.0
+    for loop in reach.loops:
+        if loop.trip_count is None or not loop.trip_count.symbols() <= bindings.keys():
+            return None
+        try:
+            trips = loop.trip_count.evaluate(bindings)
+        except EvaluationError:
+            return None
+        if not isinstance(trips, int) or trips > LARGEST:
+            return None
+        total *= max(0, trips)
+    return total
 
 
 def _find_constant(facts: KernelFacts) -> set[int]:
@@ -169,19 +229,11 @@ def _descend(block: int, children: Mapping[int, Sequence[int]]) -> list[int]:
     return found
 
 
-def _size(
-    facts: KernelFacts, blocks: Sequence[int], counts: Sequence[float], entries: float
-) -> float:
-    """Give the operations per entry of a loop, written out."""
-    if not entries:
-        return 0.0
-    total = 0.0
-    for one in blocks:
-        block = facts.blocks[one]
-        if block.kind in _LOOP_PARTS:
-            continue
-        work = sum(n for op, n in block.operations.operations.items() if op.kind not in _NO_WORK)
-        moved = sum(n for op, n in block.operations.memory.items()
-                    if op.space is not MemorySpace.PRIVATE)  # fmt: skip
-        total += (work + moved) * counts[one] / entries
-    return total
+def _size(block: BlockFacts) -> float:
+    """Give the operations of a block that count against the limit of unrolling."""
+    if block.kind in _LOOP_PARTS:
+        return 0
+    work = sum(n for op, n in block.operations.operations.items() if op.kind not in _NO_WORK)
+    moved = sum(n for op, n in block.operations.memory.items()
+                if op.space is not MemorySpace.PRIVATE)  # fmt: skip
+    return work + moved

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.features.analysis import read_facts
 from kernelcast.predictor.modelling.estimating import estimate_analytically
 from kernelcast.predictor.modelling.launches import ModelledKernel, choose_local_size, model_kernel
 from kernelcast.predictor.tuning.cpu_cost import cost_launch
@@ -57,7 +58,7 @@ class Judge:
         obstacle = find_obstacle(problem, self.device)
         if obstacle is None:
             try:
-                kernel = model_kernel(problem)
+                kernel = model_kernel(problem, read_facts(problem.kernel))
                 note = next((one.reason for one in kernel.facts.gaps), "")
                 obstacle = find_obstacle(problem, self.device, local_bytes=kernel.facts.local_bytes)
                 if obstacle is None:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.predictor.tuning.footprints import Axis, Box, Cache, count_moved
+from kernelcast.predictor.tuning.footprints import (
+    Axis,
+    Box,
+    Cache,
+    Footprint,
+    count_moved,
+)  # fmt: skip
 
 LINE = 64
 L1 = Cache(size_bytes=32768, line_bytes=LINE, ways=8)
@@ -97,6 +103,40 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     }
     assert counted <= prod(extent for extent, _ in dims) + 1e-9
     assert len(real) / 2 <= counted <= 2 * len(real) + 1
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, -8, 64, 256, 4096])), max_size=5),
+    st.lists(st.sampled_from([4, 64, 256, 8192]), max_size=3),
+)
+def test_shapes_of_all_depths_are_those_of_each(
+    dims: list[tuple[int, int]], others: list[int]
+) -> None:
+    """The innermost axes alone give what the whole nest gives for them."""
+    axes = make_axes(*(extent for extent, _ in dims))
+    strides, offsets = tuple(stride for _, stride in dims), tuple(sorted({0, *others}))
+    box = Box(buffer="a", bytes=4, strides=strides, offsets=offsets)
+    shapes = box.list_shapes(axes, LINE)
+    assert len(shapes) == len(axes) + 1
+    for depth, shape in enumerate(shapes):
+        alone = Box(buffer="a", bytes=4, strides=strides[:depth], offsets=offsets)
+        assert alone.count_lines(axes[:depth], LINE) == shape.lines
+        assert alone.count_sets(axes[:depth], LINE, 64) == shape.count_sets(64)
+
+
+def test_one_footprint_answers_for_all_caches() -> None:
+    """In any order, what a cache alone would give."""
+    boxes = [
+        Box(buffer="a", bytes=4, strides=(4096 + 64, 4, 0)),
+        Box(buffer="b", bytes=4, strides=(4, 0, 4096)),
+    ]
+    axes = make_axes(64, 16, 8)
+    small = Cache(size_bytes=2048, line_bytes=LINE, ways=4)
+    footprint = Footprint(boxes, axes, LINE)
+    found = [footprint.count_moved(one) for one in (L1, small, L1)]
+    assert found == [count_moved(boxes, axes, one) for one in (L1, small, L1)]
+    assert found[0] != found[1]
 
 
 @settings(max_examples=40)
