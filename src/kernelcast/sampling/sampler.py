@@ -13,8 +13,9 @@ they last long enough, and spread over the index space, because work need not be
    parts, one right behind the other, so that caches that fill, or data that settles, can be told
    from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
    just long enough.
-4. *Doubts*: a launch that is much slower than the others of even work is repeated on its
-   neighbours: a disturbance does not repeat, a heavy region does.
+4. *Doubts*: a launch that is much slower than the others of even work, or that alone took a good
+   part of what uneven work was given, is repeated on its neighbours: a disturbance does not
+   repeat, a heavy region does.
 
 No work-group runs twice: its data would be in the cache the second time.
 """
@@ -24,8 +25,10 @@ from dataclasses import replace
 from statistics import median
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.records.samples import (
+    PILOT_WINDOW,
     SampleRun,
     TimedLaunch,
     find_continuations,
@@ -56,6 +59,8 @@ _FEW_SINGLES = 3
 _SAME_WORK = (0.4, 1.5)
 _MOST_DOUBTS = 3
 _STICKS_OUT = 1.5
+# Share of all time spent, beyond what its work-groups usually take.
+_GOOD_PART = 0.15
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
@@ -116,7 +121,7 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
     if not singles:
         return
-    sampling.is_even = is_even(rates_of([sampling.timed[pilot], *singles]))
+    sampling.is_even = _is_even_once_repeated(sampling, [sampling.timed[pilot], *singles])
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
         sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
@@ -125,9 +130,24 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     more = int(left / short)
     if sampling.is_even and more >= 2:
         long = sampling.run_windows([short * more], 1)
-        sampling.is_even = _is_same_work(singles, long)
+        again = _settle_doubts(sampling, float(median(rates_of(singles))))
+        sampling.is_even = _is_same_work(singles, long, again)
     elif more > 0:
         sampling.run_windows([short], more)
+    if not sampling.is_even:
+        _settle_outliers(sampling)
+
+
+def _is_even_once_repeated(sampling: Sampling, launches: Sequence[TimedLaunch]) -> bool:
+    """Tell even work from uneven by a handful of launches; those that stick out run again."""
+    rates = rates_of(launches)
+    if is_even(rates):
+        return True
+    stick_out = rates > _STICKS_OUT * median(rates)
+    again = _repeat_beside(
+        sampling, [one for one, does in zip(launches, stick_out, strict=True) if does]
+    )
+    return is_even(_take_faster(launches, again))
 
 
 def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
@@ -140,20 +160,40 @@ def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
         sampling, heavy, middle_s=median(rates_of(shorts))
     )
     if sampling.is_even:
-        long = _run_long(sampling, short, float(median(rates_of(shorts))))
-        _settle_doubts(sampling)
+        short_rate_s = float(median(rates_of(shorts)))
+        long = _run_long(sampling, short, short_rate_s)
+        again = _settle_doubts(sampling, short_rate_s)
         warms_up = is_warming_up(find_continuations(long), sampling.launch.launch_overhead_s)
-        sampling.is_even = warms_up or _is_same_work(shorts, long)
+        sampling.is_even = warms_up or _is_same_work(shorts, long, again)
     else:
         _run_many(sampling, timed)
+        _settle_outliers(sampling)
 
 
-def _is_same_work(short: Sequence[TimedLaunch], long: Sequence[TimedLaunch]) -> bool:
-    """Tell whether long launches can be the same work as short ones, less what is paid once."""
+def _is_same_work(
+    short: Sequence[TimedLaunch], long: Sequence[TimedLaunch], again: Sequence[TimedLaunch] = ()
+) -> bool:
+    """Tell whether long launches can be the same work as short ones, less what is paid once.
+
+    Of a long launch that was repeated beside, the faster one tells.
+    """
     if not long:
         return True
     lowest, highest = _SAME_WORK
-    return bool(lowest < median(rates_of(long)) / median(rates_of(short)) < highest)
+    return bool(lowest < median(_take_faster(long, again)) / median(rates_of(short)) < highest)
+
+
+def _take_faster(
+    launches: Sequence[TimedLaunch], again: Sequence[TimedLaunch]
+) -> npt.NDArray[np.float64]:
+    """Give the rate of each launch, or that of its repetition beside if that was faster."""
+    repeated = dict(zip((one.window for one in again), rates_of(again), strict=True))
+    return np.array(
+        [
+            min(rate, repeated.get(one.window, rate))
+            for one, rate in zip(launches, rates_of(launches), strict=True)
+        ]
+    )
 
 
 def _run_long(sampling: Sampling, short: int, rate_s: float) -> list[TimedLaunch]:
@@ -198,29 +238,46 @@ def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_
     A picture whose work lies in a tenth of its area looks even to scouts of which one is slow; a
     disturbed scout looks the same.
     """
-    before = len(sampling.timed)
     doubted = heavy[:_MOST_DOUBTS]
-    _repeat_beside(sampling, [*doubted, *doubted])
-    repeated = sampling.timed[before:]
+    repeated = _repeat_beside(sampling, [*doubted, *doubted])
     slow = rates_of(repeated) > _STICKS_OUT * middle_s
     calm = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
     return any(one.window not in calm for one in repeated)
 
 
-def _settle_doubts(sampling: Sampling) -> None:
-    """Repeat long launches that stick out, so that the fit can tell what was disturbed."""
+def _settle_doubts(sampling: Sampling, short_rate_s: float) -> list[TimedLaunch]:
+    """Repeat long launches that stick out, so that the fit can tell what was disturbed.
+
+    They stick out of the long ones, or of the short ones where there are too few long ones to
+    tell: per work-group, a short launch costs more than a long one, never less.
+    """
     timed = join_continuations(sampling.timed, sampling.launch.launch_overhead_s)
     largest = max(one.box.work_group_count for one in timed)
     long = [one for one in timed if one.box.work_group_count > largest // 2]
     rates = rates_of(long)
+    usual_s = min(median(rates), short_rate_s)
     worst = np.argsort(rates)[::-1][:_MOST_DOUBTS]
-    _repeat_beside(
-        sampling, [long[index] for index in worst if rates[index] > _STICKS_OUT * median(rates)]
+    return _repeat_beside(
+        sampling, [long[index] for index in worst if rates[index] > _STICKS_OUT * usual_s]
     )
 
 
-def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> None:
-    """Run a neighbour of each launch, of the same size, as part of the same window."""
+def _settle_outliers(sampling: Sampling) -> None:
+    """Repeat single launches that took a good part of all the time that uneven work was given.
+
+    Work that differs this much is rare, a core that was taken away for milliseconds is not. The
+    neighbour goes into the mean of the window, so that neither is believed alone.
+    """
+    timed = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+    times = np.array([one.duration_s for one in timed])
+    usual_s = median(rates_of(timed)) * np.array([one.box.work_group_count for one in timed])
+    excess = (times - usual_s) / times.sum()
+    worst = np.argsort(excess)[::-1][:_MOST_DOUBTS]
+    _repeat_beside(sampling, [timed[index] for index in worst if excess[index] > _GOOD_PART])
+
+
+def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> list[TimedLaunch]:
+    """Run a neighbour of each launch, of the same size, as part of the same window; give them."""
     counts = sampling.launch.ndrange.group_counts
     boxes = []
     for one in launches:
@@ -228,4 +285,6 @@ def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> None:
         box = sampling.reserve(middle, one.box.work_group_count)
         if box is not None:
             boxes.append((one.window, box))
+    before = len(sampling.timed)
     sampling.run(boxes)
+    return sampling.timed[before:]
