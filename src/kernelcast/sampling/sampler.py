@@ -121,7 +121,8 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
     if not singles:
         return
-    sampling.is_even = _is_even_once_repeated(sampling, [sampling.timed[pilot], *singles])
+    rates = _find_calm_rates(sampling, [sampling.timed[pilot], *singles])
+    sampling.is_even = is_even(rates)
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
         sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
@@ -130,24 +131,26 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     more = int(left / short)
     if sampling.is_even and more >= 2:
         long = sampling.run_windows([short * more], 1)
-        again = _settle_doubts(sampling, float(median(rates_of(singles))))
-        sampling.is_even = _is_same_work(singles, long, again)
+        again = _settle_doubts(sampling, float(median(rates)))
+        sampling.is_even = _is_same_work(float(median(rates)), long, again)
     elif more > 0:
         sampling.run_windows([short], more)
     if not sampling.is_even:
         _settle_outliers(sampling)
 
 
-def _is_even_once_repeated(sampling: Sampling, launches: Sequence[TimedLaunch]) -> bool:
-    """Tell even work from uneven by a handful of launches; those that stick out run again."""
+def _find_calm_rates(
+    sampling: Sampling, launches: Sequence[TimedLaunch]
+) -> npt.NDArray[np.float64]:
+    """Give the rates of a handful of launches; those that stick out are repeated beside."""
     rates = rates_of(launches)
     if is_even(rates):
-        return True
+        return rates
     stick_out = rates > _STICKS_OUT * median(rates)
     again = _repeat_beside(
         sampling, [one for one, does in zip(launches, stick_out, strict=True) if does]
     )
-    return is_even(_take_faster(launches, again))
+    return _take_faster(launches, again)
 
 
 def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
@@ -164,14 +167,14 @@ def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
         long = _run_long(sampling, short, short_rate_s)
         again = _settle_doubts(sampling, short_rate_s)
         warms_up = is_warming_up(find_continuations(long), sampling.launch.launch_overhead_s)
-        sampling.is_even = warms_up or _is_same_work(shorts, long, again)
+        sampling.is_even = warms_up or _is_same_work(short_rate_s, long, again)
     else:
         _run_many(sampling, timed)
         _settle_outliers(sampling)
 
 
 def _is_same_work(
-    short: Sequence[TimedLaunch], long: Sequence[TimedLaunch], again: Sequence[TimedLaunch] = ()
+    short_rate_s: float, long: Sequence[TimedLaunch], again: Sequence[TimedLaunch]
 ) -> bool:
     """Tell whether long launches can be the same work as short ones, less what is paid once.
 
@@ -180,7 +183,7 @@ def _is_same_work(
     if not long:
         return True
     lowest, highest = _SAME_WORK
-    return bool(lowest < median(_take_faster(long, again)) / median(rates_of(short)) < highest)
+    return bool(lowest < median(_take_faster(long, again)) / short_rate_s < highest)
 
 
 def _take_faster(
