@@ -1,6 +1,5 @@
 """How a device behaves as a whole, measured once per session by probe kernels."""
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +10,16 @@ from kernelcast.sampling.probes import Probe
 _GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
 _REPEATS = 7
 _TARGET_S = 150e-6
+# Where launches are slow, a probe must still be work for the most part, or it tells nothing.
+_TIMES_THE_OVERHEAD = 4.0
 _SETTLE_GROUPS = 32
+_TRIALS = 3
 _FULL_RATE = 1.2
 """A launch runs at full rate if its time per work-group is within this of the best."""
 _SETTLED = 1.25
 _SETTLED_IN_A_ROW = 2
 _LONGEST_SETTLING_S = 0.03
+_MOST_PROBES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class DeviceBehaviour:
         Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
         work-groups to threads by the handful need more than one per thread.
     settle_steps : int
-        Steps of the probe kernel that last about 0.3 ms.
+        Steps of the probe kernel that last about 0.3 ms, or several times an empty launch.
     settled_s : float
         Best time of that probe, in seconds.
     """
@@ -105,7 +108,8 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
     """
     begin = time.perf_counter()
     good = 0
-    while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < _LONGEST_SETTLING_S:
+    longest_s = _longest_settling_s(behaviour.settled_s)
+    while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < longest_s:
         duration_s = probe.run((_SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
         good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
     return time.perf_counter() - begin
@@ -114,18 +118,24 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
 def _find_settled(probe: Probe, steps: int) -> float:
     """Find the best time of the probe, long enough after any start."""
     begin = time.perf_counter()
-    best_s = math.inf
-    while time.perf_counter() - begin < 2 * _LONGEST_SETTLING_S:
+    best_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
+    while time.perf_counter() - begin < 2 * _longest_settling_s(best_s):
         best_s = min(best_s, probe.run((_SETTLE_GROUPS,), steps=steps).duration_s)
     return best_s
+
+
+def _longest_settling_s(probe_s: float) -> float:
+    """Give up after this time; a device of slow launches needs longer for as many probes."""
+    return max(_LONGEST_SETTLING_S, _MOST_PROBES * probe_s)
 
 
 def _choose_steps(probe: Probe, overhead_s: float) -> int:
     """Choose how long the probe's work-groups work, by doubling."""
     steps = 64
+    target_s = max(_TARGET_S, _TIMES_THE_OVERHEAD * overhead_s)
     while steps < 2**24:
-        duration_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
-        if duration_s - overhead_s >= _TARGET_S:
+        tried = (probe.run((_SETTLE_GROUPS,), steps=steps).duration_s for _ in range(_TRIALS))
+        if min(tried) - overhead_s >= target_s:
             break
         steps *= 2
     return steps
