@@ -121,8 +121,20 @@ def main() -> int:
                 continue
             rows.append(row)
             print(_describe(row), flush=True)
+            _write(options, places, rows, skipped)
             if len(rows) >= options.kernels:
                 break
+    print(json.dumps(summarise(rows), indent=1))
+    return 0 if rows else 1
+
+
+def _write(
+    options: argparse.Namespace,
+    places: Sequence[DevicePlace],
+    rows: Sequence[dict[str, Any]],
+    skipped: dict[str, str],
+) -> None:
+    """Write what is measured so far, so that an end before the last kernel loses nothing."""
     result = {
         "machine": describe_machine(),
         "pair": options.pair,
@@ -138,8 +150,6 @@ def main() -> int:
     _RESULTS.mkdir(parents=True, exist_ok=True)
     path = _RESULTS / f"{options.pair}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["summary"], indent=1))
-    return 0 if rows else 1
 
 
 def choose_kernels(pattern: str) -> Iterator[CorpusKernel]:
