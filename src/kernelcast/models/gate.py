@@ -23,6 +23,10 @@ _FADES = (0.0, 1.0)
 # What helps on average may cost the well-predicted class at most so much, in relative error,
 # times all groups over those of the class: of three such groups among fifty less can be told.
 _HARM_ALLOWED = 0.0005
+# A reference that is far off nearly everywhere still hits a few by chance. They must not keep the
+# others from being helped: so few may cost a fiftieth of what all groups gain.
+_BY_CHANCE = 0.1
+_HARM_PER_GAIN = 0.02
 # A gain smaller than its own standard error over the groups is no gain.
 _LEAST_GAIN = 1.0
 
@@ -158,7 +162,7 @@ def _relative_errors(corrections: Numbers, targets: Numbers) -> Numbers:
 
 
 def _is_gain(errors: Numbers, without: Numbers, groups: npt.NDArray[np.intp]) -> bool:
-    """Tell whether groups gain more than by chance, and the well-predicted lose nothing."""
+    """Tell whether groups gain more than by chance, and the well-predicted lose next to nothing."""
     sizes = np.bincount(groups)
     present = sizes > 0
     gains = np.bincount(groups, weights=without - errors)[present] / sizes[present]
@@ -166,4 +170,7 @@ def _is_gain(errors: Numbers, without: Numbers, groups: npt.NDArray[np.intp]) ->
         return False
     by_group = np.bincount(groups, weights=without)[present] / sizes[present]
     well = by_group < WELL_PREDICTED
-    return not well.any() or float(-gains[well].sum()) <= _HARM_ALLOWED * len(gains)
+    allowed = _HARM_ALLOWED * len(gains)
+    if well.mean() < _BY_CHANCE:
+        allowed = max(allowed, _HARM_PER_GAIN * float(gains.sum()))
+    return not well.any() or float(-gains[well].sum()) <= allowed

@@ -59,6 +59,17 @@ def test_gate_protects_well_predicted_groups() -> None:
     assert np.abs(np.expm1(shrunk - targets)).mean() < np.abs(np.expm1(-targets)).mean()
 
 
+def test_gate_opens_where_the_reference_only_hits_by_chance() -> None:
+    """Two groups that a reference happens to hit do not keep forty from being helped."""
+    rng = np.random.default_rng(3)
+    targets = np.repeat(np.concatenate([[0.01, -0.02], rng.normal(-0.6, 0.2, size=40)]), 5)
+    predicted = np.full(len(targets), -0.2)
+    predicted[10:] = -0.6
+    choice = choose(make_evidence(predicted, targets), is_gated=True)
+    assert choice.gate.share > 0.5
+    assert choice.error < 0.3
+
+
 def test_ungated_choice_takes_the_best_setting() -> None:
     """Without a gate the best setting is believed everywhere."""
     targets = np.repeat(np.linspace(-0.2, 0.2, 20), 5)
