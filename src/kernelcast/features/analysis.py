@@ -2,9 +2,7 @@
 
 import atexit
 import ctypes
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +11,7 @@ from kernelcast.features.addresses.walk import AddressWalk
 from kernelcast.features.blocks.functions import divide
 from kernelcast.features.blocks.model import Block, BlockList
 from kernelcast.features.deep_stack import run_deep
+from kernelcast.features.garbage import paused_collector
 from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
@@ -100,7 +99,7 @@ def read_facts(kernel: Kernel) -> KernelFacts:
     CompileError, KernelNotFoundError
         As `analyse`.
     """
-    with _paused_collector():  # until the tree is gone again
+    with paused_collector():  # until the tree is gone again
         parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
         return _analyse_tree(parsed, kernel.name, kernel.source_name, _make_tree).facts
 
@@ -138,24 +137,12 @@ def _analyse(tree: SyntaxTree, parsed: ParsedSource, name: str, source_name: str
         have = ", ".join(list_kernels(parsed)) or "none"
         msg = f"kernel {name!r} is not in {source_name}; its kernels are: {have}"
         raise KernelNotFoundError(msg)
-    with _paused_collector():
+    with paused_collector():
         blocks = divide(tree, function)
         walk = AddressWalk(tree, blocks)
         walk.follow(function)
         facts = _collect(parsed, function, blocks, walk.findings)
     return Analysis(facts=facts, tree=tree, function=function, blocks=blocks)
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep Python from searching for garbage what is mostly kept, and has no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @lru_cache(maxsize=4)

@@ -1,12 +1,11 @@
 """The syntax tree: nodes of the functions that a source defines."""
 
-import gc
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 
 from clang import cindex
 
+from kernelcast.features.garbage import paused_collector
 from kernelcast.features.syntax import bindings as clang
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.places import SourcePlaces, Span
@@ -233,7 +232,7 @@ class SyntaxTree:
         self.variables: dict[int, Node] = {}
         self._undefined: list[clang.CXCursor] = []
         self._definitions: dict[int, int] = {}
-        with _paused_collector():
+        with paused_collector():
             self._read_top_level()
 
     @cached_property
@@ -289,18 +288,6 @@ class SyntaxTree:
 
         clang.visit(cursor, note)
         return root
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep Python from searching a growing tree for garbage: that took two thirds of reading it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def strip(node: Node) -> Node:
