@@ -4,13 +4,14 @@ import os
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
+
+from kernelcast.sampling.machine_state import read_processor
 
 
 def describe_machine() -> dict[str, object]:
     """Describe processor, load, versions and date; nothing that names the machine itself."""
     return {
-        "processor": _read_processor(),
+        "processor": read_processor().name or platform.processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -18,10 +19,3 @@ def describe_machine() -> dict[str, object]:
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {name: version(name) for name in ("kernelcast", "numpy", "pyopencl")},
     }
-
-
-def _read_processor() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import NoDeviceError, UnknownDeviceError
+from kernelcast.sampling.machine_state import read_processor
 from kernelcast.sampling.opencl import cl
 
 # Extensions that change what kernelcast can do on a device.
@@ -144,17 +145,36 @@ def _list_handles() -> list[cl.Device]:
 def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
     """Make ``platform-device-digest``: names to recognise, a digest to tell apart."""
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
-    name = re.sub(r"\(.*?\)", "", device.name)
-    words = [_slug(device.platform.name, words=1), _slug(name, words=3), digest]
+    words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3), digest]
     base = "-".join(word for word in words if word)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def _identity(device: cl.Device) -> str:
-    """Join what stays the same when drivers are updated and platforms change their order."""
-    name = re.sub(r"\(.*?\)", "", device.name)  # rusticl writes its LLVM's version in brackets
-    return "\0".join((device.platform.name, device.platform.vendor, name, device.vendor))
+    """Join what stays the same when drivers are updated and platforms change their order.
+
+    Virtual machines name processors of several generations alike ("AMD EPYC"): what is known of a
+    device on one of them must not be taken for another's.
+    """
+    parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
+    if device.type & cl.device_type.CPU:
+        parts.append(read_processor().generation)
+    return "\0".join(parts)
+
+
+def _name_fully(device: cl.Device) -> str:
+    """Name a device, and the processor it runs on where it is the host's: llvmpipe does not."""
+    name = _without_brackets(device.name)  # rusticl writes its LLVM's version there
+    if not device.type & cl.device_type.CPU:
+        return name
+    processor = _without_brackets(read_processor().name)
+    vendor = processor.split(maxsplit=1)[0].lower() if processor.strip() else ""
+    return name if vendor in name.lower() else f"{name.strip()} {processor}"
+
+
+def _without_brackets(name: str) -> str:
+    return re.sub(r"\(.*?\)", "", name)
 
 
 def _position(device: cl.Device) -> str:

@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from kernelcast.records.observed_times import MachineState
@@ -11,9 +12,28 @@ _CLOCKS = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 _THERMAL = Path("/sys/class/thermal")
 _HARDWARE_MONITORS = Path("/sys/class/hwmon")
 _THOUSANDTHS = 1e-3
+_PROCESSORS = Path("/proc/cpuinfo")
+# What tells generations of processors apart on x86 and on Arm, besides their names.
+_GENERATION = ("cpu family", "model", "CPU implementer", "CPU part")
 _STATISTICS = Path("/proc/stat")
 # Columns of /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal.
 _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """The host's processor; what cannot be read is empty.
+
+    Parameters
+    ----------
+    name : str
+        What it calls itself.
+    generation : str
+        Its family and model, as numbers.
+    """
+
+    name: str
+    generation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +101,16 @@ def read_machine_state() -> MachineState:
         temperature_celsius=_read_warmest(),
         clock_hz=None if clock_khz is None else clock_khz * 1e3,
     )
+
+
+@cache
+def read_processor() -> Processor:
+    """Read what the host's processor calls itself."""
+    first = _read(_PROCESSORS).split("\n\n", 1)[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    said = {key.strip(): value.strip() for key, _, value in pairs}
+    numbers = (said.get(key, "") for key in _GENERATION)
+    return Processor(name=said.get("model name", ""), generation=" ".join(filter(None, numbers)))
 
 
 def _read_load() -> float | None:

@@ -1,7 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 
 from kernelcast.records.errors import UnknownDeviceError
+from kernelcast.sampling import discovery
 from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.machine_state import Processor
+from kernelcast.sampling.opencl import cl
 
 IDS = ["pocl-epyc-34cd", "intel-epyc-12ab", "intel-epyc-12ab-2"]
 
@@ -23,3 +28,53 @@ def test_lists_the_devices_there_are(wanted: str, what: str) -> None:
     with pytest.raises(UnknownDeviceError, match=f"is {what}; the devices here are:") as caught:
         match_device_id(wanted, IDS)
     assert all(one in str(caught.value) for one in IDS)
+
+
+def _describe(monkeypatch: pytest.MonkeyPatch, name: str, processor: Processor) -> str:
+    monkeypatch.setattr(discovery, "read_processor", lambda: processor)
+    numbers = dict.fromkeys(
+        [
+            "max_compute_units",
+            "local_mem_size",
+            "global_mem_size",
+            "max_mem_alloc_size",
+            "max_work_group_size",
+            "double_fp_config",
+        ],
+        1,
+    )
+    device = SimpleNamespace(
+        name=name,
+        platform=SimpleNamespace(name="rusticl", vendor="Mesa/X.org"),
+        vendor="Mesa/X.org",
+        driver_version="22.3.6",
+        version="OpenCL 3.0",
+        type=cl.device_type.CPU,
+        max_work_item_sizes=(1, 1, 1),
+        extensions="",
+        **numbers,
+    )
+    return discovery.describe_device(device).id  # type: ignore[arg-type]
+
+
+def test_a_device_on_another_processor_is_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device on the host's processor has an id of it, whatever it calls itself."""
+    milan, genoa, xeon = (
+        Processor(name="AMD EPYC", generation="25 1"),
+        Processor(name="AMD EPYC", generation="25 17"),
+        Processor(name="Intel(R) Xeon(R) Processor", generation="6 207"),
+    )
+    mesa = [_describe(monkeypatch, "llvmpipe (LLVM 15.0.6)", one) for one in (milan, genoa, xeon)]
+    assert len(set(mesa)) == 3
+    assert mesa[0].startswith("rusticl-llvmpipe-amd-epyc-")
+    assert mesa[2].startswith("rusticl-llvmpipe-intel-xeon-")
+    assert mesa[0] == _describe(monkeypatch, "llvmpipe (LLVM 19.1.0)", milan)
+
+
+def test_a_processor_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose name says the processor's is not given it again."""
+    xeon = Processor(name="Intel(R) Xeon(R) Processor", generation="6 207")
+    named = _describe(monkeypatch, "pthread-Intel(R) Xeon(R) Processor", xeon)
+    assert named.startswith("rusticl-intel-xeon-processor-")
+    unknown = _describe(monkeypatch, "llvmpipe", Processor(name="", generation=""))
+    assert unknown.startswith("rusticl-llvmpipe-")
