@@ -1,9 +1,9 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +17,6 @@ from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
-_NANOSECOND = 1e-9
 # Build options that choose OpenCL C 2.0 or later.
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
@@ -138,20 +137,15 @@ class OpenCLLaunch:
         self._has_run = False
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes one after the other and give each one's time in seconds."""
+        """Run boxes one after the other; give the seconds that each one's work takes."""
         launches = [self._ndrange.work_items_of(box) for box in boxes]
         self._has_run = True
         with explained_errors(self._kernel, self.device):
-            if not self._session.uses_event_timer:
-                durations = [self._time_by_host(self._window, *launch) for launch in launches]
-                self._session.note_busy()
-                return durations
-            # All at once: between launches that are waited for, the runtime's threads fall
-            # asleep and each launch would pay for waking them.
-            events = [self._enqueue(self._window, *launch) for launch in launches]
-            self._session.queue.finish()
+            durations = self._session.timer.by_work(
+                [partial(self._enqueue, self._window, *launch) for launch in launches]
+            )
             self._session.note_busy()
-        return [_event_seconds(event) for event in events]
+        return durations
 
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
@@ -159,11 +153,9 @@ class OpenCLLaunch:
         self._has_run = True
         ndrange = self._ndrange
         with explained_errors(self._kernel, self.device):
-            if not self._session.uses_event_timer:
-                return self._time_by_host(self._whole, ndrange.global_offset, ndrange.global_size)
-            event = self._enqueue(self._whole, ndrange.global_offset, ndrange.global_size)
-            event.wait()
-        return _event_seconds(event)
+            return self._session.timer.by_clock(
+                partial(self._enqueue, self._whole, ndrange.global_offset, ndrange.global_size)
+            )
 
     def _enqueue(
         self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
@@ -175,18 +167,6 @@ class OpenCLLaunch:
             self._ndrange.known_local_size,
             offset if any(offset) else None,
         )
-
-    def _time_by_host(
-        self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
-    ) -> float:
-        start = time.perf_counter()
-        self._enqueue(kernel, offset, size)
-        self._session.queue.finish()
-        return time.perf_counter() - start
-
-
-def _event_seconds(event: cl.Event) -> float:
-    return float(event.profile.end - event.profile.start) * _NANOSECOND
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """What a device does with work-groups: how many at once, in which order, from how many on."""
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelcast.records.device import DispatchOrder
+from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import cl
 
 _SOURCE = """
@@ -80,23 +80,19 @@ class Probe:
 
     Parameters
     ----------
-    queue : pyopencl.CommandQueue
-        Queue with profiling.
+    timer : LaunchTimer
+        Times launches; runs them on its queue.
     program : pyopencl.Program
         `SOURCE`, built.
-    uses_event_timer : bool
-        Whether profiling events are believed.
     """
 
     SOURCE = _SOURCE
 
-    def __init__(
-        self, queue: cl.CommandQueue, program: cl.Program, *, uses_event_timer: bool
-    ) -> None:
-        self._queue = queue
+    def __init__(self, timer: LaunchTimer, program: cl.Program) -> None:
+        self._timer = timer
+        self._queue = queue = timer.queue
         self._program = program
         self._kernel = cl.Kernel(program, "kc_probe")
-        self._uses_event_timer = uses_event_timer
         self._counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=12)
         self._sink = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4)
         self._tickets = cl.Buffer(
@@ -160,10 +156,7 @@ class Probe:
         return float(np.median(times))
 
     def _time(self, kernel: cl.Kernel, size: tuple[int, ...], local: tuple[int, ...]) -> float:
-        self._queue.finish()
-        start = time.perf_counter()
-        event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
-        self._queue.finish()
-        if self._uses_event_timer:
-            return float(event.profile.end - event.profile.start) * 1e-9
-        return time.perf_counter() - start
+        [duration_s] = self._timer.by_work(
+            [lambda: cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)]
+        )
+        return duration_s

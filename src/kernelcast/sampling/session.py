@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
 
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import DeviceBehaviour, measure_behaviour, settle
@@ -17,10 +17,12 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
+from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.trial import try_device
+from kernelcast.sampling.worker_clock import find_worker_clock
 
 _KERNELS_KEPT = 64
 _COPIES_KEPT = 16
@@ -74,8 +76,22 @@ class DeviceSession:
     @cached_property
     def probe(self) -> Probe:
         """The probe kernels, built for this device."""
-        program = build_program(self.context, self.device, Probe.SOURCE, ())
-        return Probe(self.queue, program, uses_event_timer=self.uses_event_timer)
+        return Probe(self.timer, self._probe_program)
+
+    @cached_property
+    def timer(self) -> LaunchTimer:
+        """What times launches; looks for the device's threads at the first call."""
+        timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
+        if self.description.kind is DeviceKind.CPU:
+            probe = Probe(timer, self._probe_program)
+            timer.workers = find_worker_clock(
+                lambda groups, steps: probe.run((groups,), steps=steps).duration_s
+            )
+        return timer
+
+    @cached_property
+    def _probe_program(self) -> cl.Program:
+        return build_program(self.context, self.device, Probe.SOURCE, ())
 
     @cached_property
     def behaviour(self) -> DeviceBehaviour:

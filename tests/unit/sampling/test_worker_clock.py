@@ -1,0 +1,188 @@
+"""Processor time of a device's threads."""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelcast.sampling.launch_timer import LaunchTimer
+from kernelcast.sampling.worker_clock import Trial, WorkerClock, find_worker_clock, judge_trials
+
+linux_only = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="threads' times are read from Linux"
+)
+
+
+class Worker:
+    """A thread that works when it is told to, and sleeps otherwise."""
+
+    def __init__(self) -> None:
+        self._wanted = threading.Semaphore(0)
+        self._done = threading.Semaphore(0)
+        self._rounds = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self.number = self._thread.native_id or 0
+
+    def work(self, rounds: int) -> None:
+        """Work for so many rounds; wait for the end."""
+        self._rounds = rounds
+        self._wanted.release()
+        self._done.acquire()
+
+    def end(self) -> None:
+        """End the thread."""
+        self.work(0)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.acquire()
+            # Derives a key without holding the interpreter's lock.
+            if self._rounds:
+                hashlib.pbkdf2_hmac("sha256", b"work", b"salt", self._rounds)
+            self._done.release()
+            if not self._rounds:
+                return
+
+
+@pytest.fixture
+def worker() -> Worker:
+    """Start a thread."""
+    return Worker()
+
+
+def _trial(
+    busy: dict[int, float], *, caller_s: float = 0.1, restless: dict[int, float] | None = None
+) -> Trial:
+    return Trial(
+        duration_s=10.0, caller_s=caller_s, busy_s=busy, paused_s=3.0, restless_s=restless or {}
+    )
+
+
+def test_finds_the_threads_that_share_a_launch() -> None:
+    """Finds the threads that were busy, on as many cores as there are; one that helps is none."""
+    found = judge_trials([_trial({1: 9.8, 2: 9.7, 3: 0.9, 4: 0.0})], processors=8)
+    assert found == WorkerClock(threads=(1, 2), cores=2)
+    many = judge_trials([_trial({1: 4.9, 2: 4.9, 3: 4.9, 4: 4.9})], processors=2)
+    assert many == WorkerClock(threads=(1, 2, 3, 4), cores=2)
+
+
+def test_one_launch_at_full_rate_is_enough() -> None:
+    """Believes threads that once filled their cores, whatever disturbed the other trials."""
+    disturbed = [_trial({1: 5.0, 2: 5.0}), _trial({1: 9.5, 2: 2.2}), _trial({1: 9.0, 2: 9.3})]
+    assert judge_trials(disturbed, processors=2) is not None
+    assert judge_trials(disturbed[:2], processors=2) is None
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        _trial({}),
+        _trial({1: 9.9, 2: 9.9}, restless={1: 2.9, 2: 2.9}),  # both wait by spinning
+        _trial({1: 9.9, 2: 9.9}, restless={2: 1.2}),  # one of them does
+        _trial({1: 9.9}, caller_s=9.9),  # the calling thread does the other half
+        _trial({1: 9.9, 2: 9.9, 3: 9.9}),  # more than two cores can do: the launch's time is wrong
+    ],
+)
+def test_gives_up_where_threads_do_not_tell(trial: Trial) -> None:
+    """Finds nothing where the threads' time is not the launch's."""
+    assert judge_trials([trial], processors=2) is None
+
+
+@linux_only
+def test_reads_the_time_of_its_threads_only(worker: Worker) -> None:
+    """Counts a thread's work, neither the caller's nor another thread's."""
+    clock = WorkerClock(threads=(worker.number,), cores=1)
+    before_s = clock.read()
+    other = Worker()
+    other.work(20_000)
+    hashlib.pbkdf2_hmac("sha256", b"work", b"salt", 20_000)
+    idle_s = clock.read() - before_s
+    worker.work(20_000)
+    assert clock.read() - before_s > 10 * idle_s
+
+
+@linux_only
+def test_spreads_threads_and_puts_them_back(worker: Worker) -> None:
+    """Keeps threads on processors of their own for a while; afterwards they may run anywhere."""
+    other = Worker()
+    clock = WorkerClock(threads=(worker.number, other.number), cores=2)
+    allowed = os.sched_getaffinity(0)
+    with clock.spread():
+        kept = [os.sched_getaffinity(number) for number in clock.threads]
+    assert [len(one) for one in kept] == [1, 1]
+    assert len(kept[0] | kept[1]) == min(2, len(allowed))
+    assert [os.sched_getaffinity(number) for number in clock.threads] == [allowed, allowed]
+
+
+@linux_only
+def test_finds_a_thread_that_works_and_rests(worker: Worker) -> None:
+    """Finds the thread behind a probe, and what a launch lasts beside its work."""
+
+    def run_probe(groups: int, steps: int) -> float:
+        begin_s = time.perf_counter()
+        worker.work(groups * steps)
+        return time.perf_counter() - begin_s
+
+    found = find_worker_clock(run_probe)
+    assert found is not None
+    assert found.threads == (worker.number,)
+    assert found.cores == 1
+
+
+class _Queue:
+    def finish(self) -> None:
+        """Nothing is under way."""
+
+
+class _Workers:
+    """Says that threads worked for so long."""
+
+    asleep_s = 0.25
+
+    def __init__(self, *readings: float) -> None:
+        self._readings = list(readings)
+
+    @contextmanager
+    def spread(self) -> Iterator[None]:
+        yield
+
+    def read(self) -> float:
+        if not self._readings:
+            raise OSError
+        return self._readings.pop(0)
+
+
+def _enqueue(nanoseconds: int) -> Any:  # noqa: ANN401 - stands for pyopencl's event
+    return lambda: SimpleNamespace(profile=SimpleNamespace(start=0, end=nanoseconds))
+
+
+def _timer(workers: _Workers | None) -> LaunchTimer:
+    return LaunchTimer(_Queue(), uses_event_timer=True, workers=workers)  # type: ignore[arg-type]
+
+
+def test_a_launch_takes_its_work_or_its_time_if_that_is_less() -> None:
+    """Believes the threads where they worked for less than the launch lasted."""
+    timer = _timer(_Workers(10.0, 10.5, 10.5, 13.0))
+    assert timer.by_work([_enqueue(2_000_000_000), _enqueue(1_000_000_000)]) == [0.75, 1.0]
+
+
+def test_without_workers_the_clock_stands() -> None:
+    """Gives the event's time where nothing is known of threads, or they have ended."""
+    assert _timer(None).by_work([_enqueue(2_000_000_000)]) == [2.0]
+    timer = _timer(_Workers())
+    assert timer.by_work([_enqueue(2_000_000_000)]) == [2.0]
+    assert timer.workers is None
+
+
+def test_a_whole_run_is_timed_by_the_clock() -> None:
+    """Gives a whole run's time as a user would see it."""
+    assert _timer(_Workers(0.0, 0.1)).by_clock(_enqueue(2_000_000_000)) == 2.0
