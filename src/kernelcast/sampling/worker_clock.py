@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TypeAlias
@@ -36,9 +36,11 @@ _PAUSE_S = 3e-3
 _WORKS = 0.2
 # Threads that are busy for more than this share of a pause wait by spinning, or do other work.
 _SPINS = 0.2
-# All cores busy for this share of a launch, once: then time on processors is time on the clock.
-_FULLY = 0.85
-_MORE_THAN_FULLY = 1.05
+# Those found must have done this share of all that the process did, or somebody else works too.
+_ALL_WORK = 0.7
+# Share of a launch for which cores worked on it, at best and usually: less is done elsewhere, more
+# is wrong. Busy machines leave little.
+_SOUND = (0.4, 1.1)
 _STARTS = 15
 
 Seconds: TypeAlias = Mapping[int, float]
@@ -164,7 +166,7 @@ def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None
     -------
     WorkerClock or None
         None where the calling thread works along, where threads do not rest between launches, or
-        where they never filled the processors together.
+        where the work is not theirs alone.
 
     Examples
     --------
@@ -177,10 +179,14 @@ def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None
     threads = _find_workers(trials)
     if not threads:
         return None
-    cores = min(len(threads), processors)
-    shares = [_share(one, threads, cores) for one in trials]
-    is_sound = _FULLY < max(shares) < _MORE_THAN_FULLY
-    return WorkerClock(threads=threads, cores=cores) if is_sound else None
+    found = WorkerClock(threads=threads, cores=min(len(threads), processors))
+    shares = [_count_work(one, threads) / (found.cores * one.duration_s) for one in trials]
+    of_all = [
+        _count_work(one, threads) / (sum(one.busy_s.values()) + one.caller_s) for one in trials
+    ]
+    fewest, most = _SOUND
+    is_sound = max(shares) > fewest and median(shares) < most and median(of_all) > _ALL_WORK
+    return found if is_sound else None
 
 
 def _find_workers(trials: Sequence[Trial]) -> tuple[int, ...]:
@@ -191,24 +197,23 @@ def _find_workers(trials: Sequence[Trial]) -> tuple[int, ...]:
     workers = {
         thread
         for thread in numbers
-        if max(one.busy_s.get(thread, 0.0) / one.duration_s for one in trials) > _WORKS
+        if median(one.busy_s.get(thread, 0.0) / one.duration_s for one in trials) > _WORKS
     }
     restless = {
         thread
-        for thread in numbers
+        for thread in workers
         if median(one.restless_s.get(thread, 0.0) / one.paused_s for one in trials) > _SPINS
     }
-    return () if workers & restless else tuple(sorted(workers))
+    return () if restless else tuple(sorted(workers))
 
 
-def _share(trial: Trial, threads: Sequence[int], cores: int) -> float:
-    """Give the share of a launch for which all cores worked on it."""
-    busy_s = sum(trial.busy_s.get(thread, 0.0) for thread in threads)
-    return busy_s / (cores * trial.duration_s)
+def _count_work(trial: Trial, threads: Sequence[int]) -> float:
+    """Give the seconds that threads worked in a launch, all together."""
+    return sum(trial.busy_s.get(thread, 0.0) for thread in threads)
 
 
 def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial]:
-    """Try a launch until its threads are seen to fill the processors, or time is over."""
+    """Try a launch until its threads are found, or time is over."""
     start_s = min(run_probe(groups, 1) for _ in range(_FEWEST_TRIALS))
     wanted_s = max(_TRIAL_S, _TIMES_A_START * start_s)
     steps = 64
@@ -217,13 +222,12 @@ def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial
     trials: list[Trial] = []
     begin_s = time.perf_counter()
     while time.perf_counter() - begin_s < _LONGEST_SEARCH_S:
-        candidates = WorkerClock(threads=_find_workers(trials), cores=processors)
-        with candidates.spread():
+        with WorkerClock(threads=_find_workers(trials), cores=1).spread():
             trials.append(_try_once(run_probe, groups, steps))
         if len(trials) < _FEWEST_TRIALS:
             continue
         found = judge_trials(trials, processors)
-        if not _find_workers(trials) or (found and found.cores == processors):
+        if found is not None or not _find_workers(trials):
             break
     return trials
 
@@ -252,7 +256,7 @@ def _note_sleep(clock: WorkerClock, run_probe: RunProbe, groups: int) -> WorkerC
             before_s = clock.read()
             duration_s = run_probe(groups, 1)
             asleep.append(duration_s - (clock.read() - before_s))
-    return WorkerClock(threads=clock.threads, cores=clock.cores, asleep_s=max(median(asleep), 0.0))
+    return replace(clock, asleep_s=max(median(asleep), 0.0))
 
 
 def _read_threads() -> Seconds:
