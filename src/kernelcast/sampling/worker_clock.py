@@ -7,15 +7,15 @@ from its median: PoCL 40 % by the clock, 3 % by processor time; llvmpipe 24 and 
 and 4 %). Linux counts each thread's time on a processor in nanoseconds and leaves out what the
 host of a virtual machine took.
 
-It says nothing where threads wait by spinning, or where the calling thread works along: Intel's
-runtime does both.
+Where the calling thread works along and others wait for it by spinning (Intel's runtime), waits
+count as work; there, a processor for each thread is what helps.
 """
 
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -40,7 +40,7 @@ _SPINS = 0.2
 _ALL_WORK = 0.7
 # Share of a launch for which cores worked on it, at best and usually: less is done elsewhere, more
 # is wrong. Busy machines leave little.
-_SOUND = (0.4, 1.1)
+_SOUND = (0.4, 1.6)
 _STARTS = 15
 
 Seconds: TypeAlias = Mapping[int, float]
@@ -62,11 +62,14 @@ class WorkerClock:
         Processors that they share.
     asleep_s : float
         What a launch lasts beside the work of its threads, usually, in seconds.
+    with_caller : bool
+        Whether the calling thread works along.
     """
 
     threads: tuple[int, ...]
     cores: int
     asleep_s: float = 0.0
+    with_caller: bool = False
 
     def read(self) -> float:
         """Give the seconds that the threads have worked so far, per core.
@@ -76,7 +79,8 @@ class WorkerClock:
         OSError
             If one of them has ended.
         """
-        return sum(map(_read_thread, self.threads)) / self.cores
+        caller_s = time.thread_time() if self.with_caller else 0.0
+        return (sum(map(_read_thread, self.threads)) + caller_s) / self.cores
 
     @contextmanager
     def spread(self) -> Iterator[None]:
@@ -90,7 +94,8 @@ class WorkerClock:
         OSError
             If one of them has ended.
         """
-        before = {thread: os.sched_getaffinity(thread) for thread in self.threads}
+        caller = (threading.get_native_id(),) if self.with_caller else ()
+        before = {thread: os.sched_getaffinity(thread) for thread in caller + self.threads}
         try:
             for index, (thread, allowed) in enumerate(before.items()):
                 processors = sorted(allowed)
@@ -165,7 +170,7 @@ def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None
     Returns
     -------
     WorkerClock or None
-        None where the calling thread works along, where threads do not rest between launches, or
+        None where threads neither rest between launches nor share them with the calling thread, or
         where the work is not theirs alone.
 
     Examples
@@ -174,42 +179,47 @@ def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None
     ...     duration_s=5.0, caller_s=0.1, busy_s={7: 4.9, 8: 5.0}, paused_s=3.0, restless_s={}
     ... )
     >>> judge_trials([calm], processors=2)
-    WorkerClock(threads=(7, 8), cores=2, asleep_s=0.0)
+    WorkerClock(threads=(7, 8), cores=2, asleep_s=0.0, with_caller=False)
     """
-    threads = _find_workers(trials)
-    if not threads:
+    found = _guess(trials, processors)
+    if found is None:
         return None
-    found = WorkerClock(threads=threads, cores=min(len(threads), processors))
-    shares = [_count_work(one, threads) / (found.cores * one.duration_s) for one in trials]
+    work = [_count_work(one, found) for one in trials]
+    shares = [done / (found.cores * one.duration_s) for done, one in zip(work, trials, strict=True)]
     of_all = [
-        _count_work(one, threads) / (sum(one.busy_s.values()) + one.caller_s) for one in trials
+        done / (sum(one.busy_s.values()) + one.caller_s)
+        for done, one in zip(work, trials, strict=True)
     ]
     fewest, most = _SOUND
     is_sound = max(shares) > fewest and median(shares) < most and median(of_all) > _ALL_WORK
     return found if is_sound else None
 
 
-def _find_workers(trials: Sequence[Trial]) -> tuple[int, ...]:
-    """Give the threads that work in launches; none if they are not all, or do not rest."""
-    if not trials or median(one.caller_s / one.duration_s for one in trials) > _WORKS:
-        return ()
-    numbers = {thread for one in trials for thread in one.busy_s}
-    workers = {
-        thread
-        for thread in numbers
-        if median(one.busy_s.get(thread, 0.0) / one.duration_s for one in trials) > _WORKS
-    }
-    restless = {
-        thread
-        for thread in workers
-        if median(one.restless_s.get(thread, 0.0) / one.paused_s for one in trials) > _SPINS
-    }
-    return () if restless else tuple(sorted(workers))
+def _guess(trials: Sequence[Trial], processors: int) -> WorkerClock | None:
+    """Say which threads seem to work; None if there are none, or some rest for nobody."""
+    if not trials:
+        return None
+    with_caller = median(one.caller_s / one.duration_s for one in trials) > _WORKS
+    busy: dict[int, list[float]] = {}
+    restless: dict[int, list[float]] = {}
+    for one in trials:
+        for thread in one.busy_s.keys() | one.restless_s.keys():
+            share = one.busy_s.get(thread, 0.0) / one.duration_s
+            busy.setdefault(thread, []).append(share)
+            share = one.restless_s.get(thread, 0.0) / one.paused_s
+            restless.setdefault(thread, []).append(share)
+    threads = tuple(sorted(thread for thread in busy if median(busy[thread]) > _WORKS))
+    is_restless = any(median(restless[thread]) > _SPINS for thread in threads)
+    if not threads or (is_restless and not with_caller):
+        return None
+    cores = min(len(threads) + with_caller, processors)
+    return WorkerClock(threads=threads, cores=cores, with_caller=with_caller)
 
 
-def _count_work(trial: Trial, threads: Sequence[int]) -> float:
-    """Give the seconds that threads worked in a launch, all together."""
-    return sum(trial.busy_s.get(thread, 0.0) for thread in threads)
+def _count_work(trial: Trial, clock: WorkerClock) -> float:
+    """Give the seconds that a clock's threads worked in a launch, all together."""
+    caller_s = trial.caller_s if clock.with_caller else 0.0
+    return sum(trial.busy_s.get(thread, 0.0) for thread in clock.threads) + caller_s
 
 
 def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial]:
@@ -217,17 +227,17 @@ def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial
     start_s = min(run_probe(groups, 1) for _ in range(_FEWEST_TRIALS))
     wanted_s = max(_TRIAL_S, _TIMES_A_START * start_s)
     steps = 64
-    while run_probe(groups, steps) < wanted_s and steps < _MOST_STEPS:
+    while steps < _MOST_STEPS and min(run_probe(groups, steps) for _ in range(2)) < wanted_s:
         steps *= 2
     trials: list[Trial] = []
     begin_s = time.perf_counter()
     while time.perf_counter() - begin_s < _LONGEST_SEARCH_S:
-        with WorkerClock(threads=_find_workers(trials), cores=1).spread():
+        guess = _guess(trials, processors)
+        with guess.spread() if guess else nullcontext():
             trials.append(_try_once(run_probe, groups, steps))
         if len(trials) < _FEWEST_TRIALS:
             continue
-        found = judge_trials(trials, processors)
-        if found is not None or not _find_workers(trials):
+        if guess is None or judge_trials(trials, processors) is not None:
             break
     return trials
 

@@ -81,15 +81,21 @@ def test_finds_threads_on_a_busy_machine() -> None:
     assert judge_trials(disturbed, processors=2) == WorkerClock(threads=(1, 2), cores=2)
 
 
+def test_a_caller_that_works_along_counts() -> None:
+    """Takes the calling thread for a worker where it does its part and others wait for it."""
+    spinning = _trial({1: 9.7, 5: 0.2}, caller_s=9.9, restless={1: 2.9})
+    found = judge_trials([spinning], processors=2)
+    assert found == WorkerClock(threads=(1,), cores=2, with_caller=True)
+
+
 @pytest.mark.parametrize(
     "trial",
     [
         _trial({}),
         _trial({1: 9.9, 2: 9.9}, restless={1: 2.9, 2: 2.9}),  # both wait by spinning
         _trial({1: 9.9, 2: 9.9}, restless={2: 1.2}),  # one of them does
-        _trial({1: 9.9, 2: 9.9}, caller_s=5.0),  # the calling thread does some of it
         _trial({1: 2.5, 2: 2.5}),  # most of it is done elsewhere
-        _trial({1: 9.9, 2: 9.9, 3: 9.9}),  # more than two cores can do: the launch's time is wrong
+        _trial({1: 9.9, 2: 9.9, 3: 19.9}),  # more than two cores can do: the launch's time is wrong
     ],
 )
 def test_gives_up_where_threads_do_not_tell(trial: Trial) -> None:
