@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -42,6 +42,10 @@ _ALL_WORK = 0.7
 # is wrong. Busy machines leave little.
 _SOUND = (0.4, 1.6)
 _STARTS = 15
+
+_kept: dict[int, tuple[set[int], int]] = {}
+"""Threads that are kept on one processor: where they were allowed before, and how many want it."""
+_kept_lock = threading.Lock()
 
 Seconds: TypeAlias = Mapping[int, float]
 """Processor time per thread's number."""
@@ -95,16 +99,11 @@ class WorkerClock:
             If one of them has ended.
         """
         caller = (threading.get_native_id(),) if self.with_caller else ()
-        before = {thread: os.sched_getaffinity(thread) for thread in caller + self.threads}
-        try:
-            for index, (thread, allowed) in enumerate(before.items()):
-                processors = sorted(allowed)
-                os.sched_setaffinity(thread, {processors[index % len(processors)]})
+        with ExitStack() as put_back:
+            for index, thread in enumerate(caller + self.threads):
+                _keep_apart(thread, index)
+                put_back.callback(_put_back, thread)
             yield
-        finally:
-            for thread, allowed in before.items():
-                with suppress(OSError):
-                    os.sched_setaffinity(thread, allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +266,30 @@ def _note_sleep(clock: WorkerClock, run_probe: RunProbe, groups: int) -> WorkerC
             duration_s = run_probe(groups, 1)
             asleep.append(duration_s - (clock.read() - before_s))
     return replace(clock, asleep_s=max(median(asleep), 0.0))
+
+
+def _keep_apart(thread: int, index: int) -> None:
+    """Keep a thread on one of the processors that it may use.
+
+    Two sessions of a device share its threads: who comes second must not take the first one's
+    choice for what was allowed.
+    """
+    with _kept_lock:
+        allowed, times = _kept.get(thread) or (os.sched_getaffinity(thread), 0)
+        if not times:
+            processors = sorted(allowed)
+            os.sched_setaffinity(thread, {processors[index % len(processors)]})
+        _kept[thread] = allowed, times + 1
+
+
+def _put_back(thread: int) -> None:
+    with _kept_lock:
+        allowed, times = _kept.pop(thread)
+        if times > 1:
+            _kept[thread] = allowed, times - 1
+            return
+        with suppress(OSError):  # it has ended
+            os.sched_setaffinity(thread, allowed)
 
 
 def _read_threads() -> Seconds:

@@ -130,6 +130,32 @@ def test_spreads_threads_and_puts_them_back(worker: Worker) -> None:
 
 
 @linux_only
+def test_two_who_spread_the_same_threads_put_them_back(worker: Worker) -> None:
+    """Puts threads back where they were allowed before, whoever of two ends first."""
+    clock = WorkerClock(threads=(worker.number,), cores=1)
+    allowed = os.sched_getaffinity(worker.number)
+    first, second = clock.spread(), clock.spread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert len(os.sched_getaffinity(worker.number)) == 1
+    second.__exit__(None, None, None)
+    assert os.sched_getaffinity(worker.number) == allowed
+
+
+@linux_only
+def test_a_thread_that_has_ended_changes_nothing(worker: Worker) -> None:
+    """Fails with an error of the system, and puts the others back."""
+    gone = Worker()
+    gone.end()
+    clock = WorkerClock(threads=(worker.number, gone.number), cores=2)
+    allowed = os.sched_getaffinity(worker.number)
+    with pytest.raises(ProcessLookupError), clock.spread():
+        pass
+    assert os.sched_getaffinity(worker.number) == allowed
+
+
+@linux_only
 def test_finds_a_thread_that_works_and_rests(worker: Worker) -> None:
     """Finds the thread behind a probe, and what a launch lasts beside its work."""
 
