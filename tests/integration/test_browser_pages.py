@@ -130,7 +130,8 @@ def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is 
 
 
 def _text(browser: webdriver.Chrome) -> str:
-    return browser.find_element(By.TAG_NAME, "main").text
+    # None while one page goes and the next one comes.
+    return "".join(one.text for one in browser.find_elements(By.TAG_NAME, "main"))
 
 
 def _check(browser: webdriver.Chrome) -> None:

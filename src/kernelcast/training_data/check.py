@@ -103,6 +103,8 @@ def check_store(
     for rows in store.read_rows(ordered=True):
         for one in rows:
             row = dict(zip(OBSERVATIONS.c.keys(), one, strict=True))
+            if row["schema_id"] is not None and row["schema_id"] not in schemas:
+                schemas = store.schemas()  # somebody has added the row meanwhile
             found = _examine(row, schemas) or _find_twin(row, seen)
             if found:
                 kind, message = found

@@ -38,6 +38,19 @@ def test_sound_rows_pass(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
+    "read",
+    [lambda store: list(check_store(store)) == [], lambda store: len(list(store.find())) == 20],
+)
+def test_a_row_that_came_meanwhile_is_no_finding(
+    store: Store, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], bool]
+) -> None:
+    """Reads a row whose feature schema came with it, after the reading had begun."""
+    before_and_after = iter([{}, store.schemas()])
+    monkeypatch.setattr(Store, "schemas", lambda _: next(before_and_after))
+    assert read(store)
+
+
+@pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
         ({"seconds": -1.0}, FindingKind.IMPOSSIBLE, "seconds is -1.0"),

@@ -172,8 +172,11 @@ class Store:
         """Give observations, in the order of their keys, a batch in memory at a time."""
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
-            for row in rows:
-                yield row_to_observation(as_row(row._mapping), schemas)  # noqa: SLF001 - SQLAlchemy's public name
+            for found in rows:
+                row = as_row(found._mapping)  # noqa: SLF001 - SQLAlchemy's public name
+                if row["schema_id"] is not None and row["schema_id"] not in schemas:
+                    schemas = self.schemas()  # somebody has added the row meanwhile
+                yield row_to_observation(row, schemas)
 
     def history(self, launch_key: str) -> list[Observation]:
         """Give what was observed of exactly this launch, oldest first."""
