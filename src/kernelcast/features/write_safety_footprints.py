@@ -7,12 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.features.write_safety_folding import fold
-from kernelcast.features.write_safety_intervals import (
-    Interval,
-    NoBoundError,
-    bound,
-    tighten,
-)
+from kernelcast.features.write_safety_guards import bound_where, tighten
+from kernelcast.features.write_safety_intervals import Interval, NoBoundError, bound
 from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -199,7 +195,7 @@ def _follow(
     limits = tighten(limits, access.guard)
     fixed = {
         symbol: int(found)
-        for symbol in access.offset_bytes.symbols()
+        for symbol in access.offset_bytes.symbols() | access.guard.symbols()
         if symbol in limits and (found := limits[symbol].constant) is not None
     }
     offset = fold(access.offset_bytes.substitute(fixed))
@@ -208,7 +204,8 @@ def _follow(
     for one in (*used, *(limits[s] for s in access.guard.symbols() if s in limits)):
         is_some &= np.broadcast_to(one.low <= one.high, slabs)
     steps, rest = _split_off(offset, limits, access.bytes, detail)
-    whole = bound(rest, limits)
+    whole = bound_where(rest, limits, access.guard.substitute(fixed))
+    is_some &= np.broadcast_to(whole.low <= whole.high, slabs)
     low = np.broadcast_to(whole.low, slabs)[is_some]
     high = np.broadcast_to(whole.high, slabs)[is_some] + access.bytes
     if steps.size * low.size > MOST_STRETCHES:

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.conditions import And, Comparison, Condition, Relation
 from kernelcast.records.quasi_affine import (
     Atom,
     Expr,
@@ -106,61 +105,6 @@ def bound(expr: Expr, ranges: Ranges) -> Interval:
             product = product * _bound_atom(atom, ranges)
         total = total + product
     return total
-
-
-def tighten(ranges: dict[Symbol, Interval], guard: Condition) -> dict[Symbol, Interval]:
-    """Narrow symbols' limits by what a guard says of one symbol alone.
-
-    Parameters
-    ----------
-    ranges : dict of Symbol to Interval
-        Limits without the guard.
-    guard : Condition
-        Holds where the values are wanted.
-    """
-    narrowed = dict(ranges)
-    for part in guard.parts if isinstance(guard, And) else (guard,):
-        if isinstance(part, Comparison):
-            _apply(part, narrowed)
-    return narrowed
-
-
-def _apply(comparison: Comparison, ranges: dict[Symbol, Interval]) -> None:
-    """Solve `factor * symbol + rest >= 0` for the symbol."""
-    if comparison.relation is Relation.NOT_ZERO:
-        return
-    for symbol in comparison.expr.symbols():
-        factor, rest = _split(comparison.expr, symbol)
-        if not factor or symbol not in ranges:
-            continue
-        try:
-            limits = bound(rest, ranges)
-        except NoBoundError:
-            continue
-        own = ranges[symbol]
-        is_zero = comparison.relation is Relation.ZERO
-        low, high = own.low, own.high
-        if factor > 0 or is_zero:
-            # factor * symbol >= -rest
-            edge = -limits.high if factor > 0 else limits.low
-            low = np.maximum(low, -(-edge // abs(factor)))
-        if factor < 0 or is_zero:
-            edge = limits.high if factor < 0 else -limits.low
-            high = np.minimum(high, edge // abs(factor))
-        ranges[symbol] = Interval(*np.broadcast_arrays(low, high))
-
-
-def _split(expr: Expr, symbol: Symbol) -> tuple[int, Expr]:
-    """Give a symbol's factor and the rest; factor 0 where it stands in more than a sum."""
-    factor = 0
-    rest: dict[tuple[Atom, ...], int] = {}
-    for monomial, coefficient in expr.products:
-        if monomial == (symbol,):
-            factor = coefficient
-        else:
-            rest[monomial] = coefficient
-    other = Expr(rest)
-    return (0, other) if symbol in other.symbols() else (factor, other)
 
 
 def _check_product(one: Interval, other: Interval) -> None:

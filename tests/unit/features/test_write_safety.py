@@ -174,3 +174,54 @@ def test_neighbouring_slabs_give_few_spans() -> None:
     first = np.arange(found.space.count) < 7
     spans = found.footprints["y"].spans(first)
     assert spans == [(4, 4 * (7 * 4 * 1000 - 1))]
+
+
+_TILE = (
+    "int c = get_group_id(0) * 10 + get_local_id(0) - 3, r = get_group_id(1) * 4 + "
+    "get_local_id(1) - {shift}; if (c >= 0 && c < W{more} && r >= 0 && r < H) y[r * W + c] = 1;"
+)
+
+
+@pytest.mark.parametrize(("shift", "more", "is_known"), [(0, "", True), (0, " + 1", False),
+                                                         (1, "", False)])  # fmt: skip
+def test_guards_limit_sums(shift: int, more: str, *, is_known: bool) -> None:
+    """A column that is compared as a sum stays in its row; rows that overlap are seen."""
+    found = _assess(
+        _TILE.format(shift=shift, more=more),
+        size=(1024, 16 * (4 + shift)), local=(16, 4 + shift), axis=1, count=60_000,
+        scalars={"W": 600, "H": 60},
+    )  # fmt: skip
+    assert (found.rules["y"] is MergeRule.RANGES) == is_known
+    if is_known:
+        spans = found.footprints["y"].spans(np.arange(found.space.count) == 2)
+        assert spans == [(4 * 8 * 600, 4 * 12 * 600)]
+
+
+@given(
+    width=st.integers(1, 60), height=st.integers(1, 20), tile=st.integers(1, 8),
+    shift=st.integers(0, 8), axis=st.sampled_from([0, 1]), sign=st.sampled_from([1, -1]),
+)  # fmt: skip
+def test_ranges_of_guarded_sums_hold_what_is_written(
+    width: int, height: int, tile: int, shift: int, axis: int, sign: int
+) -> None:
+    """Every place that work-items with shifted columns write is in the ranges of their slab."""
+    groups, rows = -(-width // tile) + 1, height
+    column = f"(int)(get_group_id(0) * {tile} + get_local_id(0)) - {shift}"
+    column = column if sign > 0 else f"W - 1 - ({column})"
+    found = _assess(
+        f"int c = {column}; if (c >= 0 && c < W && get_local_id(0) >= {shift} && "
+        f"get_local_id(0) < {shift + tile}) y[j * W + c] = 1;",
+        size=(16 * groups, rows), local=(16, 1), axis=axis, scalars={"W": width, "H": height},
+    )  # fmt: skip
+    assert not found.refusals
+    if found.rules["y"] is not MergeRule.RANGES:
+        return
+    for slab in range(found.space.count):
+        spans = found.footprints["y"].spans(np.arange(found.space.count) == slab)
+        for group in range(groups) if axis else [slab]:
+            for lane in range(shift, min(shift + tile, 16)):
+                c = group * tile + lane - shift
+                c = c if sign > 0 else width - 1 - c
+                for j in [slab] if axis else range(rows):
+                    place = 4 * (j * width + c)
+                    assert not 0 <= c < width or any(a <= place < b for a, b in spans)

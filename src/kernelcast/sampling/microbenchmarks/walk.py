@@ -10,11 +10,11 @@ import numpy as np
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import SPACES
+from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.microbenchmarks.cycles import Indices, draw_order, link_order
 from kernelcast.sampling.microbenchmarks.fits.levels import find_undisturbed
 from kernelcast.sampling.microbenchmarks.harness import MOST_ITERATIONS, Bench
 from kernelcast.sampling.microbenchmarks.host_pages import allocate_large_pages
-from kernelcast.sampling.microbenchmarks.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
 
 STRIDE_BYTES = 64

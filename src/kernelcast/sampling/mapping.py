@@ -7,10 +7,17 @@ from kernelcast.sampling.opencl import cl
 
 
 def map_memory(
-    queue: cl.CommandQueue, memory: cl.Buffer, size_bytes: int, flags: cl.map_flags
+    queue: cl.CommandQueue,
+    memory: cl.Buffer,
+    size_bytes: int,
+    flags: cl.map_flags,
+    *,
+    first_byte: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Map the first bytes of a buffer, and wait for it."""
-    mapped, _ = cl.enqueue_map_buffer(queue, memory, flags, 0, (size_bytes,), np.dtype(np.uint8))
+    """Map bytes of a buffer, and wait for it."""
+    mapped, _ = cl.enqueue_map_buffer(
+        queue, memory, flags, first_byte, (size_bytes,), np.dtype(np.uint8)
+    )
     found: npt.NDArray[np.uint8] = mapped
     return found
 
