@@ -24,13 +24,12 @@ from kernelcast.predictor.collection.kernel_task import KernelTask, find_sizes
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.corpus import prepare_launch
 from kernelcast.predictor.preparing import prepared_launch
-from kernelcast.predictor.weighing import weigh_run
+from kernelcast.predictor.weighing import sample_by_source
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.applications.loading import find_applications
@@ -134,10 +133,10 @@ def _measure_kernel(sessions: dict[str, DeviceSession], problem: Problem) -> dic
             for way in WAYS if number % 2 else reversed(WAYS):
                 time.sleep(PAUSE_S)
                 begin_s = time.perf_counter()
-                run = sample(launches[way], SamplingPlan(seed=number))
+                plan = SamplingPlan(seed=number)
+                run = sample_by_source(launches[way], plan, problem.kernel, problem.arguments)
                 spent[way].append(time.perf_counter() - begin_s)
-                weighed = weigh_run(run, problem.kernel, problem.arguments)
-                found[way].append(fit_linear(weighed).seconds)
+                found[way].append(fit_linear(run).seconds)
             whole += [one.time_whole() for one in launches.values()]
     return {"whole_s": whole, **{f"{way}_s": found[way] for way in WAYS},
             **{f"{way}_spent_s": spent[way] for way in WAYS}}  # fmt: skip

@@ -34,11 +34,14 @@ from kernelcast.records.samples import (
 FloatArray = npt.NDArray[np.float64]
 
 # Prior scale of the intercept, in units of a shorter launch's time.
-_INTERCEPT_SCALE = 1.0
+_INTERCEPT_SCALE = 0.25
 # Largest share of a shorter launch's time that the intercept may be.
 _LARGEST_INTERCEPT = 0.6
-# Launches of even work this much above the middle were disturbed: their neighbours were not.
-_DISTURBED = 1.5
+# Launches of even work this much above the lower quartile of the longer ones were disturbed: the
+# machine only ever lengthens a launch.
+_DISTURBED = 1.1
+# Beyond this, in units of the middle rate, a disturbance tells nothing of the others' spread.
+_FAR_OFF = 1.5
 # What noise of whole runs and the line's own error add to the samples' spread: set so that 90 %
 # intervals hold 90 % of the examples (benchmarks/accuracy.py), on Intel's runtime and PoCL.
 _BEYOND_SPREAD = 0.09
@@ -264,11 +267,15 @@ def _middle(values: FloatArray) -> tuple[float, float]:
 
 
 def _rate_of_even_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:
-    """Pool all launches but those that were disturbed; long ones weigh more."""
+    """Pool all launches but those that were disturbed; long ones weigh more.
+
+    Those that were disturbed still tell how far the rate may be off.
+    """
     rates = net / launches.counts
-    calm = rates <= _DISTURBED * _weighted_median(rates, launches.counts)
-    counts, rates = launches.counts[calm], rates[calm]
-    rate = float(np.average(rates, weights=counts))
+    calm = rates <= _DISTURBED * np.quantile(rates[launches.is_long], 0.25)
+    rate = float(np.average(rates[calm], weights=launches.counts[calm]))
+    near = rates <= _FAR_OFF * _weighted_median(rates, launches.counts)
+    counts, rates = launches.counts[near], rates[near]
     if len(rates) < 2:
         return rate, 0.1 * rate, 1
     shares = counts / counts.sum()

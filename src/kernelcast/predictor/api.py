@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.weighing import describe_scalars, weigh_run
+from kernelcast.predictor.weighing import describe_scalars, plan_by_source, weigh_run
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
@@ -97,8 +98,15 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         session.lock,
         prepare_user_launch(session, described, ndrange, args, inferred=inferred) as launch,
     ):
-        weigh = partial(weigh_run, kernel=described, arguments=describe_scalars(args))
-        return estimate_launch(launch, described.name, settings, weigh=weigh, started_s=started_s)
+        scalars = describe_scalars(args)
+        plan = plan_by_source(settings.plan, described, launch.ndrange, scalars)
+        return estimate_launch(
+            launch,
+            described.name,
+            replace(settings, plan=plan),
+            weigh=partial(weigh_run, kernel=described, arguments=scalars),
+            started_s=started_s,
+        )
 
 
 def estimate_problem(

@@ -10,7 +10,7 @@ from kernelcast.predictor.counting import CountSettings, count_in_session
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.own_machine import model_own_launch
 from kernelcast.predictor.preparing import prepared_launch
-from kernelcast.predictor.weighing import weigh_run
+from kernelcast.predictor.weighing import sample_by_source
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
@@ -26,7 +26,6 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession, open_session
 
 ReportProgress = Callable[[str], None]
@@ -191,8 +190,8 @@ def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) ->
     with prepared_launch(session, problem, OpenCLLaunch, seed=task.seed) as launch:
         found.ndrange, found.saturation = launch.ndrange, launch.saturation
         if FeatureGroup.SAMPLED in task.groups:
-            run = sample(launch, SamplingPlan(seed=task.seed))
-            found.run = weigh_run(run, problem.kernel, problem.arguments)
+            plan = SamplingPlan(seed=task.seed)
+            found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
             found.linear_s = fit_linear(found.run).seconds
 
 

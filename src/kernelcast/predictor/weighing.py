@@ -1,4 +1,7 @@
-"""Weighs sampled work-groups by what the source says of their work.
+"""Samples and weighs work-groups by what the source says of their work.
+
+Where the source proves that all work-groups do the same, no samples are spent to find out: what
+differs is the machine's noise.
 
 A sample of uneven work is a gamble on which places it hits. Where the source tells how work-groups
 differ (triangular loops, causal attention), each launch is weighed by the instructions of its
@@ -19,8 +22,12 @@ from kernelcast.features.counting.work_profile import WorkProfile, may_differ, p
 from kernelcast.records.arguments import Argument, ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -30,6 +37,61 @@ _KNOWN, _ASSUMED = 1.0, 0.7
 _FEWEST_LAUNCHES = 3
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
+
+
+def sample_by_source(
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
+) -> SampleRun:
+    """Time a few work-groups, chosen and weighed by what the source says of their work.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    plan : SamplingPlan
+        How much to sample.
+    kernel : Kernel
+        Its kernel.
+    arguments : sequence of Argument
+        Of the launch.
+
+    Raises
+    ------
+    DeviceError
+        If the device fails.
+    """
+    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    return weigh_run(sample(launch, plan), kernel, arguments)
+
+
+def plan_by_source(
+    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
+) -> SamplingPlan:
+    """Plan no search for uneven work where the source proves that there is none.
+
+    Parameters
+    ----------
+    plan : SamplingPlan
+        How much to sample.
+    kernel : Kernel
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    arguments : sequence of Argument
+        Of the launch.
+    """
+    try:
+        scalars = bind_scalars(analyse(kernel).facts, arguments)
+        is_known = _is_known_even(kernel, ndrange, tuple(sorted(scalars.items())))
+    except Exception:  # noqa: BLE001 - a help, as weights are
+        return plan
+    return replace(plan, is_known_even=is_known)
+
+
+@lru_cache(maxsize=256)
+def _is_known_even(kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]) -> bool:
+    profile = profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
+    return profile is not None and profile.is_exact and profile.spread < _LEAST_SPREAD
 
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:

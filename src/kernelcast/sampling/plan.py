@@ -23,6 +23,8 @@ class SamplingPlan:
         3; a wider ratio amplifies noise less.
     seed : int
         Seed of the windows' places and order.
+    is_known_even : bool
+        Whether all work-groups are known to do the same: then nothing is spent to find out.
 
     Raises
     ------
@@ -35,6 +37,7 @@ class SamplingPlan:
     long_launches: int = 4
     ratio: int = 3
     seed: int = 0
+    is_known_even: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:

@@ -13,6 +13,8 @@ they last long enough, and spread over the index space, because work need not be
    parts, one right behind the other, so that caches that fill, or data that settles, can be told
    from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
    just long enough.
+   Where the source proves that all work-groups do the same, nothing is spent on scouts: a few short
+   launches show what is paid once, all the rest goes into long ones.
 4. *Doubts*: a launch that is much slower than the others of even work, or that alone took a good
    part of what uneven work was given, is repeated on its neighbours: a disturbance does not
    repeat, a heavy region does.
@@ -56,6 +58,7 @@ _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 _FEW_SINGLES = 3
+_SHORTS = 4
 # Rate of a long launch over that of short ones, beyond which they saw different work: what short
 # ones pay once cannot be more than three fifths of their time.
 _SAME_WORK = (0.4, 1.5)
@@ -94,6 +97,8 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     affordable = sampling.available_s(rate_s) / (short * rate_s)
     if affordable * _SCOUTS_SHARE < _FEWEST_SCOUTS:
         _run_few(sampling, short, affordable)
+    elif plan.is_known_even:
+        _run_known_even(sampling, short)
     else:
         _run_scouts_and_more(sampling, short, _count_scouts(affordable))
     return SampleRun(
@@ -133,7 +138,8 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     if not singles:
         return
     rates = _find_calm_rates(sampling, [sampling.timed[pilot], *singles])
-    sampling.is_even = is_even(rates)
+    is_known = sampling.plan.is_known_even
+    sampling.is_even = is_known or is_even(rates)
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
         sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
@@ -143,11 +149,19 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     if sampling.is_even and more >= 2:
         long = sampling.run_windows([short * more], 1)
         again = _settle_doubts(sampling, float(median(rates)))
-        sampling.is_even = _is_same_work(float(median(rates)), long, again)
+        sampling.is_even = is_known or _is_same_work(float(median(rates)), long, again)
     elif more > 0:
         sampling.run_windows([short], more)
     if not sampling.is_even:
         _settle_outliers(sampling)
+
+
+def _run_known_even(sampling: Sampling, short: int) -> None:
+    """Run a few short launches for what is paid once, and long ones for the rest."""
+    shorts = sampling.run_windows([short], _SHORTS)
+    short_rate_s = float(median(rates_of(shorts or sampling.timed)))
+    _run_long(sampling, short, short_rate_s)
+    _settle_doubts(sampling, short_rate_s)
 
 
 def _find_calm_rates(

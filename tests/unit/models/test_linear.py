@@ -153,3 +153,14 @@ def test_intervals_hold_at_least_the_noise_floor(coverage: float, normal: float)
     interval = make_interval(fit_linear(line_run(1e-5, 1e-6)), coverage=coverage)
     assert math.log(interval.high / interval.seconds) >= normal * 0.0299
     assert interval.coverage == coverage
+
+
+@pytest.mark.parametrize("factor", [1.3, 3.0])
+@given(rate_s=RATES)
+def test_what_was_disturbed_lengthens_nothing(factor: float, rate_s: float) -> None:
+    """A long launch that the machine slowed down does not count; it widens the error."""
+    calm = fit_linear(line_run(0.0, rate_s))
+    fit = fit_linear(line_run(0.0, rate_s, factors=(1.0, factor)))
+    assert fit.seconds == pytest.approx(calm.seconds, rel=0.02)
+    if factor < 1.5:
+        assert fit.standard_error_s > calm.standard_error_s + 0.01 * calm.seconds

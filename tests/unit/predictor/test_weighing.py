@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor import weighing
-from kernelcast.predictor.weighing import describe_scalars, weigh_run
+from kernelcast.predictor.weighing import describe_scalars, plan_by_source, weigh_run
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.plan import SamplingPlan
 
 KERNEL = Kernel(
     name="f",
@@ -139,3 +140,31 @@ def test_weight_of_joined_parts_is_that_of_both() -> None:
     assert lead.mean_work_groups + rest.mean_work_groups == 10
     run = replace(make_run([0]), launches=(lead, rest))
     assert math.isclose(fit_linear(run).rate_s, 1.0, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_known"),
+    [
+        ("a[i] = 2 * a[i];", True),
+        ("float s = 0; for (int k = 0; k < n / 1000; k++) s += a[k]; a[i] = s;", True),
+        ("if (i < n) a[i] = 0;", True),
+        ("for (int k = 0; k < i; k++) a[i] += a[k];", False),
+        ("for (int k = 0; k < a[i]; k++) a[i] += a[k];", False),
+        ("if (a[i] > 0) a[i] = sqrt(a[i]) / exp(a[i]);", False),
+        ("while (a[i] < 1) a[i] *= 2;", False),
+        ("if (get_group_id(0) < 100) for (int k = 0; k < 99; k++) a[i] += 1 / a[k];", False),
+    ],
+)
+def test_work_is_known_to_be_even_where_the_source_proves_it(body: str, *, is_known: bool) -> None:
+    """Data that decide what is done, and places that differ, prove nothing."""
+    source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
+    assert plan == SamplingPlan(seed=3, is_known_even=is_known)
+
+
+def test_a_source_that_cannot_be_read_proves_nothing() -> None:
+    """Plans as without it."""
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    kernel = Kernel(name="f", source="kernel void f(global float *a) { nonsense")
+    assert plan_by_source(SamplingPlan(), kernel, ndrange, ()) == SamplingPlan()

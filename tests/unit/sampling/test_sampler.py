@@ -252,3 +252,29 @@ def test_one_interruption_does_not_decide(groups: int, interrupted: int) -> None
     run = sample(launch, SamplingPlan(seed=interrupted))
     assert run.is_even
     assert fit_linear(run).seconds == pytest.approx(0.2, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_known_even_work_gets_long_launches(seed: int) -> None:
+    """Nothing is spent on finding out, and noise is not taken for uneven work."""
+    disturbance = Disturbance(noise=0.4, seed=seed)
+    runs = [
+        sample(
+            SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance),
+            SamplingPlan(seed=seed, is_known_even=is_known),
+        )
+        for is_known in (False, True)
+    ]
+    largest = [max(one.box.work_group_count for one in run.launches) for run in runs]
+    assert runs[1].is_even
+    assert len(runs[1].launches) < len(runs[0].launches)
+    assert largest[1] > largest[0]
+
+
+@pytest.mark.parametrize("groups", [1, 5, 20, 64, 300])
+def test_few_known_even_work_groups_are_enough(groups: int) -> None:
+    """Predicts within 10 % however small the index space."""
+    ndrange = NDRange(global_size=(groups * 64,), local_size=(64,))
+    launch = SyntheticLaunch(ndrange, lambda at: 1e-3 + 0.0 * at[0])
+    seconds = fit_linear(sample(launch, SamplingPlan(is_known_even=True))).seconds
+    assert seconds == pytest.approx(launch.true_s, rel=0.1)

@@ -38,9 +38,11 @@ class Worker:
         self._done.acquire()
 
     def end(self) -> None:
-        """End the thread."""
+        """End the thread, and wait until the system knows."""
         self.work(0)
         self._thread.join()
+        while Path(f"/proc/self/task/{self.number}").exists():
+            time.sleep(0.001)
 
     def _run(self) -> None:
         while True:

@@ -23,6 +23,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.counting import CountingLaunch
@@ -94,6 +95,7 @@ def estimate_in_session(
             inferred=accesses,
         ) as launch:
             recorder = RecordingLaunch(launch, kernel.name)
+            settings = _plan_by_source(settings, problem, launch.ndrange)
             sampled = sample_launch(
                 recorder,
                 kernel.name,
@@ -192,6 +194,15 @@ def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access 
     from kernelcast.features.access import infer_accesses
 
     return infer_accesses(problem.kernel, len(problem.arguments))
+
+
+def _plan_by_source(
+    settings: EstimateSettings, problem: Problem, ndrange: NDRange
+) -> EstimateSettings:
+    from kernelcast.predictor.weighing import plan_by_source
+
+    plan = plan_by_source(settings.plan, problem.kernel, ndrange, problem.arguments)
+    return replace(settings, plan=plan)
 
 
 def _weigh(run: SampleRun, problem: Problem) -> SampleRun:

@@ -20,7 +20,7 @@ from kernelcast.predictor.corpus import prepare_launch
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.problem_file import read_parameters
 from kernelcast.predictor.reporting import Reporter
-from kernelcast.predictor.weighing import weigh_run
+from kernelcast.predictor.weighing import sample_by_source
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import (
@@ -34,7 +34,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel
 
@@ -215,5 +214,6 @@ def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecor
 
 def _predict(session: DeviceSession, problem: Problem, seed: int) -> float:
     with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
-        run = weigh_run(sample(launch, SamplingPlan(seed=seed)), problem.kernel, problem.arguments)
+        plan = SamplingPlan(seed=seed)
+        run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
         return fit_linear(run).seconds

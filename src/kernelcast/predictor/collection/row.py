@@ -13,7 +13,7 @@ from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.predictor.preparing import prepared_launch
-from kernelcast.predictor.weighing import weigh_run
+from kernelcast.predictor.weighing import sample_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -32,7 +32,6 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.multiples import choose_unit, sample_pairs
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 
 _EVERYTHING = frozenset(FeatureGroup)
@@ -56,7 +55,8 @@ class _Row:
     def sample_default(self, window_set: int) -> SampleRun:
         """Sample as an estimate does, at places of their own."""
         plan = SamplingPlan(seed=self.settings.seed + window_set)
-        run = self._weigh(sample(self.launch, plan))
+        problem = self.problem
+        run = sample_by_source(self.launch, plan, problem.kernel, problem.arguments)
         self._keep(run, 0, window_set, is_even=run.is_even)
         return run
 
