@@ -1,8 +1,8 @@
 """Compares balanced launches with the best static split and with the best single device.
 
-``python benchmarks/balance.py PAIR [--kernels N] [--repeats R] [--cold] [--pattern GLOB]`` runs
-kernels of the corpus, at sizes at which they last at least 0.2 s on the better device of a pair.
-PAIR is
+``python benchmarks/balance.py PAIR [--kernels N] [--repeats R] [--cold] [--pattern GLOB]
+[--resume]`` runs kernels of the corpus, at sizes at which they last at least 0.2 s on the better
+device of a pair. PAIR is
 
 ``intel-pocl``      Intel's CPU runtime and PoCL, one core each;
 ``intel-unequal``   Intel's CPU runtime twice, one core each, the second without AVX;
@@ -10,9 +10,9 @@ PAIR is
 
 For each kernel all static splits in steps of 5 % are run once, but for those that cannot be good;
 then the best three of them, the better single device and the balanced launch take turns, and
-medians are compared. Static splits, single
-devices and balanced launches run by the same machinery from host arrays to host arrays; the
-balanced launch's time holds sampling, correction and merging as well. With ``--cold`` each is run
+medians are compared. Static splits, single devices and balanced launches run by the same machinery
+from host arrays to host arrays; the balanced launch's time holds sampling, correction and merging
+as well. With ``--resume`` kernels that are in the results already are kept. With ``--cold`` each is run
 once more with devices that are opened for it. Results go to
 ``benchmarks/results/balance/PAIR.json``, a table to standard output.
 """
@@ -104,13 +104,18 @@ def main() -> int:
     parser.add_argument("--cold", action="store_true", help="also with devices opened anew")
     parser.add_argument("--pattern", default="*", help="names of kernels")
     parser.add_argument("--limit", type=float, default=1.5, help="longest kernel, in seconds")
+    parser.add_argument("--resume", action="store_true", help="keep what was measured here before")
     options = parser.parse_args()
     wanted = [DevicePlace(device_id=d, cores=c, environment=e) for d, c, e in PAIRS[options.pair]]
     places = choose_places(wanted)
-    rows: list[dict[str, Any]] = []
-    skipped: dict[str, str] = {}
+    rows, skipped = _read(options, places) if options.resume else ([], {})
+    known = {row["kernel"] for row in rows} | set(skipped)
     with tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
         for kernel in choose_kernels(options.pattern):
+            if len(rows) >= options.kernels:
+                break
+            if kernel.name in known:
+                continue
             try:
                 row = measure_kernel(kernel, places, Path(folder), options)
             except KernelcastError as error:
@@ -122,10 +127,28 @@ def main() -> int:
             rows.append(row)
             print(_describe(row), flush=True)
             _write(options, places, rows, skipped)
-            if len(rows) >= options.kernels:
-                break
     print(json.dumps(summarise(rows), indent=1))
     return 0 if rows else 1
+
+
+def _read(
+    options: argparse.Namespace, places: Sequence[DevicePlace]
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Read what was measured before on these devices of this machine."""
+    path = _RESULTS / f"{options.pair}.json"
+    if not path.exists():
+        return [], {}
+    result = json.loads(path.read_text(encoding="utf-8"))
+    if result["devices"] != _describe_places(places) or result["repeats"] != options.repeats:
+        return [], {}
+    return result["kernels"], result["skipped"]
+
+
+def _describe_places(places: Sequence[DevicePlace]) -> list[dict[str, Any]]:
+    return [
+        {"id": one.device_id, "cores": list(one.cores), "environment": dict(one.environment)}
+        for one in places
+    ]
 
 
 def _write(
@@ -138,10 +161,7 @@ def _write(
     result = {
         "machine": describe_machine(),
         "pair": options.pair,
-        "devices": [
-            {"id": one.device_id, "cores": list(one.cores), "environment": dict(one.environment)}
-            for one in places
-        ],
+        "devices": _describe_places(places),
         "repeats": options.repeats,
         "summary": summarise(rows),
         "kernels": rows,
