@@ -12,8 +12,8 @@ For each kernel all static splits in steps of 5 % are run once, but for those th
 then the best three of them, the better single device and the balanced launch take turns, and
 medians are compared. Static splits, single devices and balanced launches run by the same machinery
 from host arrays to host arrays; the balanced launch's time holds sampling, correction and merging
-as well. With ``--resume`` kernels that are in the results already are kept. With ``--cold`` each is run
-once more with devices that are opened for it. Results go to
+as well. With ``--resume`` kernels that are in the results already are kept. With ``--cold`` each is
+run once more with devices that are opened for it. Results go to
 ``benchmarks/results/balance/PAIR.json``, a table to standard output.
 """
 
