@@ -25,8 +25,8 @@ from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.session import DeviceSession, open_session
 
-BenchmarkRunner: TypeAlias = Callable[[DeviceSession, Benchmark], BenchmarkResult]
-
+BenchmarkRunner: TypeAlias = Callable[..., BenchmarkResult]
+_MOST_RUNS = 3
 _NO_DEVICE = "no device"
 _IDS: list[str] = []
 # Arrays of four times the last cache, long runs and wide kernels make numbers good, and take
@@ -107,14 +107,23 @@ def first_device(
 
 @pytest.fixture(scope="session")
 def run_benchmark() -> BenchmarkRunner:
-    """Run a microbenchmark once per device for all tests, with short runs and small arrays."""
+    """Run a microbenchmark once per device for all tests, with short runs and small arrays.
+
+    Again where a result is not as `until` asks: a neighbour on the machine may have disturbed it.
+    """
     benches: dict[str, Bench] = {}
     results: dict[tuple[str, str], BenchmarkResult] = {}
 
-    def run(session: DeviceSession, benchmark: Benchmark) -> BenchmarkResult:
+    def run(
+        session: DeviceSession,
+        benchmark: Benchmark,
+        until: Callable[[BenchmarkResult], bool] = lambda _: True,
+    ) -> BenchmarkResult:
         device_id = session.description.id
         key = (device_id, benchmark.name)
-        if key not in results:
+        for _ in range(_MOST_RUNS):
+            if key in results and until(results[key]):
+                break
             with session.lock, pytest.MonkeyPatch.context() as changes:
                 if not _IS_FULL:
                     _shorten(changes)

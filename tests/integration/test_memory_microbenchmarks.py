@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kernelcast.records.device import DeviceKind
+from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
 from kernelcast.sampling.microbenchmarks.memory_suite import MEMORY
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.session import DeviceSession
@@ -14,7 +14,7 @@ from kernelcast.sampling.session import DeviceSession
 pytestmark = pytest.mark.device
 
 BENCHMARKS = {one.name: one for one in MEMORY}
-Runner = Callable[[DeviceSession, Benchmark], BenchmarkResult]
+Runner = Callable[..., BenchmarkResult]
 
 
 def _list_traits(result: BenchmarkResult) -> Iterator[Trait[float] | Trait[int]]:
@@ -39,26 +39,42 @@ def test_numbers_or_reasons(session: DeviceSession, run_benchmark: Runner, name:
     assert all(reason for reason in result.not_obtained.values())
 
 
+def _list_latencies(result: BenchmarkResult) -> list[float]:
+    latencies = [cache.latency_s.value for cache in result.caches if cache.latency_s]
+    return latencies + [one.latency_s.value for one in result.memories if one.latency_s]
+
+
 def test_cache_latencies_increase(session: DeviceSession, run_benchmark: Runner) -> None:
     """A farther cache takes longer, and memory beyond all caches longest."""
-    result = run_benchmark(session, BENCHMARKS["caches"])
-    latencies = [cache.latency_s.value for cache in result.caches if cache.latency_s]
-    latencies += [memory.latency_s.value for memory in result.memories if memory.latency_s]
-    assert latencies == sorted(latencies)
-    assert latencies, result.not_obtained
+
+    def increase(result: BenchmarkResult) -> bool:
+        latencies = _list_latencies(result)
+        return bool(latencies) and latencies == sorted(latencies)
+
+    result = run_benchmark(session, BENCHMARKS["caches"], increase)
+    assert increase(result), (_list_latencies(result), result.not_obtained)
 
 
 def test_nearest_cache_size(session: DeviceSession, run_benchmark: Runner) -> None:
     """On a CPU the measured size of the nearest cache is within a factor of two of the system's."""
     if session.description.kind is not DeviceKind.CPU:
         pytest.skip("the operating system reports the caches of CPUs only")
-    result = run_benchmark(session, BENCHMARKS["caches"])
-    (nearest,) = (cache for cache in result.caches if cache.name == "L1")
-    reported = nearest.reported_size_bytes
-    if reported is None:
+
+    def find_nearest(result: BenchmarkResult) -> list[CacheFacts]:
+        return [cache for cache in result.caches if cache.name == "L1"]
+
+    def is_right(result: BenchmarkResult) -> bool:
+        return all(
+            one.reported_size_bytes is None
+            or (one.size_bytes and 0.5 <= one.size_bytes.value / one.reported_size_bytes.value <= 2)
+            for one in find_nearest(result)
+        ) and bool(find_nearest(result))
+
+    result = run_benchmark(session, BENCHMARKS["caches"], is_right)
+    nearest = find_nearest(result)
+    if nearest and nearest[0].reported_size_bytes is None:
         pytest.skip("the operating system does not report its caches")
-    assert nearest.size_bytes is not None
-    assert reported.value / 2 <= nearest.size_bytes.value <= 2 * reported.value
+    assert is_right(result), (nearest, result.not_obtained)
 
 
 def test_every_element_size(session: DeviceSession, run_benchmark: Runner) -> None:

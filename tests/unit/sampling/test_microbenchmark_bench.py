@@ -106,3 +106,22 @@ def test_time_that_does_not_depend_on_the_iterations_is_found_out() -> None:
     factors = cycle([1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 1.0])
     with pytest.raises(MeasurementError, match="may have been removed"):
         _make_bench().prove_work(lambda _: 1e-3 * next(factors), 4000)
+
+
+def test_a_run_too_short_to_prove_anything_is_lengthened() -> None:
+    """Where a launch hides the work, longer runs are tried, and the length that proves it given."""
+    proven = _make_bench().prove_work(lambda n: 1e-4 + n * 1e-7, 8)
+    assert 8 < proven < 60_000
+
+
+def test_runs_are_lengthened_only_as_far_as_they_may() -> None:
+    """The largest count is tried once, and none beyond it."""
+    asked: list[int] = []
+
+    def run(count: int) -> float:
+        asked.append(count)
+        return 1e-4
+
+    with pytest.raises(MeasurementError, match="may have been removed"):
+        _make_bench().prove_work(run, 8, most=100)
+    assert max(asked) == 100

@@ -43,6 +43,7 @@ _TRIES = 3
 _ATTEMPTS = 3
 _LONG_ENOUGH = 0.8
 _PROOF_STEPS = (4, 2, 1)
+_LONGER = 4
 
 Size: TypeAlias = int | tuple[int, ...]
 
@@ -208,14 +209,42 @@ class Bench:
             count = min(most, max(needed, count + 1), 8 * count)
         return count
 
-    def prove_work(self, run: Callable[[int], float], iterations: int) -> None:
+    def prove_work(
+        self, run: Callable[[int], float], iterations: int, *, most: int = MOST_ITERATIONS
+    ) -> int:
         """Run a quarter, half and all of the iterations; raise unless time grows likewise.
+
+        Parameters
+        ----------
+        run : callable
+            Runs that many iterations and gives the time in seconds.
+        iterations : int
+            Count to begin with. Where it proves nothing, a launch or a neighbour may have taken
+            the time by which it was chosen, and four times as many are tried.
+        most : int
+            Largest count to try.
+
+        Returns
+        -------
+        int
+            The count that proved it.
 
         Raises
         ------
         MeasurementError
-            If it does not: then the number must not be reported.
+            If none does: then the number must not be reported.
         """
+        while True:
+            try:
+                self._prove_length(run, iterations)
+            except MeasurementError:
+                if iterations >= most:
+                    raise
+                iterations = min(_LONGER * iterations, most)
+            else:
+                return iterations
+
+    def _prove_length(self, run: Callable[[int], float], iterations: int) -> None:
         counts = sorted({max(1, iterations // step) for step in _PROOF_STEPS})
         run(counts[0])  # compiles
         self.prove(

@@ -72,7 +72,8 @@ def walk_space(bench: Bench, space: str) -> list[WalkPoint]:
 def prove_walk(bench: Bench, walk: Walk, size_bytes: int) -> None:
     """Prove that longer walks take longer."""
     walk.lay_out(size_bytes)
-    bench.prove_work(walk.time_steps, walk.choose_iterations(choose_plan(bench).run_s * 2))
+    iterations = walk.choose_iterations(choose_plan(bench).run_s * 2)
+    bench.prove_work(walk.time_steps, iterations, most=walk.most_iterations)
 
 
 def find_most_bytes(bench: Bench, space: str) -> int:

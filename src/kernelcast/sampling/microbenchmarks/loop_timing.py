@@ -49,8 +49,7 @@ class LoopLaunch:
         MeasurementError
             If the time does not grow with the iterations.
         """
-        iterations = self.bench.calibrate_length(self.time)
-        self.bench.prove_work(self.time, iterations)
+        iterations = self.bench.prove_work(self.time, self.bench.calibrate_length(self.time))
         return self.measure(iterations), iterations
 
     def measure(self, iterations: int) -> Measured:

@@ -16,7 +16,6 @@ _UNROLLED = 16
 _SEED = 6
 _FEWEST_TO_PROVE = 4
 _CHECKED_ROUNDS = 3
-_PROOFS = 4
 
 # Integers, so that the sum can be checked bit by bit, and a rotation of the start by group, so
 # that the compute units of a GPU do not all ask the same bank at once.
@@ -204,17 +203,9 @@ class WorkingSets:
     def _choose_rounds(self, run: Callable[[int], float], size_bytes: int) -> int:
         most = max(1, MOST_ITERATIONS // (size_bytes // self.shape.block_bytes + 1))
         rounds = self._bench.calibrate_length(run, most=most)
-        for attempt in range(1, _PROOFS + 1):
-            if rounds < _FEWEST_TO_PROVE:
-                break
-            try:
-                self._bench.prove_work(run, rounds)
-                break
-            except MeasurementError:
-                if attempt == _PROOFS:
-                    raise
-                rounds = min(4 * rounds, most)  # a launch, or a neighbour, took the time
-        return rounds
+        if rounds < _FEWEST_TO_PROVE:
+            return rounds
+        return self._bench.prove_work(run, rounds, most=most)
 
     def _time_load(self, size_bytes: int, rounds: int, *, key: int) -> float:
         count = size_bytes // (self.shape.words * _WORD_BYTES)
