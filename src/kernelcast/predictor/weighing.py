@@ -4,10 +4,10 @@ Where the source proves that all work-groups do the same, no samples are spent t
 differs is the machine's noise.
 
 A sample of uneven work is a gamble on which places it hits. Where the source tells how work-groups
-differ (triangular loops, causal attention), each launch is weighed by the instructions of its
-work-groups over those of the mean work-group, and the rest is a sample of even work. Samples have
-the last word: weights that do not make their rates agree better are not used, for a kernel bound by
-memory does not follow its instructions.
+differ (triangular loops, causal attention), those are sampled that do about the mean work, and each
+launch is weighed by the instructions of its work-groups over those of the mean work-group: the rest
+is a sample of even work. Samples have the last word: weights that do not make their rates agree
+better are not used, for a kernel bound by memory does not follow its instructions.
 """
 
 from collections.abc import Sequence
@@ -35,6 +35,8 @@ _LEAST_SPREAD = 0.05
 # where the source knows the work, clearly less where it assumes what data decide.
 _KNOWN, _ASSUMED = 1.0, 0.7
 _FEWEST_LAUNCHES = 3
+# Launches whose weights differ by less than this factor agree as well without them.
+_ALIKE = 1.25
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -67,7 +69,7 @@ def sample_by_source(
 def plan_by_source(
     plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> SamplingPlan:
-    """Plan no search for uneven work where the source proves that there is none.
+    """Plan no search for uneven work where the source tells how work-groups differ, if at all.
 
     Parameters
     ----------
@@ -79,19 +81,36 @@ def plan_by_source(
         Its launch; the local size is chosen.
     arguments : sequence of Argument
         Of the launch.
+
+    Returns
+    -------
+    SamplingPlan
+        With places where work-groups do about the mean work, if they differ; its budget is then
+        in units of what they do.
     """
     try:
         scalars = bind_scalars(analyse(kernel).facts, arguments)
-        is_known = _is_known_even(kernel, ndrange, tuple(sorted(scalars.items())))
+        profile = _profile_launch(kernel, ndrange, tuple(sorted(scalars.items())))
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
-    return replace(plan, is_known_even=is_known)
+    if profile is None or not profile.is_exact:
+        return plan
+    if profile.spread < _LEAST_SPREAD:
+        return replace(plan, is_known_even=True)
+    total = ndrange.work_group_count
+    return replace(
+        plan,
+        is_known_even=True,
+        places=tuple(one / total for one in profile.typical),
+        budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
+    )
 
 
 @lru_cache(maxsize=256)
-def _is_known_even(kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]) -> bool:
-    profile = profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
-    return profile is not None and profile.is_exact and profile.spread < _LEAST_SPREAD
+def _profile_launch(
+    kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
+) -> WorkProfile | None:
+    return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
 
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
@@ -142,8 +161,8 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         for one, weight in zip(run.launches, profile.weights, strict=True)
     )
     before, after = _find_rates(run.launches), _find_rates(weighed)
-    if len(after) < _FEWEST_LAUNCHES:
-        agrees = profile.is_exact  # too few to contradict
+    if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
+        agrees = profile.is_exact  # too few to contradict, or too much alike
     else:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)

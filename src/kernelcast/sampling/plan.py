@@ -24,7 +24,10 @@ class SamplingPlan:
     seed : int
         Seed of the windows' places and order.
     is_known_even : bool
-        Whether all work-groups are known to do the same: then nothing is spent to find out.
+        Whether all work-groups, or those at the places, are known to do the same: then nothing is
+        spent to find out.
+    places : tuple of float
+        Where to sample, as shares of the work-groups in order; anywhere if there are none.
 
     Raises
     ------
@@ -38,6 +41,7 @@ class SamplingPlan:
     ratio: int = 3
     seed: int = 0
     is_known_even: bool = False
+    places: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:

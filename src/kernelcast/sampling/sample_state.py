@@ -43,6 +43,7 @@ class Sampling:
     is_even: bool = True
     intercept_s: float = 0.0
     """What each launch of this kernel seems to pay once, by the pilot."""
+    _visited: set[int] = field(default_factory=set)
 
     @property
     def total(self) -> int:
@@ -126,6 +127,7 @@ class Sampling:
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
         """Take a free box around a place, or None if there is none."""
+        position = self._choose_place(position)
         if self.launch.order is DispatchOrder.ROWS:
             position -= work_groups // 2
         # Never at the origin: PoCL compiles launches with and without offset separately.
@@ -139,6 +141,16 @@ class Sampling:
         if box is not None:
             self.taken.append(box)
         return box
+
+    def _choose_place(self, position: int) -> int:
+        """Give the nearest place of the plan that is not taken, or the position itself."""
+        places = [int(one * self.total) for one in self.plan.places]
+        left = [one for one in places if one not in self._visited] or places
+        if not left:
+            return position
+        nearest = min(left, key=lambda one: abs(one - position))
+        self._visited.add(nearest)
+        return nearest
 
     def run(self, boxes: Sequence[tuple[int, GroupBox]]) -> None:
         """Time boxes, given with their window, one after the other."""

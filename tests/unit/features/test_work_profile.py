@@ -68,6 +68,19 @@ def test_two_halves() -> None:
     assert profile.weights == pytest.approx([2.0, 0.0, 1.0], abs=0.02)
 
 
+def test_typical_work_groups_do_about_the_mean_work() -> None:
+    """In a triangle those in the middle; of two halves the heavy one, for the other does nothing."""
+    triangle = profile_work(read(TRIANGLE), LAUNCH, {"n": 6400}, [])
+    half = profile_work(read(HALF), LAUNCH, {"n": 1000}, [])
+    assert triangle is not None
+    assert half is not None
+    assert triangle.typical_weight == pytest.approx(1.0, abs=0.1)
+    assert 35 <= min(triangle.typical) < max(triangle.typical) <= 65
+    assert half.typical_weight == pytest.approx(2.0, abs=0.02)
+    assert max(half.typical) < 50
+    assert max(half.typical) - min(half.typical) > 10
+
+
 def test_boxes_of_a_grid_weigh_by_their_rows() -> None:
     """In two dimensions a box is counted where it is, and large spaces by some work-groups."""
     source = TRIANGLE.replace("get_global_id(0)", "get_global_id(1)")

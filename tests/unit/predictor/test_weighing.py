@@ -8,12 +8,18 @@ from hypothesis import strategies as st
 
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor import weighing
-from kernelcast.predictor.weighing import describe_scalars, plan_by_source, weigh_run
+from kernelcast.predictor.weighing import (
+    describe_scalars,
+    plan_by_source,
+    sample_by_source,
+    weigh_run,
+)
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.testing.fakes import SyntheticLaunch
 
 KERNEL = Kernel(
     name="f",
@@ -59,6 +65,39 @@ def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False
         launch_overhead_s=OVERHEAD_S,
         is_even=is_even,
     )
+
+
+HALF = Kernel(
+    name="f",
+    source="""
+kernel void f(global float *a, int n)
+{
+    const int row = get_global_id(0);
+    if (get_group_id(0) >= 500)
+        return;
+    float sum = 0.0f;
+    for (int j = 0; j < n; ++j)
+        sum += a[j];
+    a[row] = sum;
+}
+""",
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kernel", [KERNEL, HALF])
+def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
+    kernel: Kernel, seed: int
+) -> None:
+    """Typical places alone are sampled: as few launches as for even work, and no bad luck."""
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    costs = {KERNEL: lambda at: 4e-7 * at[0], HALF: lambda at: 4e-4 * (at[0] < GROUPS // 2)}
+    launch = SyntheticLaunch(ndrange, costs[kernel])
+    run = sample_by_source(launch, SamplingPlan(seed=seed), kernel, ARGUMENTS)
+    assert run.is_even
+    assert len(run.launches) < 12
+    assert run.sampling_s < 0.04 * launch.true_s
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.06)
 
 
 @settings(deadline=None, max_examples=25)
@@ -148,11 +187,9 @@ def test_weight_of_joined_parts_is_that_of_both() -> None:
         ("a[i] = 2 * a[i];", True),
         ("float s = 0; for (int k = 0; k < n / 1000; k++) s += a[k]; a[i] = s;", True),
         ("if (i < n) a[i] = 0;", True),
-        ("for (int k = 0; k < i; k++) a[i] += a[k];", False),
         ("for (int k = 0; k < a[i]; k++) a[i] += a[k];", False),
         ("if (a[i] > 0) a[i] = sqrt(a[i]) / exp(a[i]);", False),
         ("while (a[i] < 1) a[i] *= 2;", False),
-        ("if (get_group_id(0) < 100) for (int k = 0; k < 99; k++) a[i] += 1 / a[k];", False),
     ],
 )
 def test_work_is_known_to_be_even_where_the_source_proves_it(body: str, *, is_known: bool) -> None:
@@ -161,6 +198,23 @@ def test_work_is_known_to_be_even_where_the_source_proves_it(body: str, *, is_kn
     ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
     plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
     assert plan == SamplingPlan(seed=3, is_known_even=is_known)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < i; k++) a[i] += a[k];",
+        "if (get_group_id(0) < 100) for (int k = 0; k < 99; k++) a[i] += 1 / a[k];",
+    ],
+)
+def test_places_are_chosen_where_the_source_tells_how_work_differs(body: str) -> None:
+    """They do about the mean work; what they do beyond it comes off the budget."""
+    source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
+    assert plan.is_known_even
+    assert len(plan.places) >= 16
+    assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
 
 
 def test_a_source_that_cannot_be_read_proves_nothing() -> None:

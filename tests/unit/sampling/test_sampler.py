@@ -278,3 +278,14 @@ def test_few_known_even_work_groups_are_enough(groups: int) -> None:
     launch = SyntheticLaunch(ndrange, lambda at: 1e-3 + 0.0 * at[0])
     seconds = fit_linear(sample(launch, SamplingPlan(is_known_even=True))).seconds
     assert seconds == pytest.approx(launch.true_s, rel=0.1)
+
+
+def test_places_of_the_plan_are_sampled() -> None:
+    """All launches lie at the places that stand for all, and not all at one of them."""
+    launch = SyntheticLaunch(LINE, EVEN["1-D"])
+    places = (0.2, 0.21, 0.6, 0.61, 0.62)
+    run = sample(launch, SamplingPlan(is_known_even=True, places=places))
+    total = LINE.work_group_count
+    near = [min(abs(one.box.start[0] / total - place) for place in places) for one in run.launches]
+    assert max(near) < 0.05
+    assert np.ptp([one.box.start[0] / total for one in run.launches]) > 0.3

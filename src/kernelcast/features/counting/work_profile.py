@@ -23,9 +23,12 @@ from kernelcast.records.quasi_affine import SymbolKind
 
 # Work-items counted at most: about 20 ms.
 _MOST_ITEMS = 40_000
-_MOST_PER_BOX = 4
+_MOST_PER_BOX = 16
 _FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
 _BUDGET = 50_000
+# Of the work-groups that are counted, so many nearest to the mean stand for all.
+_TYPICAL_SHARE = 0.25
+_FEWEST_TYPICAL = 16
 # Multiples of the golden ratio's fraction keep step with no row length.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
@@ -43,11 +46,17 @@ class WorkProfile:
         Standard deviation of the work of all work-groups, over its mean.
     is_exact : bool
         Whether nothing of it depends on data.
+    typical : tuple of int
+        Numbers of work-groups, spread over the launch, whose work is nearest to the mean.
+    typical_weight : float
+        Their mean work, over that of all work-groups.
     """
 
     weights: tuple[float, ...]
     spread: float
     is_exact: bool
+    typical: tuple[int, ...]
+    typical_weight: float
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -105,11 +114,24 @@ def profile_work(
     mean = float(found.mean())
     if not mean > 0:
         return None
+    typical = _choose_typical(found / mean)
     return WorkProfile(
         weights=tuple(float(np.mean([work[one] for one in chosen])) / mean for chosen in inside),
         spread=float(found.std()) / mean,
         is_exact=all(sample.is_exact),
+        typical=tuple(everywhere[index] for index in typical),
+        typical_weight=float(found[typical].mean()) / mean,
     )
+
+
+def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """Choose the work-groups that do most nearly the mean work.
+
+    Those that do next to nothing are never near: what a launch pays beside them hides it.
+    """
+    apart = np.abs(np.log(np.maximum(weights, np.finfo(np.float64).tiny)))
+    count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
+    return np.sort(np.argsort(apart, kind="stable")[:count])
 
 
 def _choose_everywhere(total: int, count: int) -> list[int]:
