@@ -69,7 +69,7 @@ def test_two_halves() -> None:
 
 
 def test_typical_work_groups_do_about_the_mean_work() -> None:
-    """In a triangle those in the middle; of two halves the heavy one, for the other does nothing."""
+    """In a triangle those in the middle; of two halves the heavy one: the other does nothing."""
     triangle = profile_work(read(TRIANGLE), LAUNCH, {"n": 6400}, [])
     half = profile_work(read(HALF), LAUNCH, {"n": 1000}, [])
     assert triangle is not None
