@@ -33,12 +33,15 @@ class SplitSafety:
         What each slab writes, for buffers that merge by ranges.
     refusals : tuple of str
         Why it may not be split; empty if it may.
+    unread : frozenset of str
+        Buffers that merge by ranges and are never read.
     """
 
     space: SlabSpace
     rules: Mapping[str, MergeRule] = field(default_factory=dict)
     footprints: Mapping[str, Footprint] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
+    unread: frozenset[str] = frozenset()
 
     @property
     def is_proven(self) -> bool:
@@ -84,6 +87,7 @@ def assess_split(
         refusals += _refuse_unknown(facts, shared)
     rules: dict[str, MergeRule] = {}
     footprints: dict[str, Footprint] = {}
+    unread: set[str] = set()
     ranges = SlabRanges(space=space, scalars=scalars)
     is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
     for name, size_bytes in sizes_bytes.items():
@@ -96,12 +100,18 @@ def assess_split(
         footprint = _find_disjoint(stores, loads, ranges, size_bytes) if is_followed else None
         if footprint is not None:
             rules[name], footprints[name] = MergeRule.RANGES, footprint
+            if not any(one.kind is not AccessKind.STORE for one in own):
+                unread.add(name)
             continue
         rules[name] = MergeRule.COMPARE
         if loads and not assumes_independence:
             refusals.append(_explain_loads(name, loads, stores))
     return SplitSafety(
-        space=space, rules=rules, footprints=footprints, refusals=tuple(dict.fromkeys(refusals))
+        space=space,
+        rules=rules,
+        footprints=footprints,
+        refusals=tuple(dict.fromkeys(refusals)),
+        unread=frozenset(unread),
     )
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,7 +23,22 @@ from kernelcast.sampling.signature import check_arguments
 _MOST_COPIES = 64
 
 Bytes = npt.NDArray[np.uint8]
-Content = npt.NDArray[Any] | np.generic | LocalArgument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InPlace:
+    """A buffer's content that a device may use where it lies, if it works in the host's memory.
+
+    Parameters
+    ----------
+    array : ndarray
+        The kernel only reads it, or only writes it; then it changes.
+    """
+
+    array: npt.NDArray[Any]
+
+
+Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument
 """A buffer's content, a scalar, or local memory."""
 
 
@@ -43,7 +59,8 @@ class PartialLaunch:
     arguments : sequence of Argument
         Description of the arguments, to be checked against the kernel's signature.
     contents : sequence of Content
-        What they hold; arrays are copied to the device and not written.
+        What they hold; arrays are copied to the device and not written, unless they are given to
+        be used in place.
 
     Raises
     ------
@@ -72,6 +89,11 @@ class PartialLaunch:
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, self.ndrange).kernel
             self.build_s = time.monotonic() - started_s
+            self._in_place = {
+                index: one.array
+                for index, one in enumerate(contents)
+                if isinstance(one, InPlace) and session.works_in_host_memory
+            }
             self._held = [
                 self._put(described, one)
                 for described, one in zip(arguments, contents, strict=True)
@@ -135,6 +157,10 @@ class PartialLaunch:
         """
         queue, held = self._session.queue, self._held[index]
         with explained_errors(self._kernel, self._session.description):
+            if index in self._in_place and _is_same(self._in_place[index], into):
+                # Nothing to copy; mapping is how OpenCL has the host see what was written.
+                unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))
+                return
             if len(spans) <= _MOST_COPIES:
                 for start, stop in spans:
                     cl.enqueue_copy(
@@ -157,14 +183,24 @@ class PartialLaunch:
             if isinstance(one, cl.Buffer):
                 one.release()
         self._held = []
+        self._in_place = {}
 
     def _put(self, described: Argument, content: Content) -> Any:  # noqa: ANN401 - what set_arg takes
         if isinstance(content, LocalArgument):
             return cl.LocalMemory(content.bytes)
+        where = cl.mem_flags.COPY_HOST_PTR
+        if isinstance(content, InPlace):
+            if self._session.works_in_host_memory:
+                where = cl.mem_flags.USE_HOST_PTR
+            content = content.array
         if isinstance(described, BufferArgument) and isinstance(content, np.ndarray):
-            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            flags = cl.mem_flags.READ_WRITE | where
             return cl.Buffer(self._session.context, flags, hostbuf=content)
         return content
+
+
+def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return one.ctypes.data == other.ctypes.data and one.nbytes == other.nbytes
 
 
 def _check_room(session: DeviceSession, arguments: Sequence[Argument]) -> None:

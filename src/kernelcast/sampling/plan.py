@@ -50,3 +50,6 @@ class SamplingPlan:
         if self.ratio < 2 or self.long_launches < 2:
             msg = f"ratio {self.ratio}, long launches {self.long_launches}: give at least 2 of each"
             raise InputError(msg)
+        if not all(0 <= one < 1 for one in self.places):
+            msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"
+            raise InputError(msg)

@@ -1,5 +1,6 @@
 """What a device does with work-groups: how many at once, in which order, from how many on."""
 
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,11 @@ kernel void kc_local_memory(global int *sink)
     staged[get_local_id(0) % 256] = 1;
     barrier(CLK_LOCAL_MEM_FENCE);
     sink[0] = staged[0];
+}
+
+kernel void kc_mark(global int *marks)
+{
+    marks[get_global_id(0)] = get_global_id(0) + 1;
 }
 
 kernel void kc_nothing(global int *sink)
@@ -147,6 +153,24 @@ class Probe:
         runs = rows.reshape(-1, _ORDER_GRID)
         spanned = np.mean([len(np.unique(run)) for run in runs])
         return DispatchOrder.TILES if spanned > _ROWS_OF_A_TILE else DispatchOrder.ROWS
+
+    def writes_host_memory(self) -> bool:
+        """Tell whether kernels write to the host's memory itself where a buffer is made of it.
+
+        Runtimes may keep a copy until the host maps the buffer.
+        """
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        marks = np.frombuffer(page, dtype=np.int32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
+        kernel = cl.Kernel(self._program, "kc_mark")
+        kernel.set_args(buffer)
+        cl.enqueue_nd_range_kernel(self._queue, kernel, marks.shape, None)
+        self._queue.finish()
+        expected = np.arange(1, len(marks) + 1, dtype=np.int32)
+        found = bool(np.array_equal(marks, expected))
+        buffer.release()
+        return found
 
     def time_nothing(self) -> float:
         """Time launches that do nothing; give their median in seconds."""

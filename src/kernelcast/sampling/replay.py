@@ -275,4 +275,5 @@ def _read_plan(content: dict[str, Any] | None) -> SamplingPlan | None:
     if content is None:
         return None
     check_fields(SamplingPlan, content)
-    return SamplingPlan(**content)
+    places = tuple(take_number(one, "places") for one in content.get("places", ()))
+    return SamplingPlan(**{**content, "places": places})

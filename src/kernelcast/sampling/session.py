@@ -98,6 +98,11 @@ class DeviceSession:
         """How the device behaves as a whole; measured at the first call."""
         return measure_behaviour(self.probe)
 
+    @cached_property
+    def works_in_host_memory(self) -> bool:
+        """Whether kernels read and write the host's arrays where these lie; tried once."""
+        return self.description.kind is DeviceKind.CPU and self.probe.writes_host_memory()
+
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
         if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:

@@ -147,6 +147,7 @@ def recordings(draw: st.DrawFn) -> Recording:
     """Draw recordings of a few launches on a made-up device."""
     ndrange = draw(ndranges())
     durations = st.floats(1e-7, 10.0)
+    places = st.lists(st.floats(0.0, 0.999), max_size=3).map(tuple)
     return Recording(
         kernel_name=draw(st.sampled_from(["triad", "nbody"])),
         kernel_digest=draw(st.text("0123456789abcdef", min_size=64, max_size=64)),
@@ -164,5 +165,5 @@ def recordings(draw: st.DrawFn) -> Recording:
         launch_overhead_s=draw(durations),
         launches=tuple((box, draw(durations)) for box in draw(disjoint_boxes(ndrange))),
         whole_s=tuple(draw(st.lists(durations, max_size=3))),
-        plan=draw(st.none() | st.builds(SamplingPlan, seed=st.integers(0, 9))),
+        plan=draw(st.none() | st.builds(SamplingPlan, seed=st.integers(0, 9), places=places)),
     )

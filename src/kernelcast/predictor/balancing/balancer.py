@@ -186,12 +186,7 @@ class Balancer:
 
     def _plan(self, problem: Problem, safety: SplitSafety) -> Gathering:
         """Lay out the buffers in shared memory."""
-        names = list(safety.rules)
-        buffers = [
-            index for index, one in enumerate(problem.arguments) if isinstance(one, BufferArgument)
-        ]
-        # Buffers are named in the order of the arguments.
-        name_of = dict(zip(buffers, names, strict=True))
+        name_of = _name_buffers(problem, safety)
         sizes = {
             index: one.bytes
             for index, one in enumerate(problem.arguments)
@@ -224,6 +219,7 @@ class Balancer:
         gathering: Gathering,
         safety: SplitSafety,
     ) -> LaunchOrders:
+        in_place = _find_in_place(problem, safety)
         contents = tuple(
             gathering.places.get(index, value) for index, value in enumerate(arguments.values)
         )
@@ -240,6 +236,7 @@ class Balancer:
                 contents=contents,  # type: ignore[arg-type] # arrays all have places
                 memory_bytes=memory.size,
                 is_new_memory=is_new,
+                in_place=in_place,
             )
             if is_new:
                 self._has_memory[device] = True
@@ -301,3 +298,24 @@ class Balancer:
         if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
             raise errors[0]
         raise DeviceError("; ".join(str(one) for one in errors))
+
+
+def _name_buffers(problem: Problem, safety: SplitSafety) -> dict[int, str]:
+    """Give the buffers' names by position; rules are in the order of the arguments."""
+    buffers = [
+        index for index, one in enumerate(problem.arguments) if isinstance(one, BufferArgument)
+    ]
+    return dict(zip(buffers, safety.rules, strict=True))
+
+
+def _find_in_place(problem: Problem, safety: SplitSafety) -> frozenset[int]:
+    """Find the buffers of which no device needs a copy of its own.
+
+    A buffer that is read and written does: where a device fails, another one repeats its part, and
+    must find what was there before.
+    """
+    return frozenset(
+        index
+        for index, name in _name_buffers(problem, safety).items()
+        if safety.rules[name] is MergeRule.READ or name in safety.unread
+    )

@@ -42,6 +42,9 @@ class Prepare:
         Size of the shared memory; its descriptor comes beside this message if it is new.
     is_new_memory : bool
         Whether it does.
+    in_place : frozenset of int
+        Positions of buffers that all devices may use where they lie: those that are only read, and
+        those that are only written, each byte by one device.
     """
 
     kernel: Kernel
@@ -50,6 +53,7 @@ class Prepare:
     contents: tuple[Place | np.generic | LocalArgument, ...]
     memory_bytes: int
     is_new_memory: bool
+    in_place: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from kernelcast.predictor.balancing.shared_memory import SharedMemory
 from kernelcast.predictor.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.partial_launch import PartialLaunch
+from kernelcast.sampling.partial_launch import Content, InPlace, PartialLaunch
 from kernelcast.sampling.partial_launch_place import open_place
 from kernelcast.sampling.session import DeviceSession
 
@@ -106,7 +106,7 @@ class Worker:
             if self._memory is not None:
                 self._memory.close()
             self._memory = SharedMemory(self._receive_memory(), command.memory_bytes)
-        contents = [self._view(one) if isinstance(one, Place) else one for one in command.contents]
+        contents = [self._take(command, index) for index in range(len(command.contents))]
         self._kernel = command.kernel
         self._launch = PartialLaunch(
             self._session, command.kernel, command.ndrange, command.arguments, contents
@@ -118,6 +118,14 @@ class Worker:
             build_s=self._launch.build_s,
             upload_s=self._launch.upload_s,
         )
+
+    def _take(self, command: Prepare, index: int) -> Content:
+        """Give what an argument holds."""
+        one = command.contents[index]
+        if not isinstance(one, Place):
+            return one
+        view = self._view(one)
+        return InPlace(array=view) if index in command.in_place else view
 
     def _sample(self, command: Sample, start_s: float) -> Sampled:
         launch = self._started

@@ -1,13 +1,13 @@
 """Brings the service's tables to the version that this release knows."""
 
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from kernelcast.training_data.service_state.tables import HEAD, VERSION_TABLE
 from kernelcast.training_data.store import StoreError
 from kernelcast.training_data.store.connecting import WRITER
+from kernelcast.training_data.store.versions import lock_versions, read_version, run_scripts
 
 SCRIPTS = Path(__file__).parent / "migrations"
 # "kcss" as a number: not the locks of the store.
@@ -34,7 +34,7 @@ def migrate(engine: sa.Engine, where: str, *, scripts: Path = SCRIPTS, head: str
         If the tables are of a newer version; they are untouched then.
     """
     with engine.connect() as connection:
-        found = _read_version(connection)
+        found = read_version(connection, VERSION_TABLE)
     if found == head:
         return
     if found is not None and found > head:
@@ -44,29 +44,6 @@ def migrate(engine: sa.Engine, where: str, *, scripts: Path = SCRIPTS, head: str
         )
         raise StoreError(msg)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-        if _read_version(connection) != head:  # another process may have been first
-            _run(connection, scripts, head)
-
-
-def _read_version(connection: sa.Connection) -> str | None:
-    if VERSION_TABLE not in sa.inspect(connection).get_table_names():
-        return None
-    query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
-        sa.table(VERSION_TABLE)
-    )
-    version: str | None = connection.execute(query).scalar_one_or_none()
-    return version
-
-
-def _run(connection: sa.Connection, scripts: Path, head: str) -> None:
-    # Slow to import, and only needed where there is something to migrate.
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    config.attributes["version_table"] = VERSION_TABLE
-    command.upgrade(config, head)
+        lock_versions(connection, _PG_LOCK)
+        if read_version(connection, VERSION_TABLE) != head:  # another process may have been first
+            run_scripts(connection, scripts, head, version_table=VERSION_TABLE)

@@ -3,13 +3,13 @@
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from kernelcast.training_data.store.connecting import WRITER
 from kernelcast.training_data.store.errors import StoreError
 from kernelcast.training_data.store.tables import HEAD, VERSION_TABLE
+from kernelcast.training_data.store.versions import lock_versions, read_version, run_scripts
 
 SCRIPTS = Path(__file__).parent / "migrations"
 # "kcst" as a number: any constant will do that no other program takes.
@@ -54,12 +54,12 @@ def migrate(
     if found is None:
         _make_concurrent(engine)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-        _lock(connection)
+        lock_versions(connection, _PG_LOCK)
         found = _read_version(connection, where)  # another process may have been first
         if found == head:
             return None
         backup = None if found is None else _back_up(engine.url, found)
-        _run(connection, scripts, head)
+        run_scripts(connection, scripts, head, version_table=VERSION_TABLE)
     return backup
 
 
@@ -67,11 +67,7 @@ def _read_version(connection: sa.Connection, where: str) -> str | None:
     """Give the version of the tables; None if the database is empty."""
     tables = sa.inspect(connection).get_table_names()
     if VERSION_TABLE in tables:
-        query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
-            sa.table(VERSION_TABLE)
-        )
-        version: str | None = connection.execute(query).scalar_one_or_none()
-        return version
+        return read_version(connection, VERSION_TABLE)
     if "observations" in tables or (tables and connection.dialect.name == "sqlite"):
         msg = (
             f"{where}: is a database, but no store of observations; name another "
@@ -118,12 +114,6 @@ def _execute(connection: sa.engine.interfaces.DBAPIConnection, statement: str) -
     cursor.close()
 
 
-def _lock(connection: sa.Connection) -> None:
-    """Let one process migrate at a time; a writer's transaction of SQLite is a lock already."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
-
-
 def _back_up(url: sa.URL, version: str) -> Path | None:
     """Copy a SQLite file beside itself; a server has backups of its own."""
     if url.get_backend_name() != "sqlite" or not url.database:
@@ -135,15 +125,3 @@ def _back_up(url: sa.URL, version: str) -> Path | None:
     old.close()
     new.close()
     return target
-
-
-def _run(connection: sa.Connection, scripts: Path, head: str) -> None:
-    # Slow to import, and only needed where there is something to migrate.
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    config.attributes["version_table"] = VERSION_TABLE
-    command.upgrade(config, head)

@@ -1,0 +1,59 @@
+"""Versions of tables: reading the one a database has, running the scripts that lead to another."""
+
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+
+def read_version(connection: sa.Connection, version_table: str) -> str | None:
+    """Give the version of the tables; None if the database has none of them.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    version_table : str
+        The table that holds it.
+    """
+    if version_table not in sa.inspect(connection).get_table_names():
+        return None
+    query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
+        sa.table(version_table)
+    )
+    version: str | None = connection.execute(query).scalar_one_or_none()
+    return version
+
+
+def lock_versions(connection: sa.Connection, key: int) -> None:
+    """Let one process change versions at a time, until the transaction ends.
+
+    A writer's transaction of SQLite is a lock already.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
+
+def run_scripts(connection: sa.Connection, scripts: Path, head: str, *, version_table: str) -> None:
+    """Run alembic's scripts up to a version, in the connection's transaction.
+
+    Parameters
+    ----------
+    connection : Connection
+        With a transaction that has begun.
+    scripts : Path
+        Folder of the scripts.
+    head : str
+        The version to reach.
+    version_table : str
+        The table that holds the version.
+    """
+    # Slow to import, and only needed where there is something to migrate.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    config.attributes["version_table"] = version_table
+    command.upgrade(config, head)
