@@ -6,7 +6,7 @@ import pytest
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.partial_launch import PartialLaunch
+from kernelcast.sampling.partial_launch import InPlace, PartialLaunch
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -39,3 +39,25 @@ def test_stretches_are_read_to_their_places(session: DeviceSession, stretches: i
         there = np.arange(start, start + 7)
         expected[there] = np.where(there < 250 * 64, there + 1, -1)
     assert np.array_equal(into, expected)
+
+
+def test_arrays_in_place_need_no_reading_back(session: DeviceSession) -> None:
+    """A device that works in the host's memory leaves results there; others hand them over."""
+    before, after = (np.full(_ITEMS, -1, np.int32) for _ in range(2))
+    arrays = [one.view(np.uint8) for one in (before, after)]
+    source = "kernel void twice(global const int *a, global int *b)"
+    with PartialLaunch(
+        session,
+        Kernel(name="twice", source=source + "{ int i = get_global_id(0); b[i] = 2 * a[i] + i; }"),
+        NDRange(global_size=(_ITEMS,), local_size=(64,)),
+        [BufferArgument(element=ElementType("int32"), count=_ITEMS)] * 2,
+        [InPlace(array=one) for one in arrays],
+    ) as launch:
+        launch.run([GroupBox(start=(0,), shape=(250,))])
+        launch.read(1, [(0, arrays[1].size)], arrays[1])
+        there = np.arange(_ITEMS)
+        assert np.array_equal(after, np.where(there < 250 * 64, there - 2, -1))
+        elsewhere = np.zeros_like(arrays[1])
+        launch.read(1, [(0, elsewhere.size)], elsewhere)
+        assert np.array_equal(elsewhere, arrays[1])
+    assert np.all(before == -1)

@@ -26,6 +26,7 @@ from kernelcast.predictor.balancing.messages import (
 )
 from kernelcast.predictor.balancing.shared_memory import SharedMemory
 from kernelcast.predictor.balancing.slab_sampling import SlabLaunch, sample_slabs
+from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.testing.builders import make_description
@@ -181,10 +182,10 @@ class FakeCrew:
         one.ran = set()
         one.local_size = command.ndrange.known_local_size[0]
         one.arrays = [
-            self._view(value).copy().view(described.element.dtype)
-            if isinstance(value, Place) and hasattr(described, "element")
-            else value
-            for described, value in zip(command.arguments, command.contents, strict=True)
+            self._take(command, index, value, described)
+            for index, (described, value) in enumerate(
+                zip(command.arguments, command.contents, strict=True)
+            )
         ]
         return Prepared(
             start_s=start_s,
@@ -193,6 +194,14 @@ class FakeCrew:
             build_s=one.prepare_s,
             upload_s=0.0,
         )
+
+    def _take(self, command: Prepare, index: int, value: object, described: Argument) -> object:
+        """Take an argument as a device does that works in the host's memory."""
+        if not isinstance(value, Place) or not isinstance(described, BufferArgument):
+            return value
+        view = self._view(value)
+        own = view if index in command.in_place else view.copy()
+        return own.view(described.element.dtype)
 
     def _sample(self, one: FakeDevice, command: Sample, start_s: float) -> Sampled:
         slabs = SlabLaunch(

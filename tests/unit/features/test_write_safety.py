@@ -87,6 +87,20 @@ def test_unproven_writes_are_compared(body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "unread"),
+    [
+        ("y[i] = x[i];", {"y"}),
+        ("y[i] += x[i];", set()),
+        ("y[i] = x[i]; if (y[i] > 0) x[i] = 1;", set()),
+        ("y[p[i]] = 1;", set()),
+    ],
+)
+def test_what_is_only_written_is_told(body: str, unread: set[str]) -> None:
+    """Buffers that merge by ranges and are never read."""
+    assert _assess(body).unread == unread
+
+
+@pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("y[0] += x[i];", r"y\[0\] is read and written.*sums would be lost"),

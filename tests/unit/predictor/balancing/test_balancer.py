@@ -28,6 +28,11 @@ _SCATTER = Kernel(
     source="kernel void scatter(global int *y, global const int *x)"
     "{ y[x[get_global_id(0)]] = get_global_id(0) + 1; }",
 )
+_DOUBLE = Kernel(
+    name="twice",
+    source="kernel void twice(global int *y, global const int *x)"
+    "{ int i = get_global_id(0); y[i] = 2 * x[i]; }",
+)
 Numbers: TypeAlias = npt.NDArray[np.int64]
 _ITEMS, _LOCAL = 16384, 4
 
@@ -38,6 +43,13 @@ def _update(arrays: Arrays, items: Numbers) -> None:
 
 def _scatter(arrays: Arrays, items: Numbers) -> None:
     arrays[0][arrays[1][items]] = items + 1
+
+
+def _double(arrays: Arrays, items: Numbers) -> None:
+    arrays[0][items] = 2 * arrays[1][items]
+
+
+_COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double}
 
 
 def _balance(
@@ -57,8 +69,7 @@ def _balance(
             assert np.array_equal(y, before), "the array was changed although the launch failed"
             raise
     expected = before.copy()
-    compute = _update if kernel is _UPDATE else _scatter
-    compute([expected, x], np.arange(items))
+    _COMPUTE[kernel]([expected, x], np.arange(items))
     return report, y, expected
 
 
@@ -103,6 +114,18 @@ def test_changes_are_compared_where_addresses_depend_on_data() -> None:
     assert report.merges["y"] is MergeRule.COMPARE
     assert np.array_equal(found, expected)
     assert all(one.work_groups for one in report.shares)
+
+
+@pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])
+def test_buffers_without_a_copy_keep_what_others_wrote(kernel: Kernel) -> None:
+    """What is only written or only read is used in place; a part that is run again is right."""
+    compute = _COMPUTE[kernel]
+    devices = [FakeDevice(compute=compute, item_s=s) for s in (2e-5, 1e-5)]
+    devices[1].failing = {Run: 1}
+    _, found, expected = _balance(devices, kernel)
+    assert np.array_equal(found, expected)
+    shares = [np.shares_memory(*(one.arrays[index] for one in devices)) for index in (0, 1)]
+    assert shares == [kernel is _DOUBLE, True]
 
 
 def test_conflicting_writes_are_refused() -> None:
