@@ -59,6 +59,8 @@ _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 _FEW_SINGLES = 3
 _SHORTS = 4
+# Work that is known to be even is taken for uneven where data make rates differ so much.
+_CONTRADICTS = 3.0
 # Rate of a long launch over that of short ones, beyond which they saw different work: what short
 # ones pay once cannot be more than three fifths of their time.
 _SAME_WORK = (0.4, 1.5)
@@ -138,7 +140,7 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     if not singles:
         return
     rates = _find_calm_rates(sampling, [sampling.timed[pilot], *singles])
-    is_known = sampling.plan.is_known_even
+    is_known = sampling.plan.is_known_even and not _differ_much(rates).any()
     sampling.is_even = is_known or is_even(rates)
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
         # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
@@ -159,9 +161,32 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
 def _run_known_even(sampling: Sampling, short: int) -> None:
     """Run a few short launches for what is paid once, and long ones for the rest."""
     shorts = sampling.run_windows([short], _SHORTS)
+    if _contradict(sampling, shorts):
+        sampling.is_even = False
+        _run_many(sampling, shorts)
+        _settle_outliers(sampling)
+        return
     short_rate_s = float(median(rates_of(shorts or sampling.timed)))
     _run_long(sampling, short, short_rate_s)
     _settle_doubts(sampling, short_rate_s)
+
+
+def _contradict(sampling: Sampling, shorts: Sequence[TimedLaunch]) -> bool:
+    """Tell whether some work that should take the same takes much longer, again and again."""
+    if not shorts:
+        return False
+    apart = _differ_much(rates_of(shorts))
+    heavy = [one for one, is_apart in zip(shorts, apart, strict=True) if is_apart]
+    return _is_heavy_again(sampling, heavy, middle_s=_lower_median(rates_of(shorts)))
+
+
+def _differ_much(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Tell which rates are no noise of even work, if they stay as they are when repeated."""
+    return np.asarray(rates > _CONTRADICTS * _lower_median(rates))
+
+
+def _lower_median(rates: npt.NDArray[np.float64]) -> float:
+    return float(np.sort(rates)[(len(rates) - 1) // 2])
 
 
 def _find_calm_rates(

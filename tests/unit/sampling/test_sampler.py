@@ -289,3 +289,14 @@ def test_places_of_the_plan_are_sampled() -> None:
     near = [min(abs(one.box.start[0] / total - place) for place in places) for one in run.launches]
     assert max(near) < 0.05
     assert np.ptp([one.box.start[0] / total for one in run.launches]) > 0.3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_may_contradict_what_is_known(seed: int) -> None:
+    """Work-groups that execute the same, two fifths of them on data far away, are uneven."""
+    launch = SyntheticLaunch(
+        LINE, lambda at: np.where(at[0] > 0.6 * LINE.group_counts[0], 20, 1) * 1e-6
+    )
+    run = sample(launch, SamplingPlan(is_known_even=True, seed=seed))
+    assert not run.is_even
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.15)

@@ -16,12 +16,14 @@ from kernelcast.predictor.balancing.safety import choose_split
 from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.predictor.balancing.shared_memory import SharedMemory, as_bytes
 from kernelcast.predictor.modelling.launches import choose_local_size
+from kernelcast.predictor.weighing import plan_by_source
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport, MergeRule
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.plan import SamplingPlan
 
 
 class MemoryCrew(Crew, Protocol):
@@ -250,6 +252,7 @@ class Balancer:
             collect=gathering.collect,
             input_bytes=problem.buffer_bytes,
             result_bytes=gathering.result_bytes,
+            is_known_even=_is_known_even(problem),
         )
 
     def _finish(
@@ -319,3 +322,8 @@ def _find_in_place(problem: Problem, safety: SplitSafety) -> frozenset[int]:
         for index, name in _name_buffers(problem, safety).items()
         if safety.rules[name] is MergeRule.READ or name in safety.unread
     )
+
+
+def _is_known_even(problem: Problem) -> bool:
+    plan = plan_by_source(SamplingPlan(), problem.kernel, problem.ndrange, problem.arguments)
+    return plan.is_known_even and not plan.places

@@ -53,6 +53,8 @@ class LaunchOrders:
         Gives the command for the results of some slabs, of a device by its number.
     input_bytes, result_bytes : int
         Bytes that every device takes, and that all give back together.
+    is_known_even : bool
+        Whether the source proves that all work-groups do the same.
     """
 
     space: SlabSpace
@@ -60,6 +62,7 @@ class LaunchOrders:
     collect: Callable[[int, BoolArray], Collect]
     input_bytes: int = 0
     result_bytes: int = 0
+    is_known_even: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,7 +205,13 @@ class Conductor:
             return
         player.stage, player.begun_s = Stage.SAMPLING, reply.end_s
         seed = settings.seed * len(self.course.players) + number
-        self._send(number, Sample(space=orders.space, budget=settings.budget, seed=seed))
+        order = Sample(
+            space=orders.space,
+            budget=settings.budget,
+            seed=seed,
+            is_known_even=orders.is_known_even,
+        )
+        self._send(number, order)
         self._report("sampling")
 
     def _take_sampled(self, number: int, reply: Sampled) -> None:

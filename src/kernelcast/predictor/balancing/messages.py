@@ -68,11 +68,14 @@ class Sample:
         Share of the whole launch's time.
     seed : int
         Of the places.
+    is_known_even : bool
+        Whether the source proves that all work-groups do the same.
     """
 
     space: SlabSpace
     budget: float
     seed: int
+    is_known_even: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,7 +159,10 @@ def sample_slabs(slabs: SlabLaunch, order: Sample) -> SlabSamples:
     is_even = True
     try:
         if slabs.space.count >= _FEWEST_TO_SAMPLE:
-            run = sample(slabs, SamplingPlan(budget=order.budget, seed=order.seed))
+            plan = SamplingPlan(
+                budget=order.budget, seed=order.seed, is_known_even=order.is_known_even
+            )
+            run = sample(slabs, plan)
             interval, is_even = _read(run), run.is_even
         elif slabs.space.count >= _FEWEST_TO_TRY:
             interval = _try_few(slabs, order.seed)
