@@ -14,7 +14,8 @@ they last long enough, and spread over the index space, because work need not be
    from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
    just long enough.
    Where the source proves that all work-groups do the same, nothing is spent on scouts: a few short
-   launches show what is paid once, all the rest goes into long ones.
+   launches show what is paid once, all the rest goes into long ones. Unless one of them stays three
+   times as slow as the others: work-groups that do the same may find their data far away.
 4. *Doubts*: a launch that is much slower than the others of even work, or that alone took a good
    part of what uneven work was given, is repeated on its neighbours: a disturbance does not
    repeat, a heavy region does.
