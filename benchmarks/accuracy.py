@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kernelcast.predictor.devices import list_descriptions
 from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.predictor.weighing import plan_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -97,10 +99,20 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             launch.time_whole()  # warms up, not counted
             estimates, whole_s = [], []
             for trial in range(trials):
-                settings = EstimateSettings(plan=SamplingPlan(seed=trial))
                 started_s = time.perf_counter()
+                plan = plan_by_source(
+                    SamplingPlan(seed=trial), problem.kernel, launch.ndrange, problem.arguments
+                )
                 estimates.append(
-                    estimate_launch(launch, problem.kernel.name, settings, started_s=started_s)
+                    estimate_launch(
+                        launch,
+                        problem.kernel.name,
+                        EstimateSettings(plan=plan),
+                        weigh=partial(
+                            weigh_run, kernel=problem.kernel, arguments=problem.arguments
+                        ),
+                        started_s=started_s,
+                    )
                 )
                 whole_s.append(launch.time_whole())
             row: dict[str, Any] = {

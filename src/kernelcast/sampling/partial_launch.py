@@ -103,6 +103,20 @@ class PartialLaunch:
             session.queue.finish()
         self.upload_s = time.monotonic() - started_s - self.build_s
 
+    @property
+    def in_place(self) -> frozenset[int]:
+        """Positions of the buffers that are used where they lie."""
+        return frozenset(self._in_place)
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Bytes that were copied to the device."""
+        return sum(
+            one.size
+            for index, one in enumerate(self._held)
+            if isinstance(one, cl.Buffer) and index not in self._in_place
+        )
+
     def __enter__(self) -> Self:
         return self
 

@@ -50,8 +50,8 @@ class FakeDevice:
         The kernel.
     item_s : callable or float
         Seconds of each work-item, or of work-items by their numbers.
-    launch_s, prepare_s : float
-        What every launch costs beside its work-items; building and taking buffers.
+    launch_s, prepare_s, upload_s : float
+        What every launch costs beside its work-items; building and taking buffers; taking alone.
     failing : mapping of type to int
         At which command of a kind it fails, counted from 0.
     noise : float
@@ -62,15 +62,26 @@ class FakeDevice:
     item_s: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | float = 1e-6
     launch_s: float = 10e-6
     prepare_s: float = 1e-3
+    upload_s: float = 0.0
     failing: Mapping[type, int] = field(default_factory=dict)
     noise: float = 0.0
     ran: set[int] = field(default_factory=set)
     arrays: list[Any] = field(default_factory=list)
+    in_place: frozenset[int] = frozenset()
     local_size: int = 1
     seen: dict[type, int] = field(default_factory=dict)
     free_s: float = 0.0
     is_alive: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Bytes of the buffers that it has copied."""
+        return sum(
+            array.nbytes
+            for index, array in enumerate(self.arrays)
+            if isinstance(array, np.ndarray) and index not in self.in_place
+        )
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes; give their times.
@@ -174,7 +185,8 @@ class FakeCrew:
                         self._view(command.targets[index])[first:stop] = one.arrays[index].view(
                             np.uint8
                         )[first:stop]
-                return Collected(start_s=start_s, end_s=start_s)
+                spent_s = one.upload_s / max(1, one.uploaded_bytes) * _count_bytes(one, command)
+                return Collected(start_s=start_s, end_s=start_s + spent_s)
             case Finish():
                 return Reply(start_s=start_s, end_s=start_s)
 
@@ -187,12 +199,15 @@ class FakeCrew:
                 zip(command.arguments, command.contents, strict=True)
             )
         ]
+        one.in_place = command.in_place
         return Prepared(
             start_s=start_s,
             end_s=start_s + one.prepare_s,
             ndrange=command.ndrange,
             build_s=one.prepare_s,
-            upload_s=0.0,
+            upload_s=one.upload_s,
+            uploaded_bytes=one.uploaded_bytes,
+            in_place=command.in_place,
         )
 
     def _take(self, command: Prepare, index: int, value: object, described: Argument) -> object:
@@ -230,3 +245,13 @@ class FakeCrew:
     def _push(self, device: int, reply: Reply) -> None:
         self._count += 1
         heapq.heappush(self._replies, (reply.end_s, self._count, device, reply))
+
+
+def _count_bytes(device: FakeDevice, command: Collect) -> int:
+    """Count what a device hands over."""
+    return sum(
+        stop - first
+        for index, spans in command.spans.items()
+        if index not in device.in_place
+        for first, stop in spans
+    )

@@ -250,7 +250,6 @@ class Balancer:
             space=safety.space,
             prepare=prepare,
             collect=gathering.collect,
-            input_bytes=problem.buffer_bytes,
             result_bytes=gathering.result_bytes,
             is_known_even=_is_known_even(problem),
         )

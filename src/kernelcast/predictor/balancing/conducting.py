@@ -10,7 +10,7 @@
 A device that fails loses what it has not handed over; the others do that again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,8 +51,8 @@ class LaunchOrders:
         Has a device take kernel and buffers.
     collect : callable
         Gives the command for the results of some slabs, of a device by its number.
-    input_bytes, result_bytes : int
-        Bytes that every device takes, and that all give back together.
+    result_bytes : mapping of int to int
+        Bytes that all devices together give back, by buffer, unless they write in place.
     is_known_even : bool
         Whether the source proves that all work-groups do the same.
     """
@@ -60,8 +60,7 @@ class LaunchOrders:
     space: SlabSpace
     prepare: Callable[[int], None]
     collect: Callable[[int, BoolArray], Collect]
-    input_bytes: int = 0
-    result_bytes: int = 0
+    result_bytes: Mapping[int, int] = field(default_factory=dict)
     is_known_even: bool = False
 
 
@@ -192,9 +191,12 @@ class Conductor:
             player.is_late, player.stage = True, Stage.IDLE
             return
         orders = self._orders
-        if orders.input_bytes and reply.upload_s > 0:
-            speed = orders.input_bytes / reply.upload_s
-            player.transfer_s = orders.result_bytes / speed / orders.space.count
+        if reply.uploaded_bytes:
+            returned = sum(
+                size for index, size in orders.result_bytes.items() if index not in reply.in_place
+            )
+            returning_s = returned * reply.upload_s / reply.uploaded_bytes
+            player.transfer_s = returning_s / orders.space.count
         settings = self._settings
         if settings.fixed_shares:
             player.stage = Stage.IDLE

@@ -50,9 +50,9 @@ class Gathering:
         self.size = layout.size
 
     @property
-    def result_bytes(self) -> int:
+    def result_bytes(self) -> dict[int, int]:
         """Bytes that all devices together give back, where that depends on their shares."""
-        return sum(self.places[index].size for index in self._ranges)
+        return {index: self.places[index].size for index in self._ranges}
 
     def put(self, memory: SharedMemory, arrays: Mapping[int, Bytes]) -> None:
         """Copy the arrays' bytes in."""

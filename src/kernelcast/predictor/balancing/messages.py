@@ -142,11 +142,17 @@ class Prepared(Reply):
         With the local size that was chosen.
     build_s, upload_s : float
         Host time of building and of taking the buffers.
+    uploaded_bytes : int
+        What was taken.
+    in_place : frozenset of int
+        Positions of the buffers that are used where they lie.
     """
 
     ndrange: NDRange
     build_s: float
     upload_s: float
+    uploaded_bytes: int = 0
+    in_place: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,9 +102,11 @@ class Player:
 
     @property
     def free_at_s(self) -> float:
-        """When it will have done what it has been given, about."""
+        """When it will have done and handed over what it has been given, about."""
         rate = self.effective_rate
-        return self.begun_s + (sum(work for _, work in self.queued) / rate if rate else 0.0)
+        working_s = sum(work for _, work in self.queued) / rate if rate else 0.0
+        owed = int(np.count_nonzero(self.owned & ~self.collected))
+        return self.begun_s + working_s + owed * self.transfer_s
 
     def note_speed(self, weight: float, seconds: float) -> None:
         """Learn from a run: the latest tells most, for work may differ from place to place."""

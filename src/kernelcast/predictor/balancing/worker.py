@@ -117,6 +117,8 @@ class Worker:
             ndrange=self._launch.ndrange,
             build_s=self._launch.build_s,
             upload_s=self._launch.upload_s,
+            uploaded_bytes=self._launch.uploaded_bytes,
+            in_place=self._launch.in_place,
         )
 
     def _take(self, command: Prepare, index: int) -> Content:

@@ -128,6 +128,15 @@ def test_buffers_without_a_copy_keep_what_others_wrote(kernel: Kernel) -> None:
     assert shares == [kernel is _DOUBLE, True]
 
 
+@pytest.mark.parametrize(("kernel", "share"), [(_UPDATE, 0.62), (_DOUBLE, 0.5)])
+def test_what_must_be_handed_over_counts(kernel: Kernel, share: float) -> None:
+    """A device whose link is slow gets less, unless its results need not travel."""
+    compute = _COMPUTE[kernel]
+    devices = [FakeDevice(compute=compute, item_s=1e-5, upload_s=s) for s in (0.0, 0.1)]
+    report, _, _ = _balance(devices, kernel)
+    assert report.shares[0].share == pytest.approx(share, abs=0.03)
+
+
 def test_conflicting_writes_are_refused() -> None:
     """Two devices that write different values to an element change nothing of the caller's."""
 
