@@ -81,6 +81,16 @@ def test_typical_work_groups_do_about_the_mean_work() -> None:
     assert max(half.typical) - min(half.typical) > 10
 
 
+def test_few_heavy_work_groups_are_typical_of_all() -> None:
+    """Where one in twenty does all the work, only those are worth a sample."""
+    source = HALF.replace("get_group_id(0) < 50", "get_group_id(0) % 20 == 3")
+    assert source != HALF
+    profile = profile_work(read(source), LAUNCH, {"n": 1000}, [])
+    assert profile is not None
+    assert profile.typical == (3, 23, 43, 63, 83)
+    assert profile.typical_weight == pytest.approx(20, rel=0.05)
+
+
 def test_boxes_of_a_grid_weigh_by_their_rows() -> None:
     """In two dimensions a box is counted where it is, and large spaces by some work-groups."""
     source = TRIANGLE.replace("get_global_id(0)", "get_global_id(1)")

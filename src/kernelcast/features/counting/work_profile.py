@@ -29,6 +29,8 @@ _BUDGET = 50_000
 # Of the work-groups that are counted, so many nearest to the mean stand for all.
 _TYPICAL_SHARE = 0.25
 _FEWEST_TYPICAL = 16
+# None of them is further from it than the nearest one, times this.
+_ALIKE = 2.0
 # Multiples of the golden ratio's fraction keep step with no row length.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
@@ -131,7 +133,8 @@ def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """
     apart = np.abs(np.log(np.maximum(weights, np.finfo(np.float64).tiny)))
     count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
-    return np.sort(np.argsort(apart, kind="stable")[:count])
+    nearest = np.argsort(apart, kind="stable")[:count]
+    return np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
 
 
 def _choose_everywhere(total: int, count: int) -> list[int]:
