@@ -228,7 +228,7 @@ class Conductor:
         self._pool.remove(reply.spans)
         player.real_s += reply.end_s - reply.start_s
         if reply.seconds is not None:
-            player.rate = player.ran.size / reply.seconds
+            player.note_sampled(float(mine.sum()), player.ran.size / reply.seconds)
         self._note_spread()
         self._note_estimate()
         self._give(number)

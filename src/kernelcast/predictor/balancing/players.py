@@ -52,6 +52,11 @@ class Player:
     """Slabs that it has been given and has not reported, and their work."""
     rate: float | None = None
     """Work per second while it runs, without the transfer of results."""
+    lately: float | None = None
+    """Seconds per work of its latest runs; None before the first."""
+    seen_work: float = 0.0
+    seen_s: float = 0.0
+    """Work of its samples and runs, and the time they took."""
     transfer_s: float = 0.0
     """Time that the results of a unit of work take, in seconds."""
     begun_s: float = 0.0
@@ -108,12 +113,23 @@ class Player:
         owed = int(np.count_nonzero(self.owned & ~self.collected))
         return self.begun_s + working_s + owed * self.transfer_s
 
+    def note_sampled(self, work: float, rate: float) -> None:
+        """Learn from samples: so much work, at an estimated rate."""
+        self.rate = rate
+        self.seen_work, self.seen_s = work, work / rate
+
     def note_speed(self, weight: float, seconds: float) -> None:
-        """Learn from a run: the latest tells most, for work may differ from place to place."""
+        """Learn from a run: the latest tells most, for work may differ from place to place.
+
+        But a light place does not make a device fast: it counts as no faster than it has been on
+        all its work so far, samples included.
+        """
         if weight <= 0 or seconds <= 0:
             return
-        seen = weight / seconds
-        if self.rate is None or not self.has_begun:
-            self.rate = seen
-        else:
-            self.rate = 2 / (1 / seen + 1 / self.rate)
+        lately = seconds / weight
+        if self.lately is not None:
+            lately = (lately + self.lately) / 2
+        self.lately = lately
+        self.seen_work += weight
+        self.seen_s += seconds
+        self.rate = min(1 / lately, self.seen_work / self.seen_s)

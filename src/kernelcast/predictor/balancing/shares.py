@@ -6,6 +6,8 @@ from dataclasses import dataclass
 _LEAST_SHARE = 0.5
 # Part of a fair share that is given where speeds have been seen at work.
 _LATER_SHARE = 0.7
+# So many times what is worth a launch are given at once, without a rest.
+_LITTLE = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,9 @@ class SharePolicy:
         Returns
         -------
         float
-            Work; all that is left where the rest would not be worth a launch, 0 if the others
-            are done with everything before this one could help.
+            Work; all that is left where that is next to nothing, 0 if the others are done with
+            everything before this one could help. Of more it gets a part, however fast it seems:
+            what has been given out cannot be taken back.
         """
         own = standings[device]
         if own.rate is None or any(one.rate is None for one in standings):
@@ -80,14 +83,14 @@ class SharePolicy:
             return even if own.rate is None else max(even, own.rate * self.shortest_s)
         fair = own.rate * (finish_time(standings, left, now_s) - max(own.free_at_s, now_s))
         least = own.rate * self.shortest_s
-        if fair >= left - least:
+        if fair >= left - least and left <= _LITTLE * least:
             return left
         if fair < _LEAST_SHARE * least:
             return 0.0
         if fair <= 2 * least:
             return fair
         part = self.first_share if is_first else _LATER_SHARE
-        return max(min(part * fair, _doubted_share(standings, device, left)), least)
+        return max(min(part * min(fair, left), _doubted_share(standings, device, left)), least)
 
 
 def _doubted_share(standings: Sequence[Standing], device: int, left: float) -> float:

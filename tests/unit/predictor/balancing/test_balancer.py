@@ -107,6 +107,19 @@ def test_wrong_estimate_is_corrected() -> None:
     assert report.shares[0].share > 0.6
 
 
+@pytest.mark.parametrize("centre", [0.35, 0.45, 0.55])
+def test_a_light_border_does_not_make_a_device_fast(centre: float) -> None:
+    """Heavy work in the middle, light work at both ends: nobody is given all that is left."""
+
+    def heavy_middle(items: Numbers) -> npt.NDArray[np.float64]:
+        return np.where(np.abs(items / 3072 - centre) < 0.3, 400e-6, 10e-6)
+
+    devices = [FakeDevice(compute=_update, item_s=heavy_middle) for _ in range(2)]
+    report, found, expected = _balance(devices, items=3072)
+    assert np.array_equal(found, expected)
+    assert report.real_s < 1.15 * float(heavy_middle(np.arange(3072)).sum()) / 2
+
+
 def test_changes_are_compared_where_addresses_depend_on_data() -> None:
     """A scatter by a permutation merges by what each device has changed."""
     devices = [FakeDevice(compute=_scatter, item_s=s) for s in (1e-6, 2e-6)]
