@@ -137,7 +137,6 @@ def choose(evidence: Evidence, *, is_gated: bool) -> Choice:
         The closed gate where no setting beats the reference on unseen groups.
     """
     without = _relative_errors(np.zeros_like(evidence.targets), evidence.targets)
-    is_well = _error_elsewhere(without, evidence.groups) < WELL_PREDICTED
     best = None
     for setting, corrections in enumerate(evidence.corrections):
         for gate in _list_gates() if is_gated else (OPEN,):
@@ -146,7 +145,7 @@ def choose(evidence: Evidence, *, is_gated: bool) -> Choice:
             error = float(errors.mean())
             if best is not None and error >= best.error:
                 continue
-            if not is_gated or _is_gain(errors, without, is_well, evidence.groups):
+            if not is_gated or _is_gain(errors, without, evidence.groups):
                 best = Choice(setting=setting, gate=gate, error=error)
     return best or Choice(setting=0, gate=CLOSED, error=float(without.mean()))
 
@@ -162,38 +161,16 @@ def _relative_errors(corrections: Numbers, targets: Numbers) -> Numbers:
     return found
 
 
-def _is_gain(
-    errors: Numbers,
-    without: Numbers,
-    is_well: npt.NDArray[np.bool_],
-    groups: npt.NDArray[np.intp],
-) -> bool:
+def _is_gain(errors: Numbers, without: Numbers, groups: npt.NDArray[np.intp]) -> bool:
     """Tell whether groups gain more than by chance, and the well-predicted lose next to nothing."""
     sizes = np.bincount(groups)
     present = sizes > 0
     gains = np.bincount(groups, weights=without - errors)[present] / sizes[present]
     if len(gains) < 2 or gains.mean() < _LEAST_GAIN * gains.std(ddof=1) / np.sqrt(len(gains)):
         return False
-    shares = is_well / sizes[groups]
+    by_group = np.bincount(groups, weights=without)[present] / sizes[present]
+    well = by_group < WELL_PREDICTED
     allowed = _HARM_ALLOWED * len(gains)
-    if shares.sum() < _BY_CHANCE * len(gains):
+    if well.mean() < _BY_CHANCE:
         allowed = max(allowed, _HARM_PER_GAIN * float(gains.sum()))
-    return float((shares * (errors - without)).sum()) <= allowed
-
-
-def _error_elsewhere(errors: Numbers, groups: npt.NDArray[np.intp]) -> Numbers:
-    """Give the mean error on the other half of each row's group.
-
-    A row that the reference hits by chance is worse with any correction, right or wrong; the
-    group's other rows tell whether it was chance. Where a row is alone, its own error tells.
-    """
-    order = np.argsort(groups, kind="stable")
-    firsts = np.searchsorted(groups[order], groups[order])
-    halves = np.empty_like(groups)
-    halves[order] = (np.arange(len(groups)) - firsts) % 2
-    others = 2 * groups + 1 - halves
-    places = 2 * groups.max() + 2
-    counts = np.bincount(2 * groups + halves, minlength=places)[others]
-    sums = np.bincount(2 * groups + halves, weights=errors, minlength=places)[others]
-    found: Numbers = np.where(counts > 0, sums / np.maximum(counts, 1), errors)
-    return found
+    return not well.any() or float(-gains[well].sum()) <= allowed

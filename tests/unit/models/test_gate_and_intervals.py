@@ -70,16 +70,6 @@ def test_gate_opens_where_the_reference_only_hits_by_chance() -> None:
     assert choice.error < 0.3
 
 
-def test_rows_that_a_reference_hits_by_chance_do_not_close_the_gate() -> None:
-    """Among noisy rows some are always hit; that the group's others are not shows it was chance."""
-    rng = np.random.default_rng(4)
-    bias = np.repeat(rng.normal(scale=0.15, size=60), 2)
-    targets = bias + rng.normal(scale=0.12, size=120)
-    choice = choose(make_evidence(bias, targets, rows=2), is_gated=True)
-    assert choice.gate.share > 0.8
-    assert choice.gate.threshold < 0.04
-
-
 def test_ungated_choice_takes_the_best_setting() -> None:
     """Without a gate the best setting is believed everywhere."""
     targets = np.repeat(np.linspace(-0.2, 0.2, 20), 5)
