@@ -100,7 +100,7 @@ def assess_split(
         footprint = _find_disjoint(stores, loads, ranges, size_bytes) if is_followed else None
         if footprint is not None:
             rules[name], footprints[name] = MergeRule.RANGES, footprint
-            if not any(one.kind is not AccessKind.STORE for one in own):
+            if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
             continue
         rules[name] = MergeRule.COMPARE

@@ -157,16 +157,19 @@ class Probe:
     def writes_host_memory(self) -> bool:
         """Tell whether kernels write to the host's memory itself where a buffer is made of it.
 
-        Runtimes may keep a copy until the host maps the buffer.
+        Runtimes may keep a copy until the host maps the buffer, or refuse such buffers.
         """
         page = mmap.mmap(-1, mmap.PAGESIZE)
         marks = np.frombuffer(page, dtype=np.int32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-        buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
-        kernel = cl.Kernel(self._program, "kc_mark")
-        kernel.set_args(buffer)
-        cl.enqueue_nd_range_kernel(self._queue, kernel, marks.shape, None)
-        self._queue.finish()
+        try:
+            buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
+            kernel = cl.Kernel(self._program, "kc_mark")
+            kernel.set_args(buffer)
+            cl.enqueue_nd_range_kernel(self._queue, kernel, marks.shape, None)
+            self._queue.finish()
+        except cl.Error:
+            return False
         expected = np.arange(1, len(marks) + 1, dtype=np.int32)
         found = bool(np.array_equal(marks, expected))
         buffer.release()

@@ -176,9 +176,9 @@ def _contradict(sampling: Sampling, shorts: Sequence[TimedLaunch]) -> bool:
     """Tell whether some work that should take the same takes much longer, again and again."""
     if not shorts:
         return False
-    apart = _differ_much(rates_of(shorts))
-    heavy = [one for one, is_apart in zip(shorts, apart, strict=True) if is_apart]
-    return _is_heavy_again(sampling, heavy, middle_s=_lower_median(rates_of(shorts)))
+    rates = rates_of(shorts)
+    heavy = [one for one, is_apart in zip(shorts, _differ_much(rates), strict=True) if is_apart]
+    return _is_heavy_again(sampling, heavy, middle_s=_lower_median(rates))
 
 
 def _differ_much(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
