@@ -73,7 +73,7 @@ class CompareRequest:
 def run_comparison(request: CompareRequest) -> ExitStatus:
     """Compare, show what was found, and give the exit status."""
     request.check()
-    table = load_training_table(request.sources, devices=request.device_ids)
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
     with progress_bar(is_wanted=not request.as_json) as tell:
         comparison = compare_models(
             table, request.first, request.second, request.plan(), _follow(tell)

@@ -179,5 +179,6 @@ def _stored_to_json(
         "features": list(stored.schema.names),
         "learned": stored.model.describe(),
         "trained_with": dict(stored.versions),
+        "samplers": list(stored.samplers),
         "validation": None if report is None else summarise_report(report),
     }

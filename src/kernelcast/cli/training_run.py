@@ -81,7 +81,7 @@ class _Kept:
 def run_training(request: TrainRequest) -> ExitStatus:
     """Train, show what it has come to, and give the exit status."""
     name = request.name()
-    table = load_training_table(request.sources, devices=request.device_ids)
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
     write = _choose_writer(request, table, name)
     kept = _train(request, table, name, write)
     if request.as_json:

@@ -72,7 +72,7 @@ def run_validation(request: ValidateRequest) -> ExitStatus:
     if request.folder is not None:
         require_matplotlib("--out")  # both told before anything runs for minutes
         _make_folder(request.folder)
-    table = load_training_table(request.sources, devices=request.device_ids)
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
     with fit_progress("fits", is_wanted=not request.as_json) as tell:
         report = validate_models(table, request.settings(), tell)
     points: tuple[SamplingPointScore, ...] = ()

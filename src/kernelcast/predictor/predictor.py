@@ -36,6 +36,7 @@ from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.plan import SAMPLER
 
 if TYPE_CHECKING:
     from kernelcast.training_data.store import Store
@@ -370,7 +371,7 @@ class Predictor:
 
 @cache
 def _list_versions() -> Mapping[str, str]:
-    return {"kernelcast": version("kernelcast")}
+    return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
 
 
 def _find_machine(device_id: str) -> MachineDescription | None:

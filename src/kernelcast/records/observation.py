@@ -24,6 +24,10 @@ class Origin(StrEnum):
     """Somebody else measured it; `Observation.source` says who."""
 
 
+FIRST_SAMPLER = 1
+"""Revision of the sampler of observations that do not tell theirs."""
+
+
 class ObservationFlag(StrEnum):
     """What a reader should know before learning from an observation."""
 
@@ -60,7 +64,8 @@ class Observation:
     machine_state : MachineState
         Load, clock and temperature.
     versions : mapping of str to str
-        ``kernelcast``, ``pyopencl``, ``runtime`` and what else matters.
+        ``kernelcast``, ``pyopencl``, ``runtime``, the ``sampler``'s revision, and what else
+        matters.
     measured_at : datetime or None
         When, with a time zone; None where it is not known.
 
@@ -95,6 +100,11 @@ class Observation:
         """Median time of the whole kernel, in seconds."""
         return self.runs.median_s
 
+    @property
+    def sampler(self) -> int:
+        """Revision of the sampler that its samples are of; see `read_sampler`."""
+        return read_sampler(self.versions)
+
     def sample_run(self, place: int = 0) -> SampleRun:
         """Give a sample set as the linear model wants it.
 
@@ -119,6 +129,21 @@ class Observation:
             launch_overhead_s=one.launch_overhead_s,
             is_even=one.is_even,
         )
+
+
+def read_sampler(versions: Mapping[str, str]) -> int:
+    """Give the revision of the sampler that an observation's versions tell.
+
+    Raises
+    ------
+    InputError
+        If it is no number.
+    """
+    told = versions.get("sampler", str(FIRST_SAMPLER))
+    if not told.isdecimal():
+        msg = f"observation: its sampler is of revision {told!r}; expected a whole number"
+        raise InputError(msg)
+    return int(told)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,8 @@ class TrainingTable:
         Device time of the samples, in seconds.
     work_groups : ndarray of float64, shape (n,)
         Of the whole launch.
+    samplers : ndarray of float64, shape (n,)
+        Revision of the sampler that the samples are of.
     compute_units, cache_bytes, bandwidth_bytes_per_s, flops_per_s : ndarray of float64, shape (n,)
         The device's compute units, last cache, and calibrated peaks.
 
@@ -73,6 +75,7 @@ class TrainingTable:
     two_point_s: Numbers
     sampling_s: Numbers
     work_groups: Numbers
+    samplers: Numbers
     compute_units: Numbers
     cache_bytes: Numbers
     bandwidth_bytes_per_s: Numbers

@@ -4,6 +4,16 @@ from dataclasses import dataclass
 
 from kernelcast.records.errors import InputError
 
+SAMPLER = 2
+"""Revision of how launches are sampled: grows when samples of the same launch, and the linear
+model's time from them, come to be of another size. Observations keep it under this name among
+their versions; models refuse samples of revisions that they have not learned from.
+
+1. Windows anywhere in the index space.
+2. Rows of tiles as a driver dispatches them, worker threads told apart, places and weights by the
+   work that the source tells of (ADR 0016 to 0018).
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPlan:

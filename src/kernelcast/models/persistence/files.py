@@ -1,5 +1,6 @@
 """Reads and writes model files, in folders and behind URLs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelcast.models.persistence.format import (
@@ -18,6 +19,8 @@ def save_model(
     url: str,
     schema: FeatureSchema,
     report: ValidationReport | None = None,
+    *,
+    samplers: Sequence[int] = (),
 ) -> None:
     """Write a model file.
 
@@ -31,6 +34,8 @@ def save_model(
         Of the features it was trained on.
     report : ValidationReport, optional
         How good it was found to be.
+    samplers : sequence of int
+        Revisions of the samplers that its rows are of; none where it needs no samples.
 
     Raises
     ------
@@ -39,7 +44,7 @@ def save_model(
     InputError
         If the model is none of the catalogue's.
     """
-    write_bytes(url, write_model(model, schema, report))
+    write_bytes(url, write_model(model, schema, report, samplers=samplers))
 
 
 def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:

@@ -9,7 +9,7 @@ maintain, and nothing to trick.
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -33,6 +33,8 @@ FORMAT = "kernelcast model 1"
 _LARGEST_BYTES = 2**30
 _LARGEST_SCHEMA_BYTES = 2**24
 _DEEPEST = 100
+_FIRST_SAMPLER = 1
+"""Of models that do not tell: all there were took samples of it."""
 # Loader, module and class of everything that a file may hold.
 _ALLOWED = frozenset(
     {
@@ -63,16 +65,23 @@ class StoredModel:
         Libraries that it was trained with.
     report : ValidationReport or None
         How good it was found to be.
+    samplers : tuple of int
+        Revisions of the samplers that its rows are of; none where it needs no samples.
     """
 
     model: FittedModel
     schema: FeatureSchema
     versions: Mapping[str, str]
     report: ValidationReport | None = None
+    samplers: tuple[int, ...] = ()
 
 
 def write_model(
-    model: FittedModel, schema: FeatureSchema, report: ValidationReport | None = None
+    model: FittedModel,
+    schema: FeatureSchema,
+    report: ValidationReport | None = None,
+    *,
+    samplers: Sequence[int] = (),
 ) -> bytes:
     """Turn a model into bytes; `read_model` is the inverse.
 
@@ -90,6 +99,7 @@ def write_model(
         "schema_names": list(schema.names),
         "schema_version": schema.version,
         "versions": list_versions(),
+        "samplers": [int(one) for one in samplers],
         "report": None if report is None else report_to_json(report),
         "state": model.state(),
     }
@@ -98,7 +108,13 @@ def write_model(
     return cast("bytes", skops.io.dumps(_make_plain(content)))
 
 
-def read_model(content: bytes, source: str, schema: FeatureSchema | None = None) -> StoredModel:
+def read_model(
+    content: bytes,
+    source: str,
+    schema: FeatureSchema | None = None,
+    *,
+    sampler: int | None = None,
+) -> StoredModel:
     """Turn bytes into a model; nothing in them is executed.
 
     Parameters
@@ -110,12 +126,14 @@ def read_model(content: bytes, source: str, schema: FeatureSchema | None = None)
     schema : FeatureSchema, optional
         Of the features at hand; any when left out. What the model does not take may be among
         them: features that were added later do not make older models useless.
+    sampler : int, optional
+        Revision of the sampler at work; any when left out.
 
     Raises
     ------
     ModelFileError
         If it is no model file of this format, or the model takes features of another version, or
-        some that are not among those.
+        some that are not among those, or has learned from samples of other samplers.
     """
     _inspect(content, source)
     try:
@@ -123,13 +141,21 @@ def read_model(content: bytes, source: str, schema: FeatureSchema | None = None)
         if held["format"] != FORMAT:
             msg = f"{source}: is of format {held['format']!r}, this program reads {FORMAT!r}"
             raise ModelFileError(msg)
-        return _restore(held, source, schema)
+        stored = _restore(held, source, schema)
     except (InputError, OSError, KeyError, TypeError, ValueError, AttributeError,
             zipfile.BadZipFile, RecursionError) as error:  # fmt: skip
         if isinstance(error, ModelFileError):
             raise
         msg = f"{source}: is damaged ({error}); train the model anew, or fetch the file again"
         raise ModelFileError(msg) from error
+    if sampler is not None and stored.samplers and stored.samplers != (sampler,):
+        msg = (
+            f"{source}: the model has learned from samples of revision "
+            f"{', '.join(map(str, stored.samplers))} of the sampler, not {sampler}; train it anew "
+            "on rows collected with that"
+        )
+        raise ModelFileError(msg)
+    return stored
 
 
 def _restore(held: dict[str, Any], source: str, schema: FeatureSchema | None) -> StoredModel:
@@ -146,6 +172,7 @@ def _restore(held: dict[str, Any], source: str, schema: FeatureSchema | None) ->
         schema=found,
         versions={str(name): str(one) for name, one in held["versions"].items()},
         report=None if report is None else report_from_json(report),
+        samplers=tuple(int(one) for one in held.get("samplers", [_FIRST_SAMPLER])),
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -60,6 +61,8 @@ class ModelRegistry:
         model: FittedModel,
         schema: FeatureSchema,
         report: ValidationReport | None = None,
+        *,
+        samplers: Sequence[int] = (),
     ) -> str:
         """Add a version, which becomes the latest; the others stay.
 
@@ -73,6 +76,8 @@ class ModelRegistry:
             Of its features.
         report : ValidationReport, optional
             How good it was found to be.
+        samplers : sequence of int
+            As in `save_model`.
 
         Returns
         -------
@@ -80,7 +85,7 @@ class ModelRegistry:
             The version: a number and the file's digest.
         """
         pointers = self.pointers(name)
-        content = write_model(model, schema, report)
+        content = write_model(model, schema, report, samplers=samplers)
         digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
         version = f"{len(pointers.versions) + 1:04d}-{digest}"
         write_bytes(self._locate(name, version), content)
@@ -89,7 +94,12 @@ class ModelRegistry:
         return version
 
     def load(
-        self, name: str, version: str | None = None, schema: FeatureSchema | None = None
+        self,
+        name: str,
+        version: str | None = None,
+        schema: FeatureSchema | None = None,
+        *,
+        sampler: int | None = None,
     ) -> StoredModel:
         """Load a version: the one given, else the pinned one, else the latest.
 
@@ -97,7 +107,7 @@ class ModelRegistry:
         ------
         ModelFileError
             If there is none, its file is not the one that was published, or it takes another
-            schema.
+            schema or samples of other samplers.
         """
         pointers = self.pointers(name)
         wanted = version or pointers.pinned or pointers.latest
@@ -107,7 +117,7 @@ class ModelRegistry:
         if not str(wanted).endswith(hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]):
             msg = f"{url}: is not the file that was published; roll back, or publish it anew"
             raise ModelFileError(msg)
-        return read_model(content, url, schema)
+        return read_model(content, url, schema, sampler=sampler)
 
     def pin(self, name: str, version: str | None) -> None:
         """Use one version whatever is published; None ends that.

@@ -12,6 +12,7 @@ from kernelcast.predictor.training.registry import choose_registry, name_model
 from kernelcast.predictor.training.settings import DEFAULT_MODEL, POOLED_MODEL
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
+from kernelcast.sampling.plan import SAMPLER
 
 if TYPE_CHECKING:
     from kernelcast.models.persistence import StoredModel
@@ -198,7 +199,7 @@ def _load_version(
     from kernelcast.models.persistence import ModelRegistry
 
     try:
-        stored = ModelRegistry(url=place).load(name, version, schema)
+        stored = ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
     except (InputError, OSError, ValueError, ImportError) as error:
         return str(error)
     return FoundModel(facts=_describe(place, name, version, stored), stored=stored)

@@ -21,9 +21,11 @@ from kernelcast.predictor.isolation import MessageKind, stream_isolated
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.observation import ObservationFlag, read_sampler
+from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError
+from kernelcast.training_data.store.plain import load_mapping
 
 
 class OutOfTimeError(KernelcastError):
@@ -193,7 +195,7 @@ class _Keeper:
 
 
 def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
-    """Give the launches that need no row any more."""
+    """Give the launches that need no row any more; those of older samplers need another."""
     wanted = Selection(
         kernels=(job.kernel.stem,),
         applications=(job.kernel.application,),
@@ -202,7 +204,10 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
     )
     sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
     keys = {
-        row.launch_key for rows in store.read_rows(sound, columns=("launch_key",)) for row in rows
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
     }
     if not job.retries_failures:
         keys |= {one.launch.key for one in store.failures(wanted)}

@@ -31,7 +31,7 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.machine_state import read_processor_times, read_state_since
 from kernelcast.sampling.multiples import choose_unit, sample_pairs
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.session import DeviceSession
 
 _EVERYTHING = frozenset(FeatureGroup)
@@ -172,7 +172,11 @@ def observe_launch(
 
 def read_versions(session: DeviceSession) -> Mapping[str, str]:
     """Give the versions that an observation depends on."""
-    return {**{name: version(name) for name in _PACKAGES}, "runtime": session.description.driver}
+    return {
+        **{name: version(name) for name in _PACKAGES},
+        "runtime": session.description.driver,
+        "sampler": str(SAMPLER),
+    }
 
 
 def _check_time(run: SampleRun, settings: CollectionSettings) -> None:

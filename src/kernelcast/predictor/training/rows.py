@@ -1,5 +1,7 @@
 """Which rows of a table count, and what to say where they do not suffice."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kernelcast.predictor.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
@@ -12,6 +14,33 @@ def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
     keep = np.isfinite(table.seconds) & (table.seconds >= rows.shortest_s)
     if rows.least_work_groups:
         keep &= table.work_groups >= rows.least_work_groups
+    return table.take(keep)
+
+
+def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> TrainingTable:
+    """Give the rows of each device that were sampled as its newest ones were.
+
+    A model that learned how far off one sampler is would correct another by that.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        With the sampler's revision of each row.
+    tell : callable
+        Takes a sentence for each device that loses rows.
+    """
+    keep = np.ones(len(table), dtype=bool)
+    for device in list_labels(table.devices):
+        own = table.devices == device
+        newest = table.samplers[own].max()
+        older = own & (table.samplers < newest)
+        keep &= ~older
+        if older.any():
+            tell(
+                f"{device}: {np.count_nonzero(older)} of {np.count_nonzero(own)} rows were taken "
+                f"by samplers before revision {newest:g} and are left out; `kernelcast collect` "
+                "measures them anew"
+            )
     return table.take(keep)
 
 

@@ -18,6 +18,7 @@ from kernelcast.predictor.machine_file import read_machine
 from kernelcast.predictor.machines import list_machines
 from kernelcast.predictor.training.peaks import UNKNOWN, DevicePeaks, read_peaks
 from kernelcast.predictor.training.reading import read_observations
+from kernelcast.predictor.training.rows import choose_newest_samples
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
@@ -41,8 +42,9 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
     devices: Sequence[str] = (),
     with_flagged: bool = False,
     sample_set: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> TrainingTable:
-    """Load observations that have features.
+    """Load observations that have features: of each device those of its newest sampler.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
     sample_set : int
         Which of the samples that were taken as an estimate takes them stands for the sampling of
         a row; rows with fewer are left out.
+    tell : callable
+        Takes what users should know of rows that are left out.
 
     Returns
     -------
@@ -77,7 +81,8 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
         and _matches(one.launch.kernel.name, kernels)
         and _matches(one.launch.kernel.application, applications)
     )  # fmt: skip
-    return tabulate(wanted, find_peaks=peaks_beside(sources), sample_set=sample_set)
+    table = tabulate(wanted, find_peaks=peaks_beside(sources), sample_set=sample_set)
+    return choose_newest_samples(table, tell)
 
 
 def tabulate(
@@ -234,6 +239,7 @@ def _describe(
         "two_point_s": fit.two_point_s if fit.two_point_s and fit.two_point_s > 0 else math.nan,
         "sampling_s": run.sampling_s,
         "work_groups": float(run.ndrange.work_group_count),
+        "samplers": float(one.sampler),
         **known,
     }
 

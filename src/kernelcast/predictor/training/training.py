@@ -53,6 +53,8 @@ class TrainedModel:
         Rows it has learned from: measured, and sampled where the model needs that.
     data_digest : str
         Of these rows.
+    samplers : tuple of int
+        Revisions of the samplers that these rows are of.
     report : ValidationReport or None
         How good it was found to be on what it had not seen.
     """
@@ -64,6 +66,7 @@ class TrainedModel:
     kernels: tuple[str, ...]
     rows: int
     data_digest: str
+    samplers: tuple[int, ...]
     report: ValidationReport | None
 
 
@@ -135,6 +138,7 @@ class _Part:
             kernels=tuple(list_labels(self.table.kernels)),
             rows=cast("int", facts.get("rows", len(self.table))),
             data_digest=str(facts.get("data_digest", self.table.digest)),
+            samplers=_list_samplers(self.table),
             report=found,
         )
 
@@ -238,6 +242,11 @@ def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[s
     return parts, refused
 
 
+def _list_samplers(table: TrainingTable) -> tuple[int, ...]:
+    known = table.samplers[np.isfinite(table.samplers)]
+    return tuple(sorted({int(one) for one in known}))
+
+
 def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
     """Add a trained model to a registry, where it becomes the latest; give its version.
 
@@ -246,7 +255,9 @@ def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
     ModelFileError
         If the registry cannot be written.
     """
-    return registry.publish(trained.name, trained.model, trained.schema, trained.report)
+    return registry.publish(
+        trained.name, trained.model, trained.schema, trained.report, samplers=trained.samplers
+    )
 
 
 def write_model_file(trained: TrainedModel, path: Path | str) -> None:
@@ -257,4 +268,4 @@ def write_model_file(trained: TrainedModel, path: Path | str) -> None:
     ModelFileError
         If the file cannot be written.
     """
-    save_model(trained.model, str(path), trained.schema, trained.report)
+    save_model(trained.model, str(path), trained.schema, trained.report, samplers=trained.samplers)
