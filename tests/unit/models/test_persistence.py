@@ -145,6 +145,34 @@ def test_features_added_later_do_no_harm(content: bytes) -> None:
         read_model(content, "here", newer)
 
 
+@pytest.mark.parametrize("samplers", [(1,), (1, 2)])
+def test_refuses_samples_of_another_sampler_and_names_both(
+    fitted: FittedModel, samplers: tuple[int, ...]
+) -> None:
+    """A model that corrects what one sampler gets wrong does not correct another."""
+    content = write_model(fitted, SCHEMA, samplers=samplers)
+    assert read_model(content, "here").samplers == samplers
+    with pytest.raises(ModelFileError, match=r"revision 1.* of the sampler, not 2"):
+        read_model(content, "here", sampler=2)
+
+
+def test_takes_samples_of_its_own_sampler(fitted: FittedModel) -> None:
+    """What it has learned from serves; so does a model that does not know."""
+    for samplers in ((2,), ()):
+        content = write_model(fitted, SCHEMA, samplers=samplers)
+        assert read_model(content, "here", SCHEMA, sampler=2).samplers == samplers
+
+
+def test_files_that_do_not_tell_are_of_the_first_sampler(
+    fitted: FittedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files from before samplers were told apart learned from what there was."""
+    packed = write_model(fitted, SCHEMA)
+    held = {name: one for name, one in unpack(packed).items() if name != "samplers"}
+    monkeypatch.setattr("kernelcast.models.persistence.format.unpack", lambda _: held)
+    assert read_model(packed, "here").samplers == (1,)
+
+
 def test_runs_nothing_of_a_pickle(tmp_path: Path) -> None:
     """A pickle in the place of a model is refused, and does not run."""
     mark = tmp_path / "mark"

@@ -31,9 +31,10 @@ from kernelcast.records.launch_identity import (
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.observed_times import summarise_runs
+from kernelcast.sampling.plan import SAMPLER
 from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
-from kernelcast.training_data.store import StoreError, open_store
+from kernelcast.training_data.store import Selection, StoreError, open_store
 
 KERNEL = find_kernels("nbody")[0]
 DEVICE = make_description()
@@ -64,7 +65,14 @@ def observe(task: KernelTask) -> Iterator[Message]:
             yield RowSkipped(launch_key=launch.key)
             continue
         yield RowStarted(launch=launch, number=number, total=ROWS)
-        yield RowMeasured(observation=Observation(launch=launch, runs=summarise_runs([0.1, 0.2])))
+        yield RowMeasured(observation=make_row(launch))
+
+
+def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
+    """Make what the child has measured."""
+    return Observation(
+        launch=launch, runs=summarise_runs([0.1, 0.2]), versions={"sampler": str(sampler)}
+    )
 
 
 @pytest.fixture
@@ -106,6 +114,16 @@ def test_stores_rows_and_passes_them_next_time(
     assert place.plans.read(DEVICE, KERNEL, CollectionSettings()) == (1, 2, 3, 4)
     again = collect_with(monkeypatch, place, observe)
     assert (again.measured, again.present, place.store.count()) == (0, ROWS, ROWS)
+
+
+def test_rows_of_an_older_sampler_are_measured_anew(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """Samples of another kind than estimates take teach models what is not so."""
+    place.store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
+    outcome = collect_with(monkeypatch, place, observe)
+    assert (outcome.measured, outcome.present, place.store.count()) == (ROWS - 1, 1, ROWS)
+    assert {one.sampler for one in place.store.find(Selection())} == {SAMPLER}
 
 
 def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:

@@ -35,7 +35,7 @@ def save_model(
     report : ValidationReport, optional
         How good it was found to be.
     samplers : sequence of int
-        Revisions of the samplers that its rows are of; none where it needs no samples.
+        Revisions of the samplers that its rows are of; none where they are not known.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class StoredModel:
     report : ValidationReport or None
         How good it was found to be.
     samplers : tuple of int
-        Revisions of the samplers that its rows are of; none where it needs no samples.
+        Revisions of the samplers that its rows are of; none where they are not known.
     """
 
     model: FittedModel

@@ -8,6 +8,7 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.shelf import ModelShelf, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.sampling.plan import SAMPLER
 
 DEVICE = "fake-device-0000"
 SCHEMA = make_schema()
@@ -69,6 +70,16 @@ def test_another_schema_is_a_failure_that_says_so(registry: ModelRegistry) -> No
     assert lookup.found is None
     assert SCHEMA.id in lookup.failures[0]
     assert other.id in lookup.failures[0]
+
+
+def test_a_model_of_older_samples_is_a_failure_that_says_so(
+    registry: ModelRegistry, hybrid: FittedModel
+) -> None:
+    """A model that knows how far off another sampler is is passed over."""
+    registry.publish("hybrid/old", hybrid, SCHEMA, samplers=(SAMPLER - 1,))
+    lookup = ModelShelf(registry.url, shipped="").find("old", SCHEMA)
+    assert lookup.found is None
+    assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in lookup.failures[0]
 
 
 def test_shipped_models_take_the_features_of_today() -> None:

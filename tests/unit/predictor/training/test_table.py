@@ -143,3 +143,32 @@ def test_loads_from_a_store_what_was_asked_for(tmp_path: Path) -> None:
     assert load_training_table([path], kernels=["tri*"]).kernels.tolist() == ["streams/triad"]
     assert load_training_table([path], devices=["tw"]).devices.tolist() == ["two"]
     assert len(load_training_table([path], with_flagged=True)) == 3
+
+
+def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
+    """Learns from one way of sampling: each device's newest; says how many rows that costs."""
+    path = tmp_path / "rows.sqlite"
+    newest = {"sampler": "2"}
+    rows = [
+        make_observation(),
+        replace(make_observation("copy"), versions=newest),
+        replace(make_observation("scale"), versions=newest),
+        make_observation("add", device="two"),
+    ]
+    with open_store(path) as store:
+        store.add_many(rows)
+    told: list[str] = []
+    table = load_training_table([path], tell=told.append)
+    assert {*table.kernels.tolist()} == {"streams/copy", "streams/scale", "streams/add"}
+    assert dict(zip(table.devices.tolist(), table.samplers.tolist(), strict=True)) == {
+        "one": 2.0, "two": 1.0,
+    }  # fmt: skip
+    (only,) = told
+    assert only.startswith("one: 1 of 3 rows")
+    assert "revision 2" in only
+
+
+def test_a_sampler_that_is_no_number_is_refused() -> None:
+    """Names the kernel's row rather than taking it for one of the first sampler."""
+    with pytest.raises(InputError, match="revision 'new'"):
+        tabulate([replace(make_observation(), versions={"sampler": "new"})])

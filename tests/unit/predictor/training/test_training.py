@@ -128,7 +128,8 @@ def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
 
 def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     """A registry and a file hold model, schema, digest and report."""
-    one = train(TABLE, "hybrid", HERE).trained[0]
+    known = replace(TABLE, samplers=np.full(len(TABLE), 2.0))
+    one = train(known, "hybrid", HERE).trained[0]
     registry = open_registry(str(tmp_path / "models"))
     version = publish_model(one, registry)
     write_model_file(one, tmp_path / "one.skops")
@@ -139,5 +140,6 @@ def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     ):
         np.testing.assert_array_equal(stored.model.predict(own), one.model.predict(own))
         assert stored.report == one.report
+        assert stored.samplers == one.samplers == (2,)
         assert stored.model.describe()["data_digest"] == own.digest
         assert stored.model.describe()["devices"] == [NAMES[0]]
