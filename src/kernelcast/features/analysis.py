@@ -21,6 +21,7 @@ from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.kernel_facts import (
     BlockFacts,
+    ContentRead,
     Gap,
     KernelFacts,
     LocalArray,
@@ -104,6 +105,34 @@ def read_facts(kernel: Kernel) -> KernelFacts:
         return _analyse_tree(parsed, kernel.name, kernel.source_name, _make_tree).facts
 
 
+@lru_cache(maxsize=64)
+def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFacts:
+    """Give the facts about a kernel whose loops and conditions may ask what buffers hold.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel with its build options.
+    known_buffers : frozenset of str
+        Parameters whose contents are known and that the kernel does not write.
+
+    Returns
+    -------
+    KernelFacts
+        As of `analyse`, with `contents`.
+
+    Raises
+    ------
+    CompileError, KernelNotFoundError
+        As `analyse`.
+    """
+    with paused_collector():
+        parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+        return _analyse_tree(
+            parsed, kernel.name, kernel.source_name, _make_tree, known_buffers
+        ).facts
+
+
 def analyse_parsed(parsed: ParsedSource, name: str, *, source_name: str = "<source>") -> Analysis:
     """Analyse one kernel of a source that is parsed already.
 
@@ -118,20 +147,30 @@ def analyse_parsed(parsed: ParsedSource, name: str, *, source_name: str = "<sour
 
 
 def _analyse_tree(
-    parsed: ParsedSource, name: str, source_name: str, read: Callable[[ParsedSource], SyntaxTree]
+    parsed: ParsedSource,
+    name: str,
+    source_name: str,
+    read: Callable[[ParsedSource], SyntaxTree],
+    known_buffers: frozenset[str] = frozenset(),
 ) -> Analysis:
+    def analyse_as(tree: SyntaxTree) -> Analysis:
+        return _analyse(tree, parsed, (name, source_name), known_buffers)
+
     try:
-        return _analyse(read(parsed), parsed, name, source_name)
+        return analyse_as(read(parsed))
     except (RecursionError, ctypes.ArgumentError):
         pass  # ctypes wraps a recursion that ends within a callback
     try:
-        return run_deep(lambda: _analyse(_make_tree(parsed), parsed, name, source_name))
+        return run_deep(lambda: analyse_as(_make_tree(parsed)))
     except (RecursionError, ctypes.ArgumentError) as error:
         msg = f"{source_name}: kernel {name!r} nests too deeply to be analysed; nest less deeply"
         raise InputError(msg) from error
 
 
-def _analyse(tree: SyntaxTree, parsed: ParsedSource, name: str, source_name: str) -> Analysis:
+def _analyse(
+    tree: SyntaxTree, parsed: ParsedSource, names: tuple[str, str], known_buffers: frozenset[str]
+) -> Analysis:
+    name, source_name = names
     function = tree.function_named(name)
     if function is None:
         have = ", ".join(list_kernels(parsed)) or "none"
@@ -139,7 +178,7 @@ def _analyse(tree: SyntaxTree, parsed: ParsedSource, name: str, source_name: str
         raise KernelNotFoundError(msg)
     with paused_collector():
         blocks = divide(tree, function)
-        walk = AddressWalk(tree, blocks)
+        walk = AddressWalk(tree, blocks, known_buffers)
         walk.follow(function)
         facts = _collect(parsed, function, blocks, walk.findings)
     return Analysis(facts=facts, tree=tree, function=function, blocks=blocks)
@@ -179,7 +218,21 @@ def _collect(
         accesses=accesses,
         loops=tuple(findings.loops),
         gaps=tuple(dict.fromkeys(gaps)),
+        contents=_find_used(findings),
     )
+
+
+def _find_used(findings: Findings) -> tuple[ContentRead, ...]:
+    """Give the contents that tell iterations or conditions exactly, and those that place them."""
+    counts = [one.trip_count for one in findings.loops if one.is_exact]
+    guards = [one.guard for one in findings.reaches if one.guard.is_exact]
+    waiting = [one.symbols() for one in (*counts, *guards) if one is not None]
+    used: set[str] = set()
+    while waiting:
+        names = {one.name for one in waiting.pop()} & findings.contents.keys() - used
+        used |= names
+        waiting.extend(findings.contents[name].offset_bytes.symbols() for name in names)
+    return tuple(one for name, one in findings.contents.items() if name in used)
 
 
 def _describe_parameter(node: Node, accesses: tuple[MemoryAccess, ...]) -> ParameterFacts:
@@ -233,4 +286,5 @@ def _describe_block(block: Block, spaces: dict[int, MemorySpace]) -> BlockFacts:
 
 # libclang's objects free themselves through a module that is gone when caches are, at the very end.
 atexit.register(analyse.cache_clear)
+atexit.register(read_facts_with.cache_clear)
 atexit.register(_read_tree.cache_clear)

@@ -6,23 +6,34 @@ differs is the machine's noise.
 A sample of uneven work is a gamble on which places it hits. Where the source tells how work-groups
 differ (triangular loops, causal attention), those are sampled that do about the mean work, and each
 launch is weighed by the instructions of its work-groups over those of the mean work-group: the rest
-is a sample of even work. Samples have the last word: weights that do not make their rates agree
-better are not used, for a kernel bound by memory does not follow its instructions.
+is a sample of even work. Where it tells together with what a buffer holds (the rows of a sparse
+matrix, the edges of a graph), launches all over are weighed so.
+
+Samples have the last word: weights that do not make their rates agree better are not used, for a
+kernel bound by memory does not follow its instructions.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.analysis import analyse, read_facts_with
+from kernelcast.features.counting.bindings import Numbers, bind_scalars
+from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
-from kernelcast.records.arguments import Argument, ElementType, LocalArgument, ScalarArgument
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.kernel_facts import KernelFacts
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
@@ -89,14 +100,20 @@ def plan_by_source(
         in units of what they do.
     """
     try:
-        scalars = bind_scalars(analyse(kernel).facts, arguments)
-        profile = _profile_launch(kernel, ndrange, tuple(sorted(scalars.items())))
+        source = _read_source(kernel, arguments)
+        if source.contents:
+            profile = source.profile(ndrange, ())
+        else:
+            profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
     if profile is None or not profile.is_exact:
         return plan
     if profile.spread < _LEAST_SPREAD:
         return replace(plan, is_known_even=True)
+    if source.contents:
+        # Work that data decide is found all over: its data lie elsewhere each time.
+        return plan
     total = ndrange.work_group_count
     return replace(
         plan,
@@ -132,11 +149,10 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
         not tell, or the samples contradict it.
     """
     try:
-        facts = _find_facts(kernel)
-        if facts is None:
+        source = _read_source(kernel, arguments)
+        if not may_differ(source.facts):
             return run
-        boxes = [one.box for one in run.launches]
-        profile = profile_work(facts, run.ndrange, bind_scalars(facts, arguments), boxes)
+        profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
     except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
         return run
     return run if profile is None else apply_profile(run, profile)
@@ -169,11 +185,40 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
 
 
-@lru_cache(maxsize=64)
-def _find_facts(kernel: Kernel) -> KernelFacts | None:
-    """Give what the source tells; None where work-groups can only differ by their data."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is known of a launch's work."""
+
+    facts: KernelFacts
+    scalars: Mapping[str, int]
+    contents: Mapping[str, Numbers]
+
+    def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> WorkProfile | None:
+        """Count the work of boxes and of the whole launch."""
+        return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
+
+
+def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
     facts = analyse(kernel).facts
-    return facts if may_differ(facts) else None
+    wanted = find_index_buffers(facts)
+    contents = {
+        parameter.name: content
+        for parameter, argument in zip(facts.parameters, arguments, strict=False)
+        if parameter.name in wanted and (content := _open_content(argument)) is not None
+    }
+    if contents:
+        facts = read_facts_with(kernel, frozenset(contents))
+    return _Source(facts, bind_scalars(facts, arguments), contents)
+
+
+def _open_content(argument: Argument) -> Numbers | None:
+    """Open what a buffer of whole numbers holds, if a file tells; it is read where looked at."""
+    if not isinstance(argument, BufferArgument) or argument.init is not Init.FILE:
+        return None
+    if argument.element.dtype.kind not in "iu":
+        return None
+    content: Numbers = np.load(str(argument.path), mmap_mode="r", allow_pickle=False)
+    return content
 
 
 def _find_rates(launches: Sequence[TimedLaunch]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kernelcast.records.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import Condition
 from kernelcast.records.operations import MemorySpace, OperationCounts
+from kernelcast.records.quasi_affine import Expr
 
 ONCE = -1
 """The counter of the work-item itself: it is 1."""
@@ -101,6 +102,28 @@ class CounterReach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentRead:
+    """A whole number that a work-item reads from a buffer whose content is known.
+
+    Parameters
+    ----------
+    name : str
+        Of its symbol, of kind `SymbolKind.CONTENT`.
+    buffer : str
+        The parameter.
+    offset_bytes : Expr
+        Where it stands; may hold contents that were read before.
+    element_bytes : int
+        Its size.
+    """
+
+    name: str
+    buffer: str
+    offset_bytes: Expr
+    element_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Something the analysis could not understand."""
 
@@ -134,6 +157,9 @@ class KernelFacts:
         Loops on every call path.
     gaps : tuple of Gap
         What is missing, and why.
+    contents : tuple of ContentRead
+        What conditions and loops ask of buffers whose contents are known, in the order of the
+        reads; empty unless that was asked for.
     """
 
     kernel: str
@@ -146,6 +172,7 @@ class KernelFacts:
     accesses: tuple[MemoryAccess, ...]
     loops: tuple[LoopFacts, ...]
     gaps: tuple[Gap, ...]
+    contents: tuple[ContentRead, ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from kernelcast.predictor.weighing import (
     sample_by_source,
     weigh_run,
 )
-from kernelcast.records.arguments import ScalarArgument
+from kernelcast.records.arguments import BufferArgument, ElementType, Init, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
@@ -82,6 +83,60 @@ kernel void f(global float *a, int n)
 }
 """,
 )
+
+
+ROWS = Kernel(
+    name="f",
+    source="""
+kernel void f(global const int *begin, global const float *value, global float *out)
+{
+    const int row = get_global_id(0);
+    float sum = 0.0f;
+    for (int k = begin[row]; k < begin[row + 1]; ++k)
+        sum += value[k];
+    out[row] = sum;
+}
+""",
+)
+
+
+def write_rows(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Write where rows begin; long ones come in bunches, as in real matrices."""
+    rng = np.random.default_rng(3)
+    bunches = np.repeat(rng.pareto(1.5, GROUPS // 10) + 0.2, 10 * LOCAL)
+    begin = np.concatenate([[0], np.cumsum(rng.poisson(20 * bunches))]).astype(np.int32)
+    np.save(path, begin)
+    return begin
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> None:
+    """Rows of a sparse matrix are weighed by their lengths, wherever samples hit."""
+    begin = write_rows(tmp_path / "begin.npy")
+    rows = np.diff(begin[::LOCAL])
+    launch = SyntheticLaunch(
+        NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
+        lambda at: 1e-7 + 1e-9 * rows[at[0]],
+    )
+    buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
+    )
+    arguments = (pointers, buffer, buffer)
+    run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
+    assert len({one.weight for one in run.launches}) > 3
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.15)
+
+
+def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
+    """Weights are a help: the launch itself will say what is wrong with the file."""
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=10, init=Init.FILE, path=tmp_path / "none.npy"
+    )
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, ROWS, (pointers,)) is run
+    plan = SamplingPlan()
+    assert plan_by_source(plan, ROWS, run.ndrange, (pointers,)) is plan
 
 
 @pytest.mark.parametrize("seed", range(8))

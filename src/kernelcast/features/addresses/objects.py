@@ -149,7 +149,15 @@ class ObjectAccess:
             self._note_sign(value, base.type)
             return value
         constant = self._constant_variable(base)
-        return Opaque(frozenset({place.memory.name})) if constant is None else constant
+        if constant is not None:
+            return constant
+        return self._content(base.type, place) or Opaque(frozenset({place.memory.name}))
+
+    def _content(self, info: TypeInfo, place: Pointer) -> Expr | None:
+        """Give the symbol of a whole number in a buffer whose content is known."""
+        if not info.is_integer or info.is_vector or not isinstance(place.offset, Expr):
+            return None
+        return self._findings.read_content(place.memory.name, place.offset, info.bytes)
 
     def _note_sign(self, value: Value, info: TypeInfo) -> None:
         """Note members of arguments that cannot be negative."""

@@ -27,9 +27,10 @@ from kernelcast.features.addresses.values import (
     blur,
     places_of,
     sources_of,
+    stand_in_for,
 )  # fmt: skip
 from kernelcast.records.conditions import UNKNOWN, equal
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div, select
+from kernelcast.records.quasi_affine import Expr, Symbol, floor_div, select
 
 _MOST_ROUNDS = 3
 _REASON = "changes from iteration to iteration in a way that is not followed"
@@ -95,7 +96,7 @@ def solve(  # noqa: PLR0913 - all of a loop, and no object that would hold just 
     forgotten = {key: blur(one, reason=_REASON) for key, one in starts.items()
                  if isinstance(one, Choice)}  # type: dict[int, Value]  # fmt: skip
     for _ in range(_MOST_ROUNDS):
-        slots = {key: [_Slot(leaf, _name(key, at)) for at, leaf in enumerate(split(start))]
+        slots = {key: [_Slot(leaf, stand_in_for(key, at)) for at, leaf in enumerate(split(start))]
                  for key, start in starts.items() if key not in forgotten}  # fmt: skip
         trial = _prepare(starts, slots, forgotten, state, induction)
         run_once(trial)
@@ -169,10 +170,6 @@ def _conclude_all(
             ends[key],
             lambda one: one if befores.isdisjoint(one.symbols()) else Opaque(reason=_REASON),
         )
-
-
-def _name(key: int, at: int) -> Symbol:
-    return Symbol(SymbolKind.SCALAR, f"before {key}.{at}")
 
 
 def _before(slot: _Slot) -> Leaf:

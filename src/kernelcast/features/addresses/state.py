@@ -9,6 +9,7 @@ from kernelcast.features.addresses.values import (
     Pointer,
     Value,
     blur,
+    is_stand_in,
     merge,
     places_of,
 )  # fmt: skip
@@ -16,9 +17,9 @@ from kernelcast.features.blocks.model import BlockList, Site
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import FALSE, TRUE, Condition, conjunction, disjunction
-from kernelcast.records.kernel_facts import CounterReach
+from kernelcast.records.kernel_facts import ContentRead, CounterReach
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _LONGEST_TEXT = 80
 
@@ -98,11 +99,14 @@ class Findings:
         Blocks and sites of the kernel and its helpers.
     budget : int
         Expressions that may still be evaluated.
+    known_buffers : frozenset of str
+        Parameters whose contents are known and never written: numbers in them are followed.
     """
 
     tree: SyntaxTree
     blocks: BlockList
     budget: int
+    known_buffers: frozenset[str] = frozenset()
     accesses: list[MemoryAccess] = field(default_factory=list)
     loops: list[LoopFacts] = field(default_factory=list)
     around: tuple[LoopFacts, ...] = ()
@@ -110,6 +114,8 @@ class Findings:
     unsigned_scalars: dict[str, int] = field(default_factory=dict)
     """Greatest values of scalar arguments that cannot be negative."""
     reaches: list[CounterReach] = field(default_factory=list)
+    contents: dict[str, ContentRead] = field(default_factory=dict)
+    """By the names of their symbols."""
     _sites: dict[tuple[int, bool], Site] = field(default_factory=dict)
     _block_of_site: dict[int, int] = field(default_factory=dict)
     _texts: dict[int, str] = field(default_factory=dict)
@@ -127,6 +133,28 @@ class Findings:
         if counter is not None and self.is_recording and state.is_reached:
             guard = self._join_guard(state.guard)
             self.reaches.append(CounterReach(counter=counter, guard=guard, loops=self.around))
+
+    def read_content(self, buffer: str, offset_bytes: Expr, element_bytes: int) -> Expr | None:
+        """Give the symbol of a number in a buffer; None where nobody knows the buffer's content.
+
+        What is read at another place in each iteration of a loop has no symbol, nor at a place
+        of which that is not known yet: it would hide that it changes.
+        """
+        if buffer not in self.known_buffers:
+            return None
+        changes = (
+            one.kind is SymbolKind.LOOP or is_stand_in(one) for one in offset_bytes.symbols()
+        )
+        if any(changes):
+            return None
+        name = f"{buffer} at {offset_bytes}, {element_bytes}"
+        self.contents.setdefault(
+            name,
+            ContentRead(
+                name=name, buffer=buffer, offset_bytes=offset_bytes, element_bytes=element_bytes
+            ),
+        )
+        return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
 
     def note_gap(self, node: Node, reason: str) -> None:
         """Note what is not understood."""

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from kernelcast.records.conditions import Condition, Unknown, negation, not_equal
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, select
+from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, select
 
 _MOST_PLACES = 4
 
@@ -92,6 +92,7 @@ PLACES: Final = (Pointer, Choice)
 
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
 _NO_SOURCES: frozenset[str] = frozenset()
+_BEFORE = "before "
 
 
 def parts_of(value: Value) -> Iterable[Value]:
@@ -120,6 +121,16 @@ def sources_of(*values: Value) -> frozenset[str]:
         else:
             found |= sources_of(*parts_of(value))
     return found
+
+
+def stand_in_for(key: int, at: int) -> Symbol:
+    """Give a symbol for a number of a variable as it was before an iteration."""
+    return Symbol(SymbolKind.SCALAR, f"{_BEFORE}{key}.{at}")
+
+
+def is_stand_in(symbol: Symbol) -> bool:
+    """Tell whether a symbol only stands in for a number that is not solved yet."""
+    return symbol.kind is SymbolKind.SCALAR and symbol.name.startswith(_BEFORE)
 
 
 def reason_of(*values: Value) -> str:

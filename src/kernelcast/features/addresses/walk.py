@@ -57,10 +57,14 @@ class AddressWalk:
         The unit.
     blocks : BlockList
         Blocks and sites of the kernel.
+    known_buffers : frozenset of str
+        Parameters whose contents are known and never written.
     """
 
-    def __init__(self, tree: SyntaxTree, blocks: BlockList) -> None:
-        self.findings = Findings(tree, blocks, _BUDGET)
+    def __init__(
+        self, tree: SyntaxTree, blocks: BlockList, known_buffers: frozenset[str] = frozenset()
+    ) -> None:
+        self.findings = Findings(tree, blocks, _BUDGET, known_buffers)
         self._evaluator = Evaluator(self.findings, self._inline)
         self._frames: list[Frame] = []
         self._loops = LoopReader()

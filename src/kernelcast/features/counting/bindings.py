@@ -1,8 +1,9 @@
 """Values of ids, sizes and scalar arguments for the work-items of some work-groups."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,9 @@ from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
+from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
+
+Numbers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,6 +105,47 @@ def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str,
             continue
         for lane, value in enumerate(argument.values):
             found[f"{parameter.name}.s{lane:x}"] = int(value)
+    return found
+
+
+def bind_contents(
+    facts: KernelFacts,
+    bindings: Mapping[Symbol, Value],
+    contents: Mapping[str, Numbers],
+    shape: tuple[int, ...],
+) -> dict[Symbol, Value]:
+    """Look up what work-items read from buffers whose contents are known.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        With `contents`.
+    bindings : mapping of Symbol to int or ndarray of int64
+        Ids, sizes and scalars.
+    contents : mapping of str to ndarray
+        What buffers hold, by the names of their parameters.
+    shape : tuple of int
+        Work-groups and work-items.
+
+    Returns
+    -------
+    dict of Symbol to ndarray of int64 of that shape
+        Those that can be looked up. Work-items that a condition keeps from reading beyond the
+        buffer get what stands at its end.
+    """
+    found: dict[Symbol, Value] = {}
+    for one in facts.contents:
+        held = contents.get(one.buffer)
+        if held is None or not held.size:
+            continue
+        try:
+            offset = one.offset_bytes.evaluate({**bindings, **found})
+        except EvaluationError:
+            continue
+        elements = held.reshape(-1).view(f"{held.dtype.kind}{one.element_bytes}")
+        places = np.clip(np.asarray(offset) // one.element_bytes, 0, elements.size - 1)
+        values = elements[places].astype(np.int64)
+        found[Symbol(SymbolKind.CONTENT, one.name)] = np.broadcast_to(values, shape)
     return found
 
 

@@ -1,11 +1,18 @@
 """Counts what work-items execute without running them, as far as the source tells."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.features.counting.bindings import WorkItems, bind_ids, bind_names
+from kernelcast.features.counting.bindings import (
+    Numbers,
+    WorkItems,
+    bind_contents,
+    bind_ids,
+    bind_names,
+)
 from kernelcast.features.counting.guards import count_solutions, estimate_share
 from kernelcast.features.counting.points import Points, run_loops
 from kernelcast.features.counting.trips import Loop, count_trips, find_loops
@@ -18,18 +25,20 @@ from kernelcast.records.software_counters import CounterSample
 BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""
 
+NOTHING_KNOWN: Mapping[str, Numbers] = {}
 _WIDEST_KEY = 2**62
 
 Counts = tuple[npt.NDArray[np.float64], bool]
 
 
-def count_statically(
+def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
     facts: KernelFacts,
     ndrange: NDRange,
     scalars: Mapping[str, int],
     work_groups: Sequence[int],
     *,
     budget: int = BUDGET,
+    contents: Mapping[str, Numbers] = NOTHING_KNOWN,
 ) -> CounterSample:
     """Count every counter of a kernel for the work-items of some work-groups.
 
@@ -46,6 +55,8 @@ def count_statically(
         Which to count, see `choose_work_groups`.
     budget : int
         Most iterations to enumerate per way on which a counter is reached.
+    contents : mapping of str to ndarray of int
+        What the buffers hold that `facts.contents` asks, by the names of their parameters.
 
     Returns
     -------
@@ -55,6 +66,9 @@ def count_statically(
         depend on them are not exact.
     """
     items = bind_ids(ndrange, work_groups)
+    fixed = {**items.bindings, **bind_names(dict(scalars))}
+    found = bind_contents(facts, fixed, contents, items.is_present.shape)
+    items = replace(items, bindings={**items.bindings, **found})
     counter = _Counter(facts, items, scalars, budget)
     counts = np.zeros((*items.is_present.shape, facts.counter_count))
     # What was not followed may hold ways to counters that nobody knows of.
@@ -62,8 +76,8 @@ def count_statically(
     for reach in facts.reaches:
         is_exact[reach.counter] = True
     for reach in facts.reaches:
-        found, is_known = counter.count(reach.guard, find_loops(facts, reach.loops))
-        counts[..., reach.counter] += found
+        number, is_known = counter.count(reach.guard, find_loops(facts, reach.loops))
+        counts[..., reach.counter] += number
         is_exact[reach.counter] &= is_known
     counts[~items.is_present] = np.nan
     return CounterSample(

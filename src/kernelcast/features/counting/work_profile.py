@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.features.counting.bindings import Numbers
 from kernelcast.features.counting.instructions import count_instructions
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.features.counting.trips import find_loops
 from kernelcast.records.kernel_facts import KernelFacts
@@ -33,7 +34,8 @@ _FEWEST_TYPICAL = 16
 _ALIKE = 2.0
 # Multiples of the golden ratio's fraction keep step with no row length.
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
+_PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
+_DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +66,12 @@ class WorkProfile:
 def may_differ(facts: KernelFacts) -> bool:
     """Tell whether the work of work-groups may depend on where they are.
 
-    It does where a loop's end depends on ids, or a condition on the work-group's number; a
-    comparison of the global id is mostly a border that few work-groups have.
+    It does where a loop's end depends on ids or on what a buffer holds, or a condition on the
+    work-group's number or such a content; a comparison of the global id is mostly a border that
+    few work-groups have.
     """
     for reach in facts.reaches:
-        if any(one.kind is SymbolKind.GROUP_ID for one in reach.guard.symbols()):
+        if any(one.kind in _DECIDING for one in reach.guard.symbols()):
             return True
         loops = find_loops(facts, reach.loops)
         if any(one.kind in _PLACES for loop in loops for one in loop.symbols):
@@ -81,6 +84,7 @@ def profile_work(
     ndrange: NDRange,
     scalars: Mapping[str, int],
     boxes: Sequence[GroupBox],
+    contents: Mapping[str, Numbers] = NOTHING_KNOWN,
 ) -> WorkProfile | None:
     """Count what boxes of work-groups execute, and what all do, from the source.
 
@@ -94,6 +98,8 @@ def profile_work(
         Values of scalar arguments, see `bind_scalars`.
     boxes : sequence of GroupBox
         Of the launch.
+    contents : mapping of str to ndarray of int
+        As of `count_statically`.
 
     Returns
     -------
@@ -109,7 +115,7 @@ def profile_work(
     )
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
-    sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET)
+    sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET, contents=contents)
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
     work = dict(zip(numbers, (count_blocks(facts, sample) @ sizes).sum(axis=1), strict=True))
     found: npt.NDArray[np.float64] = np.array([work[one] for one in everywhere])

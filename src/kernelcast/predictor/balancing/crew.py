@@ -20,6 +20,9 @@ from kernelcast.predictor.balancing.shared_memory import SharedMemory
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 
 _STDERR_LINES = 5
+_AFTER_A_STOP_S = 5.0
+"""A machine that was stopped for a while, as virtual ones are, has let its clock run and its
+processes not: silence by the clock is none before they had this time to speak."""
 
 
 class Crew(Protocol):
@@ -118,7 +121,9 @@ class ProcessCrew:
         if self._overdue:
             return self._overdue.pop(0)
         channels = {id(one.channel): n for n, one in enumerate(self._members) if one.is_alive}
-        ready = wait([self._members[n].channel for n in channels.values()], self._timeout_s)
+        listened = [self._members[n].channel for n in channels.values()]
+        ready = wait(listened, self._timeout_s)
+        ready = ready or wait(listened, min(_AFTER_A_STOP_S, self._timeout_s))
         if not ready:
             self._give_up(list(channels.values()))
             return self._overdue.pop(0)

@@ -145,7 +145,7 @@ def _read_expr(content: Any) -> Expr:  # noqa: ANN401 - a file may hold anything
 
 def _read_atom(content: list[Any]) -> Expr:
     match content:
-        case [("scalar" | "iteration") as kind, str(name)]:
+        case [("scalar" | "iteration" | "content") as kind, str(name)]:
             return Expr.symbol(Symbol(SymbolKind(kind), name))
         case ["select", condition, then, otherwise]:
             return select(_read_condition(condition), _read_expr(then), _read_expr(otherwise))

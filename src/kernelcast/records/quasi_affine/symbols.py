@@ -20,13 +20,18 @@ class SymbolKind(StrEnum):
     GLOBAL_SIZE = "global_size"
     GROUP_COUNT = "group_count"
     GLOBAL_OFFSET = "global_offset"
+    CONTENT = "content"
+    """Number that a buffer holds at a place, by a name that says which; see `ContentRead`."""
 
 
 _RANKS = {kind: rank for rank, kind in enumerate(SymbolKind)}
-_NAMED = frozenset({SymbolKind.LOOP, SymbolKind.SCALAR})
+_NAMED = frozenset({SymbolKind.LOOP, SymbolKind.SCALAR, SymbolKind.CONTENT})
 _VARIABLES = frozenset(
-    {SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOOP}
-)
+    {
+        SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOOP,
+        SymbolKind.CONTENT,
+    }
+)  # fmt: skip
 _INTERNED: dict[tuple[SymbolKind, str, int], "Symbol"] = {}
 
 
@@ -38,7 +43,8 @@ class Symbol:
     kind : SymbolKind
         What it stands for.
     name : str
-        A loop's id or a scalar argument's name; empty for all other kinds.
+        A loop's id, a scalar argument's name, or what tells contents apart; empty for all other
+        kinds.
     axis : int
         Dimension of an id or a size, 0 to 2; 0 for all other kinds.
 

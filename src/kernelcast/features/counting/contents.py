@@ -1,0 +1,29 @@
+"""Buffers whose contents decide how much work-items do: row pointers, edge lists, bins."""
+
+from kernelcast.features.addresses.values import sources_of
+from kernelcast.records.kernel_facts import KernelFacts
+
+
+def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
+    """Give the buffers that would tell how long loops run and where conditions hold.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+
+    Returns
+    -------
+    frozenset of str
+        Parameters that the kernel only reads; none if none of them decides anything. One that
+        decides nothing itself may tell where to look in another.
+    """
+    decide = sources_of(
+        *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    )
+    read_only = frozenset(
+        one.name
+        for one in facts.parameters
+        if one.is_pointer and one.is_read and not one.is_written and not one.is_volatile
+    )
+    return read_only if decide & read_only else frozenset()
