@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 
 FIRST_SAMPLER = 1
-"""Revision of the sampler of observations that do not tell theirs."""
+"""Revision of the sampler of observations, and of models, that do not tell theirs."""
 
 
 class ObservationFlag(StrEnum):

@@ -27,14 +27,13 @@ from kernelcast.models.validation.report import (
 from kernelcast.models.versions import list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.observation import FIRST_SAMPLER
 
 FORMAT = "kernelcast model 1"
 """Changes when the state's meaning does."""
 _LARGEST_BYTES = 2**30
 _LARGEST_SCHEMA_BYTES = 2**24
 _DEEPEST = 100
-_FIRST_SAMPLER = 1
-"""Of models that do not tell: all there were took samples of it."""
 # Loader, module and class of everything that a file may hold.
 _ALLOWED = frozenset(
     {
@@ -172,7 +171,7 @@ def _restore(held: dict[str, Any], source: str, schema: FeatureSchema | None) ->
         schema=found,
         versions={str(name): str(one) for name, one in held["versions"].items()},
         report=None if report is None else report_from_json(report),
-        samplers=tuple(int(one) for one in held.get("samplers", [_FIRST_SAMPLER])),
+        samplers=tuple(int(one) for one in held.get("samplers", [FIRST_SAMPLER])),
     )
 
 
