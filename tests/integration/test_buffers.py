@@ -5,15 +5,19 @@ import numpy.typing as npt
 import pytest
 
 from kernelcast.features.access import infer_accesses
+from kernelcast.predictor import api, weighing
+from kernelcast.predictor.weighing import weigh_run
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.user_launch import hold_buffer
 from kernelcast.testing.conformance import PreparedLaunchConformance
 
 pytestmark = pytest.mark.device
@@ -271,3 +275,51 @@ def test_inferred_accesses_protect_what_is_written(
         launch.time_boxes([GroupBox(start=(3,), shape=(4,))])
         launch.time_whole()
     assert np.array_equal(read(session, user), content)
+
+
+ROWS = """
+kernel void rows(global const int *begin, global const int *value, global int *out)
+{
+    int sum = 0;
+    for (int k = begin[get_global_id(0)]; k < begin[get_global_id(0) + 1]; ++k)
+        sum += value[k];
+    out[get_global_id(0)] = sum;
+}
+"""
+
+
+def test_row_pointers_on_the_device_tell_the_work(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples of a program's own buffers are weighed by what these hold, which stays as it is."""
+    lengths = np.repeat(np.random.default_rng(1).integers(1, 200, 128), 256)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    contents = [begin, np.ones(begin[-1], np.int32), np.zeros(len(lengths), np.int32)]
+    buffers = [put(session, one) for one in contents]
+    program = cl.Program(session.context, ROWS).build()
+    queue = cl.CommandQueue(session.context, session.device)
+    weights: set[float] = set()
+
+    def note(
+        run: SampleRun, kernel: Kernel, arguments: Sequence[weighing.LaunchArgument]
+    ) -> SampleRun:
+        found = weigh_run(run, kernel, arguments)
+        weights.update(one.weight for one in found.launches)
+        return found
+
+    monkeypatch.setattr(api, "weigh_run", note)
+    found = api.estimate(program.rows, (len(lengths),), (64,), buffers, queue=queue)
+    assert found.seconds > 0
+    assert len(weights) > 1
+    for buffer, content in zip(buffers, contents, strict=True):
+        np.testing.assert_array_equal(read(session, buffer, len(content)), content)
+
+
+def test_only_buffers_of_some_size_are_held(session: DeviceSession) -> None:
+    """What is no buffer has no content to look at; the content comes as bytes."""
+    content = make_content(5)
+    held = hold_buffer(session, put(session, content))
+    assert held is not None
+    np.testing.assert_array_equal(held.read().view(np.int32), content)
+    assert hold_buffer(session, np.int32(3)) is None
+    assert hold_buffer(session, cl.LocalMemory(64)) is None

@@ -12,13 +12,14 @@ from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.weighing import describe_scalars, plan_by_source, weigh_run
+from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.user_launch import (
     UserKernel,
     UserQueue,
+    hold_buffer,
     prepare_user_launch,
     read_kernel,
     session_of,
@@ -98,13 +99,13 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         session.lock,
         prepare_user_launch(session, described, ndrange, args, inferred=inferred) as launch,
     ):
-        scalars = describe_scalars(args)
-        plan = plan_by_source(settings.plan, described, launch.ndrange, scalars)
+        known = describe_values(args, partial(hold_buffer, session))
+        plan = plan_by_source(settings.plan, described, launch.ndrange, known)
         return estimate_launch(
             launch,
             described.name,
             replace(settings, plan=plan),
-            weigh=partial(weigh_run, kernel=described, arguments=scalars),
+            weigh=partial(weigh_run, kernel=described, arguments=known),
             started_s=started_s,
         )
 

@@ -13,7 +13,7 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -27,6 +27,7 @@ from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
     ElementType,
+    HeldBuffer,
     Init,
     LocalArgument,
     ScalarArgument,
@@ -39,6 +40,8 @@ from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
+
+LaunchArgument = Argument | HeldBuffer
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -53,7 +56,7 @@ _LEAST_WEIGHT = 0.02
 
 
 def sample_by_source(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[LaunchArgument]
 ) -> SampleRun:
     """Time a few work-groups, chosen and weighed by what the source says of their work.
 
@@ -65,7 +68,7 @@ def sample_by_source(
         How much to sample.
     kernel : Kernel
         Its kernel.
-    arguments : sequence of Argument
+    arguments : sequence of Argument or HeldBuffer
         Of the launch.
 
     Raises
@@ -78,7 +81,7 @@ def sample_by_source(
 
 
 def plan_by_source(
-    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
+    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[LaunchArgument]
 ) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all.
 
@@ -90,7 +93,7 @@ def plan_by_source(
         The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    arguments : sequence of Argument
+    arguments : sequence of Argument or HeldBuffer
         Of the launch.
 
     Returns
@@ -130,7 +133,7 @@ def _profile_launch(
     return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
 
 
-def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
+def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[LaunchArgument]) -> SampleRun:
     """Weigh the launches of a sample run.
 
     Parameters
@@ -139,7 +142,7 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
         As sampled.
     kernel : Kernel
         Its kernel.
-    arguments : sequence of Argument
+    arguments : sequence of Argument or HeldBuffer
         Of the launch.
 
     Returns
@@ -158,12 +161,23 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
     return run if profile is None else apply_profile(run, profile)
 
 
-def describe_scalars(values: Sequence[object]) -> list[Argument]:
-    """Describe the NumPy scalars among a caller's arguments; nothing is said of the others."""
+def describe_values(
+    values: Sequence[object], hold: Callable[[object], HeldBuffer | None] = lambda _: None
+) -> list[LaunchArgument]:
+    """Describe a caller's arguments: NumPy scalars, and buffers that can be read.
+
+    Parameters
+    ----------
+    values : sequence
+        The arguments.
+    hold : callable
+        Gives a buffer's content; None for what is no buffer or cannot be read. Nothing is said
+        of those.
+    """
     return [
         ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
         if isinstance(value, np.integer)
-        else LocalArgument(bytes=0)
+        else hold(value) or LocalArgument(bytes=0)
         for value in values
     ]
 
@@ -198,26 +212,33 @@ class _Source:
         return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
 
 
-def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
+def _read_source(kernel: Kernel, arguments: Sequence[LaunchArgument]) -> _Source:
     facts = analyse(kernel).facts
     wanted = find_index_buffers(facts)
-    contents = {
-        parameter.name: content
+    held = {
+        parameter.name: argument
         for parameter, argument in zip(facts.parameters, arguments, strict=False)
-        if parameter.name in wanted and (content := _open_content(argument)) is not None
+        if parameter.name in wanted and _is_known(argument)
     }
-    if contents:
-        facts = read_facts_with(kernel, frozenset(contents))
+    if held:
+        facts = read_facts_with(kernel, frozenset(held))
+    asked = {one.buffer for one in facts.contents}
+    contents = {name: _open_content(one) for name, one in held.items() if name in asked}
     return _Source(facts, bind_scalars(facts, arguments), contents)
 
 
-def _open_content(argument: Argument) -> Numbers | None:
-    """Open what a buffer of whole numbers holds, if a file tells; it is read where looked at."""
-    if not isinstance(argument, BufferArgument) or argument.init is not Init.FILE:
-        return None
-    if argument.element.dtype.kind not in "iu":
-        return None
-    content: Numbers = np.load(str(argument.path), mmap_mode="r", allow_pickle=False)
+def _is_known(argument: LaunchArgument) -> bool:
+    if isinstance(argument, BufferArgument):
+        return argument.init is Init.FILE
+    return isinstance(argument, HeldBuffer)
+
+
+def _open_content(argument: LaunchArgument) -> Numbers:
+    """Open what a buffer holds; of a file only what is looked at is read."""
+    if isinstance(argument, HeldBuffer):
+        return argument.read()
+    path = argument.path if isinstance(argument, BufferArgument) else None
+    content: Numbers = np.load(str(path), mmap_mode="r", allow_pickle=False)
     return content
 
 

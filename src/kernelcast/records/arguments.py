@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -239,6 +240,19 @@ class LocalArgument:
 
 
 Argument = BufferArgument | ScalarArgument | LocalArgument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBuffer:
+    """A buffer that is there already; it is read when its content is asked for.
+
+    Parameters
+    ----------
+    read : callable
+        Gives the content, of any element type.
+    """
+
+    read: Callable[[], npt.NDArray[np.generic]]
 
 
 def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:

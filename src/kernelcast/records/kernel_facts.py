@@ -115,12 +115,15 @@ class ContentRead:
         Where it stands; may hold contents that were read before.
     element_bytes : int
         Its size.
+    is_signed : bool
+        Whether it may be negative.
     """
 
     name: str
     buffer: str
     offset_bytes: Expr
     element_bytes: int
+    is_signed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

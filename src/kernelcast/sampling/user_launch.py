@@ -3,9 +3,13 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeAlias, cast
 
-from kernelcast.records.arguments import Access
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -23,6 +27,7 @@ UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
 
 _SESSIONS_KEPT = 8
+_MOST_HELD_BYTES = 2**26
 _sessions: OrderedDict[tuple[int, int], DeviceSession] = OrderedDict()
 _sessions_lock = threading.Lock()
 
@@ -89,6 +94,33 @@ def read_kernel(
     if options is None:
         options = read_build_options(program, device)
     return Kernel(name=kernel.function_name, source=text, build_options=tuple(options))
+
+
+def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
+    """Describe a caller's buffer by its content, which is copied once if it is asked for.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        Of the buffer's context.
+    value : object
+        An argument of the kernel.
+
+    Returns
+    -------
+    HeldBuffer or None
+        None for what is no buffer, or so large that to copy it might take longer than to sample.
+    """
+    if not isinstance(value, cl.Buffer) or value.size > _MOST_HELD_BYTES:
+        return None
+
+    @cache
+    def read() -> npt.NDArray[np.generic]:
+        content = np.empty(value.size, dtype=np.uint8)
+        cl.enqueue_copy(session.queue, content, value)
+        return content
+
+    return HeldBuffer(read)
 
 
 def prepare_user_launch(

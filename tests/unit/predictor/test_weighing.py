@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor import weighing
 from kernelcast.predictor.weighing import (
-    describe_scalars,
+    describe_values,
     plan_by_source,
     sample_by_source,
     weigh_run,
 )
-from kernelcast.records.arguments import BufferArgument, ElementType, Init, ScalarArgument
+from kernelcast.records.arguments import (
+    BufferArgument,
+    ElementType,
+    HeldBuffer,
+    Init,
+    ScalarArgument,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
@@ -36,7 +42,7 @@ kernel void f(global float *a, int n)
 """,
 )
 GROUPS, LOCAL = 1000, 64
-ARGUMENTS = describe_scalars([None, np.int32(GROUPS * LOCAL)])
+ARGUMENTS = describe_values([None, np.int32(GROUPS * LOCAL)])
 OVERHEAD_S = 1e-6
 
 
@@ -219,10 +225,32 @@ def test_a_fault_in_weighing_never_costs_the_answer(monkeypatch: pytest.MonkeyPa
 
 def test_describes_whole_numbers_only() -> None:
     """Loops end by whole numbers; what else a caller gives stands for nothing."""
-    found = describe_scalars([object(), np.int32(7), np.float32(0.5), np.uint8(3)])
+    found = describe_values([object(), np.int32(7), np.float32(0.5), np.uint8(3)])
     scalars = [one.values for one in found if isinstance(one, ScalarArgument)]
     assert scalars == [(7,), (3,)]
     assert len(found) == 4
+
+
+def test_buffers_at_hand_tell_as_files_do(tmp_path: Path) -> None:
+    """A buffer is read only where its content is asked for, whatever type it comes as."""
+    begin = write_rows(tmp_path / "begin.npy")
+    asked: list[str] = []
+
+    def hold(value: object) -> HeldBuffer | None:
+        def read() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+            asked.append(str(value))
+            return begin.view(np.uint8)
+
+        return HeldBuffer(read) if isinstance(value, str) else None
+
+    run = make_run([20, 300, 600, 900], lambda group: 1e-9 * float(np.diff(begin[::LOCAL])[group]))
+    held = weigh_run(run, ROWS, describe_values(["begin", "value", None], hold))
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
+    )
+    assert held == weigh_run(run, ROWS, (pointers,))
+    assert held.launches[0].weight != 1
+    assert asked == ["begin"]
 
 
 def test_weight_of_joined_parts_is_that_of_both() -> None:

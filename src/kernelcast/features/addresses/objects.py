@@ -157,7 +157,7 @@ class ObjectAccess:
         """Give the symbol of a whole number in a buffer whose content is known."""
         if not info.is_integer or info.is_vector or not isinstance(place.offset, Expr):
             return None
-        return self._findings.read_content(place.memory.name, place.offset, info.bytes)
+        return self._findings.read_content(place.memory.name, place.offset, info)
 
     def _note_sign(self, value: Value, info: TypeInfo) -> None:
         """Note members of arguments that cannot be negative."""

@@ -15,6 +15,7 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.blocks.model import BlockList, Site
 from kernelcast.features.syntax.tree import Node, SyntaxTree
+from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import FALSE, TRUE, Condition, conjunction, disjunction
 from kernelcast.records.kernel_facts import ContentRead, CounterReach
@@ -134,7 +135,7 @@ class Findings:
             guard = self._join_guard(state.guard)
             self.reaches.append(CounterReach(counter=counter, guard=guard, loops=self.around))
 
-    def read_content(self, buffer: str, offset_bytes: Expr, element_bytes: int) -> Expr | None:
+    def read_content(self, buffer: str, offset_bytes: Expr, info: TypeInfo) -> Expr | None:
         """Give the symbol of a number in a buffer; None where nobody knows the buffer's content.
 
         What is read at another place in each iteration of a loop has no symbol, nor at a place
@@ -147,14 +148,15 @@ class Findings:
         )
         if any(changes):
             return None
-        name = f"{buffer} at {offset_bytes}, {element_bytes}"
-        self.contents.setdefault(
-            name,
-            ContentRead(
-                name=name, buffer=buffer, offset_bytes=offset_bytes, element_bytes=element_bytes
-            ),
+        found = ContentRead(
+            name=f"{info.name} of {buffer} at {offset_bytes}",
+            buffer=buffer,
+            offset_bytes=offset_bytes,
+            element_bytes=info.bytes,
+            is_signed=info.type_class is TypeClass.SIGNED,
         )
-        return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
+        self.contents.setdefault(found.name, found)
+        return Expr.symbol(Symbol(SymbolKind.CONTENT, found.name))
 
     def note_gap(self, node: Node, reason: str) -> None:
         """Note what is not understood."""

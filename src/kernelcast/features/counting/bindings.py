@@ -3,18 +3,17 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import Argument, ScalarArgument
+from kernelcast.records.arguments import Argument, HeldBuffer, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
 
-Numbers = npt.NDArray[np.integer[Any]]
+Numbers = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +79,7 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     return WorkItems(bindings=bindings, is_present=is_present)
 
 
-def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
+def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument | HeldBuffer]) -> dict[str, int]:
     """Give the whole numbers that a kernel is called with, by the names of their symbols.
 
     Parameters
@@ -123,7 +122,7 @@ def bind_contents(
     bindings : mapping of Symbol to int or ndarray of int64
         Ids, sizes and scalars.
     contents : mapping of str to ndarray
-        What buffers hold, by the names of their parameters.
+        What buffers hold, by the names of their parameters; the kernel says of which type.
     shape : tuple of int
         Work-groups and work-items.
 
@@ -136,13 +135,13 @@ def bind_contents(
     found: dict[Symbol, Value] = {}
     for one in facts.contents:
         held = contents.get(one.buffer)
-        if held is None or not held.size:
+        if held is None or held.nbytes < one.element_bytes:
             continue
         try:
             offset = one.offset_bytes.evaluate({**bindings, **found})
         except EvaluationError:
             continue
-        elements = held.reshape(-1).view(f"{held.dtype.kind}{one.element_bytes}")
+        elements = held.reshape(-1).view(f"{'i' if one.is_signed else 'u'}{one.element_bytes}")
         places = np.clip(np.asarray(offset) // one.element_bytes, 0, elements.size - 1)
         values = elements[places].astype(np.int64)
         found[Symbol(SymbolKind.CONTENT, one.name)] = np.broadcast_to(values, shape)
