@@ -5,8 +5,9 @@ import numpy.typing as npt
 import pytest
 
 from kernelcast.features.access import infer_accesses
+from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.predictor import api, weighing
-from kernelcast.predictor.weighing import weigh_run
+from kernelcast.predictor.weighing import apply_profile
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
@@ -298,19 +299,18 @@ def test_row_pointers_on_the_device_tell_the_work(
     buffers = [put(session, one) for one in contents]
     program = cl.Program(session.context, ROWS).build()
     queue = cl.CommandQueue(session.context, session.device)
-    weights: set[float] = set()
+    profiles: list[WorkProfile] = []
 
-    def note(
-        run: SampleRun, kernel: Kernel, arguments: Sequence[weighing.LaunchArgument]
-    ) -> SampleRun:
-        found = weigh_run(run, kernel, arguments)
-        weights.update(one.weight for one in found.launches)
-        return found
+    def note(run: SampleRun, profile: WorkProfile) -> SampleRun:
+        profiles.append(profile)
+        return apply_profile(run, profile)
 
-    monkeypatch.setattr(api, "weigh_run", note)
+    monkeypatch.setattr(weighing, "apply_profile", note)
     found = api.estimate(program.rows, (len(lengths),), (64,), buffers, queue=queue)
     assert found.seconds > 0
-    assert len(weights) > 1
+    (profile,) = profiles
+    assert profile.is_exact
+    assert profile.spread == pytest.approx(np.std(lengths) / np.mean(lengths), rel=0.1)
     for buffer, content in zip(buffers, contents, strict=True):
         np.testing.assert_array_equal(read(session, buffer, len(content)), content)
 
