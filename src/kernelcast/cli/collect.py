@@ -99,7 +99,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     is_flag=True,
     expose_value=False,
     help="Go on where an earlier collection ended. That is what always happens: rows that are "
-    "there are never measured again.",
+    "there are not measured again, unless they were disturbed or are of an earlier sampler.",
 )
 @click.option(
     "--retry-failures",
