@@ -6,15 +6,15 @@ launch; a prelude in front of the source corrects them:
 
 ==========================  =========================================================
 `get_group_id(d)`           launch's own + (launch's offset - true offset) / local size
-`get_num_groups(d)`         the whole launch's: never less than the launch's own
-`get_global_size(d)`        the whole launch's: never less than the launch's own
-`get_global_offset(d)`      the whole launch's: never more than the launch's own
+`get_num_groups(d)`         the whole launch's, times one
+`get_global_size(d)`        the whole launch's, times one
+`get_global_offset(d)`      the whole launch's, times one
 `get_global_linear_id()`    from true ids, sizes and offsets
 ==========================  =========================================================
 
-"Never less" is how the whole launch's numbers stay unknown to the compiler, as they are in the
-unchanged kernel: with constants it made other code (1.5 times slower on Intel's CPU runtime where
-a constant size made it choose other vectors, 0.8 times on PoCL where it folded divisions).
+The one is `get_work_dim() > 0`, which the compiler does not know: it shall know no more of these
+numbers than in the unchanged kernel. With constants it made other code, 1.5 times slower for one
+kernel on Intel's CPU runtime, 0.8 times for another on PoCL.
 
 The functions are defined before the macros, which only rename: an argument is evaluated once, and
 inside the functions the builtins keep their names. Dimensions beyond 2 have OpenCL's fixed answers
@@ -40,11 +40,10 @@ _CONTINUED_LINE = re.compile(r"\\\r?\n")
 _PRELUDE = """\
 #define KC_GROUP(axis) (get_group_id(axis) \\
     + (get_global_offset(axis) - KC_OFFSET_##axis) / KC_LOCAL_##axis)
-#define KC_MORE(own, whole) ((own) > (whole) ? (own) : (whole))
-#define KC_LESS(own, whole) ((own) < (whole) ? (own) : (whole))
-#define KC_NUM_GROUPS(axis) KC_MORE(get_num_groups(axis), KC_GROUPS_##axis)
-#define KC_GLOBAL_SIZE(axis) KC_MORE(get_global_size(axis), KC_SIZE_##axis)
-#define KC_GLOBAL_OFFSET(axis) KC_LESS(get_global_offset(axis), KC_OFFSET_##axis)
+#define KC_ONE (get_work_dim() > 0)
+#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis * KC_ONE)
+#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis * KC_ONE)
+#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis * KC_ONE)
 #define KC_PICK(a, b, c, other) \\
     (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
 static inline size_t kc_group_id(uint kc_axis)
