@@ -52,7 +52,7 @@ class WorkProfile:
     spread : float
         Standard deviation of the work of all work-groups, over its mean.
     is_exact : bool
-        Whether nothing of it depends on data.
+        Whether nothing of it depends on data whose content is not known.
     typical : tuple of int
         Numbers of work-groups, spread over the launch, whose work is nearest to the mean.
     typical_weight : float
