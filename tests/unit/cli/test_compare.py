@@ -21,7 +21,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, object]]:
     """Hand out synthetic rows instead of a store's, and note what was asked for."""
     seen: list[tuple[object, object]] = []
 
-    def load(sources: object, *, devices: object) -> TrainingTable:
+    def load(sources: object, *, devices: object, tell: object) -> TrainingTable:
+        assert callable(tell)
         seen.append((sources, devices))
         return TABLE
 
