@@ -11,7 +11,8 @@ their versions; models refuse samples of revisions that they have not learned fr
 
 1. Windows anywhere in the index space.
 2. Rows of tiles as a driver dispatches them, worker threads told apart, places and weights by the
-   work that the source tells of (ADR 0016 to 0018).
+   work that the source and its index buffers tell of (ADR 0016 to 0019), in windows that are
+   compiled as the whole launch is (ADR 0004).
 """
 
 
