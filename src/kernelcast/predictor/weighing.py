@@ -220,8 +220,8 @@ def _read_source(kernel: Kernel, arguments: Sequence[LaunchArgument]) -> _Source
         for parameter, argument in zip(facts.parameters, arguments, strict=False)
         if parameter.name in wanted and _is_known(argument)
     }
-    if held:
-        facts = read_facts_with(kernel, frozenset(held))
+    if held and (informed := read_facts_with(kernel, frozenset(held))).contents:
+        facts = informed
     asked = {one.buffer for one in facts.contents}
     contents = {name: _open_content(one) for name, one in held.items() if name in asked}
     return _Source(facts, bind_scalars(facts, arguments), contents)
