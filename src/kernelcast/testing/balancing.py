@@ -114,10 +114,13 @@ class FakeCrew:
     ----------
     devices : sequence of FakeDevice
         The devices.
+    message_s : float, optional
+        What a message takes, in seconds.
     """
 
-    def __init__(self, devices: Sequence[FakeDevice]) -> None:
+    def __init__(self, devices: Sequence[FakeDevice], *, message_s: float = 0.0) -> None:
         self.devices = list(devices)
+        self._message_s = message_s
         self.is_closed = False
         self._now_s = 0.0
         self._replies: list[tuple[float, int, int, Reply]] = []
@@ -146,7 +149,7 @@ class FakeCrew:
         one = self.devices[device]
         if not one.is_alive:
             return
-        start_s = max(self._now_s, one.free_s)
+        start_s = max(self._now_s + self._message_s, one.free_s)
         kind = type(command)
         number = one.seen.get(kind, 0)
         one.seen[kind] = number + 1
@@ -163,7 +166,7 @@ class FakeCrew:
     def receive(self) -> tuple[int, Reply]:
         """Let time pass until the next reply."""
         end_s, _, device, reply = heapq.heappop(self._replies)
-        self._now_s = max(self._now_s, end_s)
+        self._now_s = max(self._now_s, end_s + self._message_s)
         return device, reply
 
     def close(self) -> None:

@@ -4,7 +4,8 @@
 2. A device gets most of its fair share by the estimates as soon as it has sampled. The first and
    the last device work from the two ends of the index space towards each other.
 3. What is left is divided by the speeds seen by then, in ever smaller parts, so that all finish
-   together.
+   together. A device gets its next part while it runs the last that it has: with all cores at
+   work, the host's answer takes milliseconds.
 4. Whoever has nothing left to do hands its results over.
 
 A device that fails loses what it has not handed over; the others do that again.
@@ -244,6 +245,8 @@ class Conductor:
         player.note_speed(weight, reply.end_s - reply.start_s)
         player.has_begun, player.begun_s = True, reply.end_s
         self._note_estimate()
+        if len(player.queued) == 1:
+            self._give_ahead(number)
         if not player.queued:
             player.stage = Stage.IDLE
             self._give(number)
@@ -266,6 +269,15 @@ class Conductor:
             self._send_parts(number, weight)
         elif (player.owned & ~player.collected).any() and not self._is_waited_for():
             self._collect(number)
+        if self._pool.is_empty:
+            self._stop_samples()
+
+    def _give_ahead(self, number: int) -> None:
+        """Give a device more before its last launch ends, so that it need not wait for us."""
+        is_wanted = not self._settings.fixed_shares and self.course.players[number].can_work
+        weight = self._allot(number) if is_wanted and not self._pool.is_empty else 0.0
+        if weight > 0:
+            self._send_parts(number, weight)
         if self._pool.is_empty:
             self._stop_samples()
 
@@ -300,7 +312,8 @@ class Conductor:
         spans = self._pool.take(weight, anchor=player.anchor)
         is_whole = player.has_begun or self._settings.fixed_shares
         parts = [spans] if is_whole else cut(spans, _FIRST_PART, from_end=player.anchor >= 1)
-        player.begun_s, player.stage = self._crew.now_s(), Stage.RUNNING
+        if not player.queued:
+            player.begun_s, player.stage = self._crew.now_s(), Stage.RUNNING
         for part in parts:
             player.queued.append((tuple(part), self._pool.weight_of(part)))
             self._send(number, Run(space=self._orders.space, spans=tuple(part)))

@@ -1,5 +1,6 @@
 """Whole launches over devices that are formulas."""
 
+import itertools
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from kernelcast.predictor.balancing.balancer import Balancer
 from kernelcast.predictor.balancing.host_arguments import read_host_arguments
 from kernelcast.predictor.balancing.messages import Collect, Prepare, Run, Sample
 from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.records.balance import BalanceReport, MergeRule
+from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -54,14 +55,14 @@ _COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double}
 
 def _balance(
     devices: list[FakeDevice], kernel: Kernel = _UPDATE, *, items: int = _ITEMS,
-    chosen: BalanceSettings | None = None,
+    chosen: BalanceSettings | None = None, message_s: float = 0.0,
 ) -> tuple[BalanceReport, np.ndarray, np.ndarray]:  # fmt: skip
     rng = np.random.default_rng(1)
     y = rng.integers(-99, 99, items, dtype=np.int32)
     x = rng.permutation(items).astype(np.int32)
     before = y.copy()
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(len(devices))]
-    with Balancer(places, chosen, crew=FakeCrew(devices)) as balancer:
+    with Balancer(places, chosen, crew=FakeCrew(devices, message_s=message_s)) as balancer:
         ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
         try:
             report = balancer.balance(kernel, ndrange, read_host_arguments([y, x]))
@@ -198,6 +199,20 @@ def test_slow_device_is_not_waited_for() -> None:
     assert np.array_equal(found, expected)
     assert report.real_s < 1.1 * _ITEMS * 2e-6
     assert report.shares[1].work_groups == 0
+
+
+@pytest.mark.parametrize("slower", [1, 2, 10])
+def test_devices_need_not_wait_for_messages(slower: float) -> None:
+    """No device rests while the host answers, but for the last small parts."""
+    message_s = 2e-3
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5, 2e-5 * slower)]
+    report, found, expected = _balance(devices, message_s=message_s)
+    assert np.array_equal(found, expected)
+    for place in range(2):
+        ran = [bar for bar in report.bars if (bar.place, bar.activity) == (place, Activity.RUN)]
+        rests = [later.start_s - bar.end_s for bar, later in itertools.pairwise(ran)]
+        assert len(rests) > 2
+        assert sum(rest > 0 for rest in rests) <= 2, rests
 
 
 def test_single_work_groups_can_be_balanced() -> None:
