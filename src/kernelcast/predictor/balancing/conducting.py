@@ -273,8 +273,12 @@ class Conductor:
             self._stop_samples()
 
     def _give_ahead(self, number: int) -> None:
-        """Give a device more before its last launch ends, so that it need not wait for us."""
-        is_wanted = not self._settings.fixed_shares and self.course.players[number].can_work
+        """Give a device more before its last launch ends, so that it need not wait for us.
+
+        Not while somebody's speed is unknown: what has been given cannot be taken back.
+        """
+        are_known = all(one.rate is not None for _, one in self._alive() if one.can_work)
+        is_wanted = are_known and not self._settings.fixed_shares
         weight = self._allot(number) if is_wanted and not self._pool.is_empty else 0.0
         if weight > 0:
             self._send_parts(number, weight)
