@@ -122,6 +122,7 @@ class FakeCrew:
         self.devices = list(devices)
         self._message_s = message_s
         self.is_closed = False
+        self.resting: set[int] = set()
         self._now_s = 0.0
         self._replies: list[tuple[float, int, int, Reply]] = []
         self._count = 0
@@ -165,9 +166,20 @@ class FakeCrew:
 
     def receive(self) -> tuple[int, Reply]:
         """Let time pass until the next reply."""
-        end_s, _, device, reply = heapq.heappop(self._replies)
+        waiting = min(one for one in self._replies if one[2] not in self.resting)
+        self._replies.remove(waiting)
+        heapq.heapify(self._replies)
+        end_s, _, device, reply = waiting
         self._now_s = max(self._now_s, end_s + self._message_s)
         return device, reply
+
+    def rest(self, device: int) -> None:
+        """Have a device rest: what it says from now on is heard when it is woken."""
+        self.resting.add(device)
+
+    def wake(self, device: int) -> None:
+        """Have it go on."""
+        self.resting.discard(device)
 
     def close(self) -> None:
         """Note that nobody needs the devices any more."""

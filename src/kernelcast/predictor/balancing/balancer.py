@@ -174,6 +174,11 @@ class Balancer:
         self._release()
         times = CourseTimes(started_s=started_s, merging_s=merging_s, ended_s=time.monotonic())
         errors = {n: one.error for n, one in enumerate(course.players) if one.error is not None}
+        notes += tuple(
+            f"{self._names[number]}: left out, too slow to be of use"
+            for number, player in enumerate(course.players)
+            if player.is_left_out
+        )
         return make_report(
             problem, safety, course, times, self._places, self._names, notes, self._errors | errors
         )

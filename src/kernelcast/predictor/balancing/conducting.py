@@ -38,6 +38,12 @@ from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
 _FIRST_PART = 0.6
+# A device that would do less than this share of the work is left out: devices that share
+# processors or memory take more from each other than that.
+_LEAST_USE = 0.05
+# So long, as a share of the others' time for everything, a device may take for its first slabs:
+# drivers do at the first launch what they have put off.
+_PATIENCE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +150,15 @@ class Conductor:
             self._orders.prepare(number)
             player.outstanding += 1
         self._report("preparing")
-        while not self._is_done():
-            number, reply = self._crew.receive()
-            self._take(number, reply)
+        try:
+            while not self._is_done():
+                number, reply = self._crew.receive()
+                self._take(number, reply)
+                self._leave_out()
+        finally:
+            for number, player in enumerate(self.course.players):
+                if player.is_left_out:
+                    self._crew.wake(number)
         return self.course
 
     def _alive(self) -> list[tuple[int, Player]]:
@@ -225,6 +237,8 @@ class Conductor:
         player.sampled, player.stage = reply, Stage.IDLE
         mine = mark(reply.spans, player.ran.size)
         player.ran |= mine
+        if player.is_left_out:  # it said so before it came to rest, and could not hand them over
+            return
         player.owned |= mine & self._pool.free
         self._pool.remove(reply.spans)
         player.real_s += reply.end_s - reply.start_s
@@ -338,6 +352,21 @@ class Conductor:
                 player.is_told = True
                 self._send(number, Collect(spans={}, targets={}))  # any command interrupts
 
+    def _leave_out(self) -> None:
+        """Have devices rest whose samples show that they are too slow to be of use."""
+        for number, player in self._alive():
+            if player.stage is Stage.SAMPLING and player.can_work and self._is_hopeless(player):
+                player.is_left_out = True
+                self._crew.rest(number)
+
+    def _is_hopeless(self, player: Player) -> bool:
+        others = [one for _, one in self._alive() if one.can_work and one is not player]
+        together = sum(one.effective_rate or 0.0 for one in others)
+        if player.effective_rate is not None:
+            return player.effective_rate < _LEAST_USE * together
+        spent_s = self._crew.now_s() - player.begun_s
+        return spent_s * together > _PATIENCE * self._orders.space.count
+
     def _note_failure(self, number: int, error: KernelcastError) -> None:
         """Have others do what a device has not handed over."""
         player = self.course.players[number]
@@ -350,7 +379,7 @@ class Conductor:
             lost |= mark(spans, lost.size)
         player.queued.clear()
         player.owned &= player.collected
-        others = [(n, one) for n, one in self._alive() if one.can_work]
+        others = self._list_others()
         for _, one in others:
             # It has run these too, as samples; they must not run twice on the same buffers.
             own = lost & one.ran
@@ -361,6 +390,18 @@ class Conductor:
             raise self._explain_end()
         for other, _ in others:
             self._give(other)
+
+    def _list_others(self) -> list[tuple[int, Player]]:
+        """Give those who may take a failed device's work: who was left out, if nobody else can."""
+        if not any(one.can_work for _, one in self._alive()):
+            for number, player in self._alive():
+                if player.is_left_out:
+                    player.is_left_out = False
+                    self._crew.wake(number)
+                    sampled = player.ran & self._pool.free
+                    player.owned |= sampled
+                    self._pool.remove(spans_of(np.flatnonzero(sampled)))
+        return [(n, one) for n, one in self._alive() if one.can_work]
 
     def _explain_end(self) -> KernelcastError:
         """Say why nobody is left: the launch's fault if every device refuses it."""

@@ -45,6 +45,14 @@ class Crew(Protocol):
         """Wait for the next reply; a device that has failed for good says nothing more."""
         ...
 
+    def rest(self, device: int) -> None:
+        """Have a device stop where it is, so that it takes nothing from the others."""
+        ...
+
+    def wake(self, device: int) -> None:
+        """Have it go on."""
+        ...
+
 
 @dataclass(slots=True)
 class _Member:
@@ -130,6 +138,14 @@ class ProcessCrew:
         device = channels[id(ready[0])]
         return device, self._read(device)
 
+    def rest(self, device: int) -> None:
+        """Stop a device's process where it is."""
+        self._signal(device, signal.SIGSTOP)
+
+    def wake(self, device: int) -> None:
+        """Have it go on."""
+        self._signal(device, signal.SIGCONT)
+
     def close(self) -> None:
         """End the processes."""
         for one in self._members:
@@ -141,6 +157,12 @@ class ProcessCrew:
             one.process.wait()
             one.errors.close()
         self._members = []
+
+    def _signal(self, device: int, number: signal.Signals) -> None:
+        one = self._members[device]
+        if one.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.process.pid, number)
 
     def _send(self, device: int, command: Command, memory: SharedMemory | None) -> None:
         one = self._members[device]

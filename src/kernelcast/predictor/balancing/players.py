@@ -73,6 +73,8 @@ class Player:
     """Whether it was told that no more samples are wanted."""
     is_late: bool = False
     """Whether it took its buffers while results were already being written into them."""
+    is_left_out: bool = False
+    """Whether it is too slow to be of use, and rests until the others are done."""
 
     @classmethod
     def make(cls, count: int, anchor: float) -> "Player":
@@ -88,7 +90,7 @@ class Player:
     @property
     def can_work(self) -> bool:
         """Whether it may be given slabs, now or later."""
-        return self.is_alive and not self.is_late
+        return self.is_alive and not self.is_late and not self.is_left_out
 
     @property
     def effective_rate(self) -> float | None:

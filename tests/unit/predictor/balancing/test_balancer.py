@@ -201,6 +201,29 @@ def test_slow_device_is_not_waited_for() -> None:
     assert report.shares[1].work_groups == 0
 
 
+@pytest.mark.parametrize("slow_s", [1e-3, 1e-1])
+def test_device_too_slow_to_be_of_use_rests(slow_s: float) -> None:
+    """It may share processors with the others: it must not even sample to the end."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-6, slow_s)]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[1].work_groups == 0
+    assert "left out" in report.notes[-1]
+
+
+@pytest.mark.parametrize("failing", [{Run: 1}, {Collect: 0}])
+def test_device_that_was_left_out_takes_over(failing: dict[type, int]) -> None:
+    """Slow is better than not at all."""
+    devices = [
+        FakeDevice(compute=_update, item_s=2e-6, failing=failing),
+        FakeDevice(compute=_update, item_s=1e-3),
+    ]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[1].share == 1
+    assert not any("left out" in note for note in report.notes)
+
+
 @pytest.mark.parametrize("slower", [1, 2, 10])
 def test_devices_need_not_wait_for_messages(slower: float) -> None:
     """No device rests while the host answers, but for the last small parts."""
