@@ -204,8 +204,16 @@ def test_uneven_spaces_need_a_new_standard(session: DeviceSession) -> None:
                 GroupBox(start=(0, 0, 1), shape=(2, 2, 3)),
             ),
         ),
+        (
+            NDRange(global_size=(7 * 8,), local_size=(8,), global_offset=(2**20 + 5,)),
+            (GroupBox(start=(6,), shape=(1,)), GroupBox(start=(0,), shape=(2,))),
+        ),
+        (
+            NDRange(global_size=(2**17,), local_size=(8,)),
+            (GroupBox(start=(2**14 - 3,), shape=(3,)), GroupBox(start=(0,), shape=(2,))),
+        ),
     ],
-    ids=["1-D", "2-D", "3-D"],
+    ids=["1-D", "2-D", "3-D", "far offset", "far work-groups"],
 )  # fmt: skip
 def test_samples_at_the_edges(
     session: DeviceSession, ndrange: NDRange, boxes: tuple[GroupBox, ...]

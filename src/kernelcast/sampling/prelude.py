@@ -5,7 +5,8 @@ A sampled box of work-groups is launched with a global offset, so `get_global_id
 launch; a prelude in front of the source corrects them:
 
 ==========================  =========================================================
-`get_group_id(d)`           launch's own + (launch's offset - true offset) / local size
+`get_group_id(d)`           launch's own + launch's offset / local size, where the true
+                            offset is 0; else (global id - local id - true offset) / local size
 `get_num_groups(d)`         the whole launch's, times one
 `get_global_size(d)`        the whole launch's, times one
 `get_global_offset(d)`      the whole launch's, times one
@@ -15,6 +16,10 @@ launch; a prelude in front of the source corrects them:
 The one is `get_work_dim() > 0`, which the compiler does not know: it shall know no more of these
 numbers than in the unchanged kernel. With constants it made other code, 1.5 times slower for one
 kernel on Intel's CPU runtime, 0.8 times for another on PoCL.
+
+Group ids of launches that have an offset of their own come from global ids: PoCL assumes of
+launches smaller than 65,536 work-items that their offset is below 65,535. Less a true offset beyond
+that, it must be negative then: group ids came out as 2^58, and comparisons with them as never true.
 
 The functions are defined before the macros, which only rename: an argument is evaluated once, and
 inside the functions the builtins keep their names. Dimensions beyond 2 have OpenCL's fixed answers
@@ -36,10 +41,11 @@ _CORRECTED = (
 _MAY_USE = re.compile("|".join(_CORRECTED) + r"|#\s*include|##")
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
 
+_GROUP = "get_group_id(AXIS) + get_global_offset(AXIS) / KC_LOCAL_AXIS"
+_GROUP_OF_ID = "(get_global_id(AXIS) - get_local_id(AXIS) - KC_OFFSET_AXIS) / KC_LOCAL_AXIS"
 # Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
 _PRELUDE = """\
-#define KC_GROUP(axis) (get_group_id(axis) \\
-    + (get_global_offset(axis) - KC_OFFSET_##axis) / KC_LOCAL_##axis)
+#define KC_GROUP(axis) (KC_GROUP_##axis)
 #define KC_ONE (get_work_dim() > 0)
 #define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis * KC_ONE)
 #define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis * KC_ONE)
@@ -106,8 +112,9 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
     str
     """
     padding = 3 - ndrange.dimensions
+    offsets = ndrange.global_offset + (0,) * padding
     values = {
-        "OFFSET": ndrange.global_offset + (0,) * padding,
+        "OFFSET": offsets,
         "LOCAL": ndrange.known_local_size + (1,) * padding,
         "GROUPS": ndrange.group_counts + (1,) * padding,
         "SIZE": ndrange.global_size + (1,) * padding,
@@ -117,7 +124,13 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
         for name, numbers in values.items()
         for axis, number in enumerate(numbers)
     )
-    return f"{defines}{_PRELUDE}{mark_line(source_name)}{source}"
+    groups = "".join(
+        f"#define KC_GROUP_{axis} ({_GROUP_OF_ID if offset else _GROUP})\n".replace(
+            "AXIS", str(axis)
+        )
+        for axis, offset in enumerate(offsets)
+    )
+    return f"{defines}{groups}{_PRELUDE}{mark_line(source_name)}{source}"
 
 
 def mark_line(source_name: str) -> str:
