@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from kernelcast.sampling.runtimes import ensure_vendors
+
 if TYPE_CHECKING:
     from kernelcast.predictor.api import estimate, estimate_problem
     from kernelcast.predictor.balancing.api import balance
@@ -35,6 +37,9 @@ __all__ = [
     "read_problem",
     "tune",
 ]
+
+# Before the program asks pyopencl for platforms, which looks for runtimes once.
+ensure_vendors()
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
 _HOMES = {

@@ -89,7 +89,7 @@ def test_the_device_chooses_a_local_size(
         ((A, B, A, TILE), "a buffer given; give a scalar"),
         (
             (A, B, ScalarArgument(element=ElementType("int32"), values=(2,)), TILE),
-            "a int32 given; give a float32",
+            "int32 given; give float32",
         ),
         ((A, B, FACTOR, A), "a buffer given; give a size of local memory"),
         ((A, TILE, FACTOR, TILE), "local memory given; give a buffer"),

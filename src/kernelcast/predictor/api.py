@@ -1,5 +1,6 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
+import operator
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
+from kernelcast.records.errors import NDRangeError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
@@ -87,9 +89,9 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     session = session_of(queue)
     described = read_kernel(kernel, session.device, source=source, options=build_options)
     ndrange = NDRange(
-        global_size=tuple(global_size),
-        local_size=None if local_size is None else tuple(local_size),
-        global_offset=tuple(global_offset or ()),
+        global_size=_read_sizes("global size", global_size),
+        local_size=None if local_size is None else _read_sizes("local size", local_size),
+        global_offset=_read_sizes("global offset", global_offset or ()),
     )
     settings = EstimateSettings(
         plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, measure=measure
@@ -108,6 +110,14 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
             weigh=partial(weigh_run, kernel=described, arguments=known),
             started_s=started_s,
         )
+
+
+def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(one) for one in sizes)
+    except TypeError:
+        msg = f"{what} {sizes!r}: give a sequence of whole numbers, one per dimension"
+        raise NDRangeError(msg) from None
 
 
 def estimate_problem(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.instrumentation.source import instrument
+from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
@@ -156,7 +157,7 @@ def count_launch(
     started_s = time.perf_counter()
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
-    report("counting")
+    report(COUNTING)
     some = choose_recorded(boxes)
     copy: _Copy | None = None
     if settings.records_addresses:

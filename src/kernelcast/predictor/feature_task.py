@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.counting import CountSettings, count_in_session
 from kernelcast.predictor.feature_counts import summarise_run
+from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import model_own_launch
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import sample_by_source
@@ -122,7 +123,7 @@ def read_in_session(
             found.compiler = read_compiler_facts(session, task.problem.kernel, task.problem.ndrange)
     recorded = None
     if task.groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
-        with _step(found, "counting", report):
+        with _step(found, COUNTING, report):
             recorded = _count(session, task, found)
     found.saturation = _find_known_saturation(session, task.problem.kernel, found.ndrange)
     wants_saturation = FeatureGroup.COMPILER in task.groups and found.saturation is None

@@ -16,6 +16,8 @@ from typing import IO, Any
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 
+COUNTING = "counting"
+"""Stage in which a copy of the kernel runs that counts what it does."""
 _STDERR_LINES = 5
 
 
@@ -191,7 +193,10 @@ def explain_death(
     errors.seek(0)
     written = errors.read().decode(errors="replace").strip().splitlines()
     said = "; it wrote: " + " | ".join(written[-_STDERR_LINES:]) if written else ""
-    return (
-        f"{subject}: the process that ran the kernel died ({how}, stage: {stage}). "
-        f"A kernel that reads or writes outside its buffers does that{said}"
-    )
+    cause = "A kernel that reads or writes outside its buffers does that"
+    if stage == COUNTING:
+        cause = (
+            "It ran a copy of the kernel that counts what it does: a kernel that reads or writes "
+            "outside its buffers does that, or the device's compiler fails at the copy"
+        )
+    return f"{subject}: the process that ran the kernel died ({how}, stage: {stage}). {cause}{said}"

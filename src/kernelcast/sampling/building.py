@@ -118,6 +118,8 @@ def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
     if kernel.name not in names:
         have = ", ".join(sorted(names)) or "none"
         msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
+        if f"_cl_{kernel.name}" in names:
+            msg += f". OpenCL C has a function {kernel.name}, so the device's compiler renamed it"
         raise KernelNotFoundError(msg)
     return cl.Kernel(program, kernel.name)
 

@@ -14,6 +14,7 @@ from kernelcast.records.errors import SignatureError
 from kernelcast.sampling.building import Parameter
 
 _BUFFER_SPACES = ("global", "constant")
+_BYTES = ("uint8", "int8")
 
 
 def check_arguments(
@@ -26,6 +27,13 @@ def check_arguments(
     SignatureError
         If they do not fit; collects every argument that does not.
     """
+    for parameter in parameters:
+        if parameter.type_name.startswith(("image", "sampler_t")):
+            msg = (
+                f"kernel {kernel_name}: argument {parameter}: images and samplers can only be "
+                "given as pyopencl objects, by a program that calls kernelcast.estimate"
+            )
+            raise SignatureError(msg)
     check_count(kernel_name, parameters, len(arguments))
     complaints = [
         complaint
@@ -87,8 +95,14 @@ def _complain_about_scalar(parameter: Parameter, argument: ScalarArgument) -> st
     if parameter.address_space != "private" or parameter.type_name.endswith("*"):
         return f"argument {parameter}: a scalar given; give a {_kind_of(parameter)}"
     wanted = ElementType.from_opencl(parameter.type_name)
+    if parameter.type_name.startswith("struct ") and argument.element.base not in _BYTES:
+        # Some drivers take any number of bytes for a structure, and run with what lies behind.
+        return (
+            f"argument {parameter}: {argument.element} given for a structure; give its bytes, "
+            "all of them, as uint8xN, or have the kernel take it from a buffer"
+        )
     if wanted is not None and wanted != argument.element:
-        return f"argument {parameter}: a {argument.element} given; give a {wanted}"
+        return f"argument {parameter}: {argument.element} given; give {wanted}"
     return None
 
 

@@ -9,11 +9,11 @@ from typing import TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import Access, HeldBuffer
+from kernelcast.records.arguments import Access, ElementType, HeldBuffer
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.building import read_build_options
+from kernelcast.sampling.building import Parameter, read_build_options
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch
 from kernelcast.sampling.local_size import choose_local_size
@@ -151,11 +151,40 @@ def prepare_user_launch(
     accesses: list[Access | None] = []
     for parameter, argument, known in zip(parameters, arguments, inferred, strict=True):
         _check_kind(str(parameter), argument)
+        _check_type(parameter, argument)
         is_buffer = isinstance(argument, cl.Buffer)
         accesses.append(infer_access(parameter, known) if is_buffer else None)
     chosen = choose_local_size(session, compiled, ndrange)
     check_launch(session, compiled, kernel, chosen)
     return OpenCLLaunch(session, kernel, chosen, arguments, accesses)
+
+
+def _check_type(parameter: Parameter, argument: KernelArgument) -> None:
+    """Refuse numbers for memory, memory for numbers, and numbers of another type.
+
+    pyopencl hands over the bytes of whatever it is given: an int32 becomes a float of other value.
+    """
+    wanted = ElementType.from_opencl(parameter.type_name)
+    is_value = parameter.address_space == "private" and not parameter.type_name.endswith("*")
+    given = type(argument).__name__
+    if not parameter.is_known:
+        return
+    if not is_value:
+        if isinstance(argument, np.generic | np.ndarray | int | float):
+            msg = f"argument {parameter}: {given} given; give a pyopencl.Buffer or LocalMemory"
+            raise SignatureError(msg)
+    elif wanted is None or (isinstance(argument, np.ndarray | np.void)):
+        return  # a structure, a vector or a sampler: as the driver judges
+    elif not isinstance(argument, np.generic) or argument.dtype != wanted.dtype or wanted.lanes > 1:
+        msg = f"argument {parameter}: {given} given; give a {_name_type(wanted)}"
+        raise SignatureError(msg)
+
+
+def _name_type(element: ElementType) -> str:
+    """Name the type of a value as Python programs write it."""
+    if element.lanes == 1:
+        return f"numpy.{element.dtype.name}"
+    return f"vector of {element.lanes} numpy.{element.dtype.name} of pyopencl.cltypes"
 
 
 def _check_kind(parameter: str, argument: KernelArgument) -> None:

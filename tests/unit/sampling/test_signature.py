@@ -18,6 +18,11 @@ STRUCTS = Parameter(
     index=0, name="s", type_name="struct S*", address_space="global", is_const=False
 )
 COUNT = Parameter(index=0, name="n", type_name="uint", address_space="private", is_const=False)
+STRUCT = Parameter(
+    index=0, name="s", type_name="struct pair", address_space="private", is_const=False
+)
+NAMED = Parameter(index=0, name="x", type_name="real", address_space="private", is_const=False)
+IMAGE = Parameter(index=0, name="i", type_name="image2d_t", address_space="global", is_const=True)
 LOCAL = Parameter(index=0, name="t", type_name="float*", address_space="local", is_const=False)
 
 
@@ -37,7 +42,7 @@ def scalar(element: str) -> ScalarArgument:
     [
         (FLOATS, buffer("float32")), (FLOATS, buffer("float32x4")), (VECTORS, buffer("float32")),
         (VECTORS, buffer("float4")), (STRUCTS, buffer("uint8")), (COUNT, scalar("uint32")),
-        (LOCAL, LocalArgument(bytes=64)),
+        (LOCAL, LocalArgument(bytes=64)), (STRUCT, scalar("uint8x8")), (NAMED, scalar("float32")),
     ],
 )  # fmt: skip
 def test_accepts_what_fits(parameter: Parameter, argument: Argument) -> None:
@@ -51,11 +56,13 @@ def test_accepts_what_fits(parameter: Parameter, argument: Argument) -> None:
         (FLOATS, buffer("int32"), r"\(global float\* a\): a buffer of int32 given; .* float32"),
         (FLOATS, scalar("float32"), "a scalar given; give a buffer"),
         (FLOATS, LocalArgument(bytes=64), "local memory given; give a buffer"),
-        (COUNT, scalar("int32"), r"0 \(uint n\): a int32 given; give a uint32"),
-        (COUNT, scalar("uint32x2"), "a uint32x2 given; give a uint32"),
+        (COUNT, scalar("int32"), r"0 \(uint n\): int32 given; give uint32"),
+        (COUNT, scalar("uint32x2"), "uint32x2 given; give uint32"),
         (COUNT, buffer("uint32"), r"a buffer given; give a scalar \(uint32\)"),
         (LOCAL, buffer("float32"), "a buffer given; give a size of local memory"),
         (LOCAL, scalar("float32"), "a scalar given; give a size of local memory"),
+        (STRUCT, scalar("float32"), "float32 given for a structure; give its bytes"),
+        (IMAGE, buffer("float32"), "images and samplers can only be given as pyopencl objects"),
     ],
 )
 def test_refuses_what_does_not_fit(parameter: Parameter, argument: Argument, message: str) -> None:

@@ -15,6 +15,7 @@ from kernelcast.predictor.answering.asking import (
     ModelTask,
 )
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
+from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
@@ -115,7 +116,7 @@ def estimate_in_session(
             if row is None:
                 return replace(outcome, estimate=_add_analytic(outcome.estimate, problem))
             row.keep(outcome)
-            report("counting")
+            report(COUNTING)
             known = row.facts
             return _add_row(
                 outcome, sampled, problem, lambda: known or _gather(session, launch, problem)

@@ -12,6 +12,7 @@ from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import sample_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
@@ -154,7 +155,7 @@ def observe_launch(
             run=run,
             linear_s=row.samples[0].linear_s,
         )
-        report("counting")
+        report(COUNTING)
         recorded = _count(launch, problem, found)
     add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s)

@@ -8,6 +8,7 @@ from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.features import KernelFeatures, read_source_features
+from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.source_report.counts import summarise_memory, summarise_operations
 from kernelcast.predictor.source_report.expressions import explain, write_address, write_guard
 from kernelcast.predictor.source_report.lines import CountedLines, name_pattern
@@ -177,7 +178,7 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     errors = tuple(map(_read_error, parsed.errors))
     if errors or task.problem is None:
         return SourceReport(kernels=kernels, errors=errors)
-    report("counting")
+    report(COUNTING)
     try:
         features = read_source_features(task.problem)
     except KernelcastError as error:

@@ -118,7 +118,8 @@ class Located:
     def raw_text(self) -> str:
         """Read a text as it stands."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
-            self.fail(f"expected a text, found {self._found()}")
+            hint = '; write "{NAME}" in quotes' if isinstance(self.node, yaml.MappingNode) else ""
+            self.fail(f"expected a text, found {self._found()}{hint}")
         text = str(self.node.value)
         half = next((sign for sign in text if "\ud800" <= sign <= "\udfff"), None)
         if half is not None:
@@ -205,7 +206,10 @@ def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoa
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
-        msg = f"{path}:{place}: not valid YAML: {error.problem or error}"
+        problem = error.problem or str(error)
+        if "another document" in problem:
+            problem = "found a second document; give each a file of its own"
+        msg = f"{path}:{place}: not valid YAML: {problem}"
         raise kind.error(msg) from error
     except yaml.YAMLError as error:  # for instance characters that YAML does not allow
         msg = f"{path}: not valid YAML: {error}"
