@@ -51,6 +51,9 @@ _KNOWN, _ASSUMED = 1.0, 0.7
 _FEWEST_LAUNCHES = 3
 # Launches whose weights differ by less than this factor agree as well without them.
 _ALIKE = 1.25
+# Counted work is corrected where it differs by so much, and so many launches are of either kind;
+# the corrected one must agree clearly better.
+_WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -190,6 +193,7 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         replace(one, weight=max(weight, _LEAST_WEIGHT))
         for one, weight in zip(run.launches, profile.weights, strict=True)
     )
+    weighed = _rescale(weighed)
     before, after = _find_rates(run.launches), _find_rates(weighed)
     if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
         agrees = profile.is_exact  # too few to contradict, or too much alike
@@ -197,6 +201,35 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+
+
+def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
+    """Correct what heavy work-groups are counted to do against light ones by what they took.
+
+    Instructions differ in what they cost: a call of `exp` may be one of them and take a hundred
+    times as long. Where samples of both kinds are there, seconds per work-group are a straight
+    line over the counted work, and the line's values are the better weights.
+    """
+    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    counted = np.array([one.weight for one in used])
+    middle = np.sqrt(counted.min() * counted.max())
+    heavy = np.count_nonzero(counted > middle)
+    is_wide = counted.max() >= _WIDE * counted.min()
+    if not is_wide or min(heavy, len(used) - heavy) < _FEWEST_OF_A_KIND:
+        return launches
+    seconds = np.array([one.duration_s / one.box.work_group_count for one in used])
+    columns = np.column_stack([1 / seconds, counted / seconds])  # relative errors count
+    (level, slope), *_ = np.linalg.lstsq(columns, np.ones(len(used)), rcond=None)
+    lightest = level + slope * min(one.weight for one in launches)
+    if slope <= 0 or lightest <= 0 or level + slope <= 0:
+        return launches
+    line = (level + slope * counted) / (level + slope)
+    if _spread(seconds / line) > _CLEARLY * _spread(seconds / counted):
+        return launches
+    return tuple(
+        replace(one, weight=max(float(level + slope * one.weight) / (level + slope), _LEAST_WEIGHT))
+        for one in launches
+    )
 
 
 @dataclass(frozen=True, slots=True)

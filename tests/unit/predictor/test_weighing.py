@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor import weighing
 from kernelcast.predictor.weighing import (
+    apply_profile,
     describe_values,
     plan_by_source,
     sample_by_source,
@@ -184,6 +186,33 @@ def test_samples_have_the_last_word() -> None:
     """Work-groups that take the same time whatever they execute are not weighed."""
     run = make_run([20, 300, 600, 900], lambda _: 1e-4, is_even=True)
     assert weigh_run(run, KERNEL, ARGUMENTS) is run
+
+
+@pytest.mark.parametrize("factor", [1, 30])
+@pytest.mark.parametrize("heavy_starts", [[600, 700, 800], [640, 690]])
+def test_what_heavy_work_costs_is_learned_from_samples(
+    factor: int, heavy_starts: list[int]
+) -> None:
+    """The source counts 20 to 1 where it is thirty times more: a call may count as one of many."""
+    light_s, counted = 1e-6, 20.0
+    is_heavy = range(600, 900)
+
+    def cost_of(group: int) -> float:
+        return light_s * counted * factor if group in is_heavy else light_s
+
+    starts = [50, 150, 250, 950, *heavy_starts]
+    mean = (counted * len(is_heavy) + GROUPS - len(is_heavy)) / GROUPS
+    profile = WorkProfile(
+        weights=tuple((counted if start in is_heavy else 1.0) / mean for start in starts),
+        spread=1.3,
+        typical=(),
+        typical_weight=1.0,
+        is_exact=True,
+    )
+    run = apply_profile(make_run(starts, cost_of), profile)
+    total_s = sum(map(cost_of, range(GROUPS)))
+    assert run.is_even
+    assert fit_linear(run).seconds == pytest.approx(total_s, rel=0.15)
 
 
 def test_two_launches_cannot_contradict_the_source() -> None:
