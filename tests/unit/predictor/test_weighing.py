@@ -213,7 +213,7 @@ def test_what_heavy_work_costs_is_learned_from_samples(
     total_s = sum(map(cost_of, range(GROUPS)))
     assert fit_linear(run).seconds == pytest.approx(total_s, rel=0.15)
     ratio = run.launches[-1].weight / run.launches[0].weight
-    assert ratio == pytest.approx(counted) if factor == 1 else ratio > 5 * counted
+    assert ratio == pytest.approx(counted, rel=0.25) if factor == 1 else ratio > 5 * counted
 
 
 def test_two_launches_cannot_contradict_the_source() -> None:
