@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
-from kernelcast.cli.collect_summary import list_complaints, make_summary, outcome_to_json
+from kernelcast.cli.collect_summary import (
+    list_complaints,
+    list_left_out,
+    make_summary,
+    outcome_to_json,
+)
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
@@ -92,6 +97,8 @@ def run_collection(request: CollectRequest) -> ExitStatus:
         show_json(outcome_to_json(outcome))
     else:
         show(make_summary(outcome))
+        for line in list_left_out(outcome):
+            show_line(line)
         if outcome.is_out_of_time:
             show_line("the time budget is spent; the same command goes on where this one ended")
     return _status_of(outcome)

@@ -47,6 +47,15 @@ def list_complaints(outcome: CollectionOutcome) -> list[str]:
     ]
 
 
+def list_left_out(outcome: CollectionOutcome) -> list[str]:
+    """Give a text per kernel that was left out, or has rows that were, with the reason."""
+    return [
+        f"{one.device_id}: {name} left out: {why}"
+        for one in outcome.devices
+        for name, why in one.skipped.items()
+    ]
+
+
 def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
     return {
         "device_id": one.device_id,
