@@ -44,6 +44,8 @@ _LEAST_USE = 0.05
 # So long, as a share of the others' time for everything, a device may take for its first slabs:
 # drivers do at the first launch what they have put off.
 _PATIENCE = 0.25
+# And so long in any case: what short launches cost beside their work tells nothing of long ones.
+_FAIR_CHANCE_S = 20e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,13 +315,15 @@ class Conductor:
             Standing(rate=one.effective_rate, free_at_s=one.free_at_s, doubt=one.doubt)
             for _, one in working
         ]
-        weight = self._policy.allot(
-            standings,
-            numbers.index(number),
-            self._pool.weight,
-            self._crew.now_s(),
-            is_first=not self.course.players[number].has_begun,
-        )
+        weight = 0.0
+        if not self._is_too_slow(self.course.players[number]):
+            weight = self._policy.allot(
+                standings,
+                numbers.index(number),
+                self._pool.weight,
+                self._crew.now_s(),
+                is_first=not self.course.players[number].has_begun,
+            )
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for _, one in working)
         # Nobody else is at work who could take what this one is too slow for.
         return self._pool.weight if is_last and weight <= 0 else weight
@@ -359,13 +363,23 @@ class Conductor:
                 player.is_left_out = True
                 self._crew.rest(number)
 
-    def _is_hopeless(self, player: Player) -> bool:
+    def _is_too_slow(self, player: Player) -> bool:
+        """Tell whether the others are known to be so fast that it would do next to nothing."""
+        rate = player.effective_rate
+        return rate is not None and rate < _LEAST_USE * self._count_others(player)
+
+    def _count_others(self, player: Player) -> float:
+        """Add up the rates of the others, as far as they are known."""
         others = [one for _, one in self._alive() if one.can_work and one is not player]
-        together = sum(one.effective_rate or 0.0 for one in others)
-        if player.effective_rate is not None:
-            return player.effective_rate < _LEAST_USE * together
+        return sum(one.effective_rate or 0.0 for one in others)
+
+    def _is_hopeless(self, player: Player) -> bool:
         spent_s = self._crew.now_s() - player.begun_s
-        return spent_s * together > _PATIENCE * self._orders.space.count
+        if spent_s < _FAIR_CHANCE_S:
+            return False
+        if player.effective_rate is not None:
+            return self._is_too_slow(player)
+        return spent_s * self._count_others(player) > _PATIENCE * self._orders.space.count
 
     def _note_failure(self, number: int, error: KernelcastError) -> None:
         """Have others do what a device has not handed over."""
