@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from kernelcast.predictor.balancing.balancer import Balancer
+from kernelcast.predictor.balancing.crew import ProcessCrew
 from kernelcast.predictor.balancing.host_arguments import read_host_arguments
+from kernelcast.predictor.balancing.messages import Finish
 from kernelcast.predictor.balancing.places import choose_places
 from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.predictor.devices import list_descriptions
@@ -216,6 +219,19 @@ def test_device_that_crashes_is_replaced(ids: list[str]) -> None:
     assert np.array_equal(data, 2 * np.arange(data.size) + 1)
     assert "died" in report.shares[1].failure
     assert places[1].device_id in report.shares[1].failure
+
+
+def test_device_rests_and_goes_on(ids: list[str]) -> None:
+    """One that rests answers nothing, however long; once awake it answers what it was asked."""
+    with ProcessCrew(choose_places(ids[:1]), timeout_s=60.0) as crew, ThreadPoolExecutor(1) as pool:
+        crew.receive()  # it is open
+        crew.rest(0)
+        crew.send(0, Finish())
+        reply = pool.submit(crew.receive)
+        with pytest.raises(TimeoutError):
+            reply.result(timeout=0.3)
+        crew.wake(0)
+        assert reply.result(timeout=30.0)[0] == 0
 
 
 def test_cores_that_are_not_there(ids: list[str]) -> None:

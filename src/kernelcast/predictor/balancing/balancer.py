@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from kernelcast.features.write_safety import SplitSafety
-from kernelcast.predictor.balancing.conducting import Conductor, Course, LaunchOrders
+from kernelcast.predictor.balancing.conducting import Conductor
+from kernelcast.predictor.balancing.course import Course, LaunchOrders
 from kernelcast.predictor.balancing.crew import Crew, ProcessCrew
 from kernelcast.predictor.balancing.gathering import Gathering
 from kernelcast.predictor.balancing.host_arguments import HostArguments

@@ -11,11 +11,11 @@
 A device that fails loses what it has not handed over; the others do that again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from kernelcast.predictor.balancing.course import Course, LaunchOrders
 from kernelcast.predictor.balancing.crew import Crew
 from kernelcast.predictor.balancing.messages import (
     Collect,
@@ -30,70 +30,14 @@ from kernelcast.predictor.balancing.messages import (
     Sample,
     Sampled,
 )
-from kernelcast.predictor.balancing.players import BoolArray, Player, Stage
+from kernelcast.predictor.balancing.players import Player, Stage
 from kernelcast.predictor.balancing.pool import Pool, count_fixed, cut, mark, spans_of, weigh_slabs
 from kernelcast.predictor.balancing.settings import BalanceSettings
 from kernelcast.predictor.balancing.shares import SharePolicy, Standing, finish_time
-from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
+from kernelcast.records.balance import Activity, Bar, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
 _FIRST_PART = 0.6
-# A device that would do less than this share of the work is left out: devices that share
-# processors or memory take more from each other than that.
-_LEAST_USE = 0.05
-# So long, as a share of the others' time for everything, a device may take for its first slabs:
-# drivers do at the first launch what they have put off.
-_PATIENCE = 0.25
-# And so long in any case: what short launches cost beside their work tells nothing of long ones.
-_FAIR_CHANCE_S = 20e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOrders:
-    """What a launch asks of devices.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        The slabs.
-    prepare : callable
-        Has a device take kernel and buffers.
-    collect : callable
-        Gives the command for the results of some slabs, of a device by its number.
-    result_bytes : mapping of int to int
-        Bytes that all devices together give back, by buffer, unless they write in place.
-    is_known_even : bool
-        Whether the source proves that all work-groups do the same.
-    """
-
-    space: SlabSpace
-    prepare: Callable[[int], None]
-    collect: Callable[[int, BoolArray], Collect]
-    result_bytes: Mapping[int, int] = field(default_factory=dict)
-    is_known_even: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Course:
-    """How a launch went.
-
-    Parameters
-    ----------
-    players : list of Player
-        The devices.
-    bars : list of Bar
-        Times by the crew's clock.
-    estimated_end_s : float or None
-        When all results would be there, by the crew's clock, said once all speeds were known.
-    first_s, last_s : float
-        Begin of the first sample, and when the last result was there.
-    """
-
-    players: list[Player]
-    bars: list[Bar] = field(default_factory=list)
-    estimated_end_s: float | None = None
-    first_s: float = 0.0
-    last_s: float = 0.0
 
 
 class Conductor:
@@ -316,13 +260,14 @@ class Conductor:
             for _, one in working
         ]
         weight = 0.0
-        if not self._is_too_slow(self.course.players[number]):
+        player = self.course.players[number]
+        if not player.is_too_slow(self._count_others(player)):
             weight = self._policy.allot(
                 standings,
                 numbers.index(number),
                 self._pool.weight,
                 self._crew.now_s(),
-                is_first=not self.course.players[number].has_begun,
+                is_first=not player.has_begun,
             )
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for _, one in working)
         # Nobody else is at work who could take what this one is too slow for.
@@ -359,27 +304,15 @@ class Conductor:
     def _leave_out(self) -> None:
         """Have devices rest whose samples show that they are too slow to be of use."""
         for number, player in self._alive():
-            if player.stage is Stage.SAMPLING and player.can_work and self._is_hopeless(player):
+            is_sampling = player.stage is Stage.SAMPLING and player.can_work
+            if is_sampling and player.is_hopeless(self._crew.now_s(), self._count_others(player)):
                 player.is_left_out = True
                 self._crew.rest(number)
-
-    def _is_too_slow(self, player: Player) -> bool:
-        """Tell whether the others are known to be so fast that it would do next to nothing."""
-        rate = player.effective_rate
-        return rate is not None and rate < _LEAST_USE * self._count_others(player)
 
     def _count_others(self, player: Player) -> float:
         """Add up the rates of the others, as far as they are known."""
         others = [one for _, one in self._alive() if one.can_work and one is not player]
         return sum(one.effective_rate or 0.0 for one in others)
-
-    def _is_hopeless(self, player: Player) -> bool:
-        spent_s = self._crew.now_s() - player.begun_s
-        if spent_s < _FAIR_CHANCE_S:
-            return False
-        if player.effective_rate is not None:
-            return self._is_too_slow(player)
-        return spent_s * self._count_others(player) > _PATIENCE * self._orders.space.count
 
     def _note_failure(self, number: int, error: KernelcastError) -> None:
         """Have others do what a device has not handed over."""

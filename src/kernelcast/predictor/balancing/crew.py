@@ -64,6 +64,7 @@ class _Member:
     memory: socket.socket
     errors: IO[bytes]
     is_alive: bool = True
+    is_resting: bool = False
 
 
 class ProcessCrew:
@@ -133,17 +134,19 @@ class ProcessCrew:
         ready = wait(listened, self._timeout_s)
         ready = ready or wait(listened, min(_AFTER_A_STOP_S, self._timeout_s))
         if not ready:
-            self._give_up(list(channels.values()))
+            self._give_up([n for n in channels.values() if not self._members[n].is_resting])
             return self._overdue.pop(0)
         device = channels[id(ready[0])]
         return device, self._read(device)
 
     def rest(self, device: int) -> None:
         """Stop a device's process where it is."""
+        self._members[device].is_resting = True
         self._signal(device, signal.SIGSTOP)
 
     def wake(self, device: int) -> None:
         """Have it go on."""
+        self._members[device].is_resting = False
         self._signal(device, signal.SIGCONT)
 
     def close(self) -> None:

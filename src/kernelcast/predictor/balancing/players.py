@@ -15,6 +15,14 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 _ROUGHLY = 2.0
+# A device that would do less than this share of the work is left out: devices that share
+# processors or memory take more from each other than that.
+_LEAST_USE = 0.05
+# So long, as a share of the others' time for everything, a device may take for its first slabs:
+# drivers do at the first launch what they have put off.
+_PATIENCE = 0.25
+# And so long in any case: what short launches cost beside their work tells nothing of long ones.
+_FAIR_CHANCE_S = 20e-3
 
 
 class Stage(Enum):
@@ -114,6 +122,20 @@ class Player:
         working_s = sum(work for _, work in self.queued) / rate if rate else 0.0
         owed = int(np.count_nonzero(self.owned & ~self.collected))
         return self.begun_s + working_s + owed * self.transfer_s
+
+    def is_too_slow(self, others_rate: float) -> bool:
+        """Tell whether it would do next to nothing beside others of a known rate together."""
+        rate = self.effective_rate
+        return rate is not None and rate < _LEAST_USE * others_rate
+
+    def is_hopeless(self, now_s: float, others_rate: float) -> bool:
+        """Tell whether its samples so far, or that there are none yet, show that it is too slow."""
+        spent_s = now_s - self.begun_s
+        if spent_s < _FAIR_CHANCE_S:
+            return False
+        if self.rate is not None:
+            return self.is_too_slow(others_rate)
+        return spent_s * others_rate > _PATIENCE * self.ran.size
 
     def note_sampled(self, work: float, rate: float) -> None:
         """Learn from samples: so much work, at an estimated rate."""

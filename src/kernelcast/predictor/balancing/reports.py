@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.features.write_safety import SplitSafety
-from kernelcast.predictor.balancing.conducting import Course
+from kernelcast.predictor.balancing.course import Course
 from kernelcast.predictor.balancing.players import Player
 from kernelcast.predictor.balancing.pool import spans_of
 from kernelcast.predictor.balancing.settings import DevicePlace
