@@ -1,5 +1,6 @@
 """Checks a launch's arguments against the kernel's real signature, before anything runs."""
 
+import re
 from collections.abc import Sequence
 
 from kernelcast.records.arguments import (
@@ -15,6 +16,7 @@ from kernelcast.sampling.building import Parameter
 
 _BUFFER_SPACES = ("global", "constant")
 _BYTES = ("uint8", "int8")
+_OPAQUE = re.compile(r"image[123]d(_\w+)?_t|sampler_t")
 
 
 def check_arguments(
@@ -28,7 +30,7 @@ def check_arguments(
         If they do not fit; collects every argument that does not.
     """
     for parameter in parameters:
-        if parameter.type_name.startswith(("image", "sampler_t")):
+        if _OPAQUE.fullmatch(parameter.type_name):
             msg = (
                 f"kernel {kernel_name}: argument {parameter}: images and samplers can only be "
                 "given as pyopencl objects, by a program that calls kernelcast.estimate"

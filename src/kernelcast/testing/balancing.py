@@ -1,6 +1,5 @@
 """Devices that share a launch but exist only as formulas, with a clock of their own."""
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -168,7 +167,6 @@ class FakeCrew:
         """Let time pass until the next reply."""
         waiting = min(one for one in self._replies if one[2] not in self.resting)
         self._replies.remove(waiting)
-        heapq.heapify(self._replies)
         end_s, _, device, reply = waiting
         self._now_s = max(self._now_s, end_s + self._message_s)
         return device, reply
@@ -259,7 +257,7 @@ class FakeCrew:
 
     def _push(self, device: int, reply: Reply) -> None:
         self._count += 1
-        heapq.heappush(self._replies, (reply.end_s, self._count, device, reply))
+        self._replies.append((reply.end_s, self._count, device, reply))
 
 
 def _count_bytes(device: FakeDevice, command: Collect) -> int:

@@ -23,6 +23,7 @@ STRUCT = Parameter(
 )
 NAMED = Parameter(index=0, name="x", type_name="real", address_space="private", is_const=False)
 IMAGE = Parameter(index=0, name="i", type_name="image2d_t", address_space="global", is_const=True)
+PICTURE = Parameter(index=0, name="p", type_name="image_t*", address_space="global", is_const=False)
 LOCAL = Parameter(index=0, name="t", type_name="float*", address_space="local", is_const=False)
 
 
@@ -43,6 +44,7 @@ def scalar(element: str) -> ScalarArgument:
         (FLOATS, buffer("float32")), (FLOATS, buffer("float32x4")), (VECTORS, buffer("float32")),
         (VECTORS, buffer("float4")), (STRUCTS, buffer("uint8")), (COUNT, scalar("uint32")),
         (LOCAL, LocalArgument(bytes=64)), (STRUCT, scalar("uint8x8")), (NAMED, scalar("float32")),
+        (PICTURE, buffer("uint8")),
     ],
 )  # fmt: skip
 def test_accepts_what_fits(parameter: Parameter, argument: Argument) -> None:
