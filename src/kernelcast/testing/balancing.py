@@ -13,6 +13,7 @@ from kernelcast.predictor.balancing.messages import (
     Command,
     Failed,
     Finish,
+    Hint,
     Opened,
     Place,
     Prepare,
@@ -70,6 +71,8 @@ class FakeDevice:
     local_size: int = 1
     seen: dict[type, int] = field(default_factory=dict)
     free_s: float = 0.0
+    busy_s: float = 0.0
+    """What all its boxes have taken."""
     is_alive: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -103,6 +106,7 @@ class FakeDevice:
             cost = self.item_s(items).sum() if callable(self.item_s) else self.item_s * items.size
             factor = float(np.exp(self.rng.normal(0.0, self.noise)))
             durations.append((self.launch_s + float(cost)) * factor)
+        self.busy_s += sum(durations)
         return durations
 
 
@@ -159,7 +163,7 @@ class FakeCrew:
             failed = Failed(start_s=start_s, end_s=start_s, error=error, is_final=not one.is_alive)
             self._push(device, failed)
             return
-        reply = self._answer(one, command, start_s)
+        reply = self._answer(device, command, start_s)
         one.free_s = reply.end_s
         self._push(device, reply)
 
@@ -183,12 +187,13 @@ class FakeCrew:
         """Note that nobody needs the devices any more."""
         self.is_closed = True
 
-    def _answer(self, one: FakeDevice, command: Command, start_s: float) -> Reply:
+    def _answer(self, device: int, command: Command, start_s: float) -> Reply:
+        one = self.devices[device]
         match command:
             case Prepare():
                 return self._prepare(one, command, start_s)
             case Sample():
-                return self._sample(one, command, start_s)
+                return self._sample(device, command, start_s)
             case Run():
                 spent_s = sum(one.run([command.space.box(span) for span in command.spans]))
                 return Ran(start_s=start_s, end_s=start_s + spent_s, spans=command.spans)
@@ -231,12 +236,23 @@ class FakeCrew:
         own = view if index in command.in_place else view.copy()
         return own.view(described.element.dtype)
 
-    def _sample(self, one: FakeDevice, command: Sample, start_s: float) -> Sampled:
+    def _sample(self, device: int, command: Sample, start_s: float) -> Sampled:
+        one = self.devices[device]
+        before_s = one.busy_s
+
+        def tell(rate: float) -> None:
+            now_s = start_s + one.busy_s - before_s
+            self._push(device, Hint(start_s=start_s, end_s=now_s, rate=rate))
+
         slabs = SlabLaunch(
-            launch=one, space=command.space, device=make_description(), kernel_digest="0" * 64
+            launch=one,
+            space=command.space,
+            device=make_description(),
+            kernel_digest="0" * 64,
+            tell=tell,
         )
         found = sample_slabs(slabs, command)
-        spent_s = sum(seconds for _, seconds in found.rates) + one.launch_s
+        spent_s = one.busy_s - before_s
         interval = found.interval
         return Sampled(
             start_s=start_s,

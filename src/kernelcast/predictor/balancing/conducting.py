@@ -4,8 +4,8 @@
 2. A device gets most of its fair share by the estimates as soon as it has sampled. The first and
    the last device work from the two ends of the index space towards each other.
 3. What is left is divided by the speeds seen by then, in ever smaller parts, so that all finish
-   together. A device gets its next part while it runs the last that it has: with all cores at
-   work, the host's answer takes milliseconds.
+   together. A part is run in two launches, and the next one given when the first of them is over:
+   with all cores at work, the host's answer takes milliseconds.
 4. Whoever has nothing left to do hands its results over.
 
 A device that fails loses what it has not handed over; the others do that again.
@@ -35,9 +35,11 @@ from kernelcast.predictor.balancing.pool import Pool, count_fixed, cut, mark, sp
 from kernelcast.predictor.balancing.settings import BalanceSettings
 from kernelcast.predictor.balancing.shares import SharePolicy, Standing, finish_time
 from kernelcast.records.balance import Activity, Bar, Span
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 
 _FIRST_PART = 0.6
+# Parts of fewer times the least that is worth a launch are not cut in two.
+_SHORT = 4.0
 
 
 class Conductor:
@@ -121,7 +123,7 @@ class Conductor:
         player = self.course.players[number]
         if isinstance(reply, Hint):
             if player.stage is Stage.SAMPLING:
-                player.rate = reply.rate
+                player.note_hint(reply.rate)
             return
         player.outstanding -= 1
         if isinstance(reply, Failed):
@@ -247,14 +249,13 @@ class Conductor:
 
     def _is_waited_for(self) -> bool:
         """Tell whether somebody still takes the buffers that results would be written into."""
-        preparing = any(one.stage is Stage.PREPARING for _, one in self._alive())
-        return preparing and not self._pool.is_empty
+        is_preparing = any(one.stage is Stage.PREPARING for _, one in self._alive())
+        return is_preparing and not self._pool.is_empty
 
     def _allot(self, number: int) -> float:
         if self._fixed:
             return self._fixed.pop(number, 0.0)
         working = [(n, one) for n, one in self._alive() if one.can_work]
-        numbers = [n for n, _ in working]
         standings = [
             Standing(rate=one.effective_rate, free_at_s=one.free_at_s, doubt=one.doubt)
             for _, one in working
@@ -264,20 +265,27 @@ class Conductor:
         if not player.is_too_slow(self._count_others(player)):
             weight = self._policy.allot(
                 standings,
-                numbers.index(number),
+                [n for n, _ in working].index(number),
                 self._pool.weight,
                 self._crew.now_s(),
                 is_first=not player.has_begun,
             )
+            if not self._orders.is_known_even and any(
+                one.stage is Stage.SAMPLING for _, one in working
+            ):
+                # Whoever sampled at a heavy place only seems slow, and what is given is gone.
+                weight = min(weight, self._pool.weight / (2 * len(working)))
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for _, one in working)
         # Nobody else is at work who could take what this one is too slow for.
         return self._pool.weight if is_last and weight <= 0 else weight
 
     def _send_parts(self, number: int, weight: float) -> None:
-        """Send slabs; a first part in two launches, so that its speed is known half-way."""
+        """Send slabs, in two launches: the next part is chosen by what the first of them shows."""
         player = self.course.players[number]
         spans = self._pool.take(weight, anchor=player.anchor)
-        is_whole = player.has_begun or self._settings.fixed_shares
+        rate = player.effective_rate
+        is_short = weight < _SHORT * (rate or 0.0) * self._settings.shortest_s
+        is_whole = is_short or self._settings.fixed_shares
         parts = [spans] if is_whole else cut(spans, _FIRST_PART, from_end=player.anchor >= 1)
         if not player.queued:
             player.begun_s, player.stage = self._crew.now_s(), Stage.RUNNING
@@ -334,7 +342,7 @@ class Conductor:
             lost &= ~own
         self._pool.put_back(lost)
         if not self._is_done() and not others:
-            raise self._explain_end()
+            raise self.course.explain_end()
         for other, _ in others:
             self._give(other)
 
@@ -349,13 +357,6 @@ class Conductor:
                     player.owned |= sampled
                     self._pool.remove(spans_of(np.flatnonzero(sampled)))
         return [(n, one) for n, one in self._alive() if one.can_work]
-
-    def _explain_end(self) -> KernelcastError:
-        """Say why nobody is left: the launch's fault if every device refuses it."""
-        errors = [one.error for one in self.course.players if one.error is not None]
-        if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
-            return errors[0]
-        return DeviceError("; ".join(str(one) for one in errors))
 
     def _note_spread(self) -> None:
         """Weigh slabs by what samples say, where work is uneven."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kernelcast.predictor.balancing.messages import Collect
 from kernelcast.predictor.balancing.players import BoolArray, Player
 from kernelcast.records.balance import Bar, SlabSpace
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +55,10 @@ class Course:
     estimated_end_s: float | None = None
     first_s: float = 0.0
     last_s: float = 0.0
+
+    def explain_end(self) -> KernelcastError:
+        """Say why nobody is left: the launch's fault if every device refuses it."""
+        errors = [one.error for one in self.players if one.error is not None]
+        if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
+            return errors[0]
+        return DeviceError("; ".join(str(one) for one in errors))

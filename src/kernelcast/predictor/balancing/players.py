@@ -23,6 +23,8 @@ _LEAST_USE = 0.05
 _PATIENCE = 0.25
 # And so long in any case: what short launches cost beside their work tells nothing of long ones.
 _FAIR_CHANCE_S = 20e-3
+# So many places it must have been too slow at: one may be where the work is heavy.
+_FEWEST_HINTS = 2
 
 
 class Stage(Enum):
@@ -62,6 +64,8 @@ class Player:
     """Work per second while it runs, without the transfer of results."""
     lately: float | None = None
     """Seconds per work of its latest runs; None before the first."""
+    hints: list[float] = field(default_factory=list)
+    """Work per second of its first samples, each at another place."""
     seen_work: float = 0.0
     seen_s: float = 0.0
     """Work of its samples and runs, and the time they took."""
@@ -126,16 +130,21 @@ class Player:
     def is_too_slow(self, others_rate: float) -> bool:
         """Tell whether it would do next to nothing beside others of a known rate together."""
         rate = self.effective_rate
-        return rate is not None and rate < _LEAST_USE * others_rate
+        return rate is not None and rate * self.doubt < _LEAST_USE * others_rate
 
     def is_hopeless(self, now_s: float, others_rate: float) -> bool:
         """Tell whether its samples so far, or that there are none yet, show that it is too slow."""
         spent_s = now_s - self.begun_s
         if spent_s < _FAIR_CHANCE_S:
             return False
-        if self.rate is not None:
-            return self.is_too_slow(others_rate)
+        if len(self.hints) >= _FEWEST_HINTS:
+            return max(self.hints) < _LEAST_USE * others_rate
         return spent_s * others_rate > _PATIENCE * self.ran.size
+
+    def note_hint(self, rate: float) -> None:
+        """Learn from one of the first samples."""
+        self.hints.append(rate)
+        self.rate = rate
 
     def note_sampled(self, work: float, rate: float) -> None:
         """Learn from samples: so much work, at an estimated rate."""

@@ -27,7 +27,7 @@ def test_first_part_is_a_share_of_what_is_fair() -> None:
     """A device as fast as the other gets 80 % of half at first."""
     two = [Standing(rate=10.0, free_at_s=0.0)] * 2
     assert _POLICY.allot(two, 0, 100.0, 0.0, is_first=True) == pytest.approx(40.0)
-    assert _POLICY.allot(two, 0, 20.0, 0.0, is_first=False) == pytest.approx(7.0)
+    assert _POLICY.allot(two, 0, 20.0, 0.0, is_first=False) == pytest.approx(5.0)
 
 
 def test_doubtful_speeds_give_less_at_first() -> None:
