@@ -58,7 +58,12 @@ class Collected:
             self.recordings.append(one.recording)
 
 
-def collect(request: EstimateRequest, problems: Sequence[Problem], report: Report) -> Collected:
+def collect(
+    request: EstimateRequest,
+    problems: Sequence[Problem],
+    report: Report,
+    refusals: Sequence[KernelcastError] = (),
+) -> Collected:
     """Answer every problem; an error ends one problem, Ctrl-C ends all.
 
     Parameters
@@ -69,6 +74,8 @@ def collect(request: EstimateRequest, problems: Sequence[Problem], report: Repor
         May be empty where a recording answers.
     report : callable
         Is told of each stage.
+    refusals : sequence of KernelcastError, optional
+        Why other problem files could not be read.
 
     Raises
     ------
@@ -77,7 +84,9 @@ def collect(request: EstimateRequest, problems: Sequence[Problem], report: Repor
     NoDeviceError
         If there is no device.
     """
-    collected = Collected()
+    collected = Collected(refusals=[("", error) for error in refusals])
+    if refusals and not problems:
+        return collected
     try:
         for name, answers in _questions(request, problems, report):
             try:

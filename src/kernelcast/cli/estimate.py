@@ -18,6 +18,7 @@ from kernelcast.cli.options import (
 )
 from kernelcast.cli.plot import save_plot
 from kernelcast.cli.presenting import present
+from kernelcast.cli.problem_reading import read_problems
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import progress, show_json
@@ -109,16 +110,17 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
     from them, with an interval. A learned model of the device, where there is one, corrects it. A
     launch that was observed before is answered from its observations, unless whole runs are
     measured or samples recorded. Devices answer one after the other, each in a process of its
-    own. Errors and progress go to standard error. Ctrl-C prints what is done.
+    own. Of several problems those that can be read are answered. Errors and progress go to
+    standard error. Ctrl-C prints what is done.
 
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
     request = EstimateRequest(**options)
-    problems = request.problems()
+    problems, refusals = read_problems(request.problem_files, request.parameters)
     try:
         with progress(is_wanted=not request.as_json) as report:
-            collected = collect(request, problems, report)
+            collected = collect(request, problems, report, refusals)
     except NoDeviceError:
         if request.as_json:
             show_json([])

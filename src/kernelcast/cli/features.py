@@ -19,6 +19,7 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
+from kernelcast.cli.problem_reading import read_problems
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, progress, show, show_json
 from kernelcast.predictor.devices import choose_devices
@@ -30,7 +31,6 @@ from kernelcast.predictor.features import (
     read_on_devices,
     read_source_features,
 )
-from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
@@ -58,10 +58,6 @@ class _Request:
         if self.without_devices and self.device_ids:
             msg = "--no-device and --device exclude each other; give one of them"
             raise click.UsageError(msg)
-
-    def problems(self) -> list[Problem]:
-        """Read every problem file."""
-        return [read_problem(path, parameters=self.parameters) for path in self.problem_files]
 
     def settings(self) -> FeatureSettings:
         """Give what is wanted of every problem."""
@@ -145,24 +141,26 @@ def features(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _
     The source tells parameters, loops, operations, address expressions and how warps touch
     memory. Each device adds what its compiler says, and an instrumented copy of the kernel counts
     what a few work-groups really execute, on copies of the buffers. A kernel that is understood
-    in part is shown with its gaps. Errors and progress go to standard error. Ctrl-C prints what
-    is done.
+    in part is shown with its gaps. Of several problems those that can be read are answered. Errors
+    and progress go to standard error. Ctrl-C prints what is done.
 
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
     request = _Request(**options)
-    problems = request.problems()
+    problems, refusals = read_problems(request.problem_files, request.parameters)
+    collected = _Collected(refusals=[("", error) for error in refusals])
     with progress(is_wanted=not request.as_json) as report:
-        collected = _collect(request, problems, report)
+        _collect(request, problems, report, collected)
     _present(collected, request)
     if collected.status is not ExitStatus.ANSWERED:
         ctx.exit(collected.status)
 
 
-def _collect(request: _Request, problems: list[Problem], report: Report) -> _Collected:
+def _collect(
+    request: _Request, problems: list[Problem], report: Report, collected: _Collected
+) -> None:
     """Read every problem; an error ends one problem, Ctrl-C ends all and keeps what is there."""
-    collected = _Collected()
     try:
         devices = _find_devices(request, collected, report)
         for number, problem in enumerate(problems, start=1):
@@ -173,7 +171,6 @@ def _collect(request: _Request, problems: list[Problem], report: Report) -> _Col
                 collected.refusals.append((problem.name, error))
     except KeyboardInterrupt:
         collected.is_interrupted = True
-    return collected
 
 
 def _find_devices(

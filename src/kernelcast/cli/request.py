@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 
 from kernelcast.cli.plot import check_plot
-from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import EstimateSettings, make_settings
 from kernelcast.records.errors import InputError
-from kernelcast.records.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +63,6 @@ class EstimateRequest:
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),
         )
-
-    def problems(self) -> list[Problem]:
-        """Read every problem file.
-
-        Raises
-        ------
-        ProblemFileError
-            If one cannot be used.
-        """
-        return [read_problem(path, parameters=self.parameters) for path in self.problem_files]
 
 
 def _check_folder(path: Path) -> None:

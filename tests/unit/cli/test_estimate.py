@@ -58,6 +58,29 @@ def store_observations(*times_s: float) -> None:
 
 
 @pytest.mark.usefixtures("asker")
+def test_a_bad_file_keeps_no_good_one_from_being_answered(tmp_path: Path) -> None:
+    """The good problem is answered, the bad one is named, and the status says bad input."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("kernel: [")
+    status, output = run(str(bad))
+    assert status == 2
+    assert "bad.yaml" in output
+    assert "nbody" in output
+    assert "ms" in output
+    status, output = run(str(bad), "--replay", str(tmp_path / "none.json"))
+    assert status == 2
+    assert "none.json" in output
+
+
+def test_bad_files_alone_ask_no_device(tmp_path: Path) -> None:
+    """Each is named."""
+    names = [str(tmp_path / name) for name in ("one.yaml", "two.yaml")]
+    result = CliRunner().invoke(app, ["estimate", "--json", *names])
+    assert result.exit_code == 2
+    assert all(name in result.output for name in names)
+
+
+@pytest.mark.usefixtures("asker")
 def test_explains_in_json() -> None:
     """JSON always says why the answer is what it is; methods stand side by side."""
     status, output = run("--json")
