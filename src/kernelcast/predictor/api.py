@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.features.access import infer_accesses
+from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
 from kernelcast.predictor.problem_file import read_problem
@@ -22,6 +23,7 @@ from kernelcast.sampling.user_launch import (
     UserKernel,
     UserQueue,
     hold_buffer,
+    list_buffer_bytes,
     prepare_user_launch,
     read_kernel,
     session_of,
@@ -103,13 +105,15 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     ):
         known = describe_values(args, partial(hold_buffer, session))
         plan = plan_by_source(settings.plan, described, launch.ndrange, known)
-        return estimate_launch(
+        overruns = list_overruns(described, launch.ndrange, known, list_buffer_bytes(args))
+        estimate = estimate_launch(
             launch,
             described.name,
             replace(settings, plan=plan),
             weigh=partial(weigh_run, kernel=described, arguments=known),
             started_s=started_s,
         )
+        return replace(estimate, warnings=(*overruns, *estimate.warnings))
 
 
 def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -96,6 +96,11 @@ def read_kernel(
     return Kernel(name=kernel.function_name, source=text, build_options=tuple(options))
 
 
+def list_buffer_bytes(values: Sequence[object]) -> dict[int, int]:
+    """Give the bytes of a caller's buffers by their positions among the arguments."""
+    return {n: one.size for n, one in enumerate(values) if isinstance(one, cl.Buffer)}
+
+
 def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
     """Describe a caller's buffer by its content, which is copied once if it is asked for.
 

@@ -1,5 +1,6 @@
 """Samples a launch on a device and gathers what learned models need; runs in a child process."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
 from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
@@ -97,6 +99,8 @@ def estimate_in_session(
         ) as launch:
             recorder = RecordingLaunch(launch, kernel.name)
             settings = _plan_by_source(settings, problem, launch.ndrange)
+            overruns = list_overruns(kernel, launch.ndrange, problem.arguments)
+            sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
             sampled = sample_launch(
                 recorder,
                 kernel.name,
@@ -106,7 +110,11 @@ def estimate_in_session(
                 started_s=started_s,
             )
             outcome = EstimateOutcome(
-                estimate=replace(sampled.estimate, compile_seconds=compile_s),
+                estimate=replace(
+                    sampled.estimate,
+                    compile_seconds=compile_s,
+                    warnings=(*overruns, *sampled.estimate.warnings),
+                ),
                 recording=replace(recorder.recording(), plan=settings.plan),
                 accesses=tuple(
                     getattr(given, "access", None) or found

@@ -1,0 +1,51 @@
+"""Says which accesses of a launch provably leave their buffers."""
+
+from collections.abc import Mapping, Sequence
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.overruns import find_overruns
+from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+
+_MOST = 3
+
+
+def list_overruns(
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[Argument | HeldBuffer],
+    sizes: Mapping[int, int] | None = None,
+) -> tuple[str, ...]:
+    """Say which accesses of a launch leave their buffers; nothing where that cannot be told.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    arguments : sequence of Argument or HeldBuffer
+        Of the launch.
+    sizes : mapping of int to int, optional
+        Bytes of buffers by their positions; those of `arguments` if they are not given.
+
+    Returns
+    -------
+    tuple of str
+        The first few; each names the line, a work-item and the buffer's size.
+    """
+    if sizes is None:
+        sizes = {n: one.bytes for n, one in enumerate(arguments) if isinstance(one, BufferArgument)}
+    try:
+        facts = analyse(kernel).facts
+        named = {facts.parameters[n].name: size for n, size in sizes.items()}
+        scalars = bind_scalars(facts, arguments)
+        # An element that is read and written is two accesses, but one place.
+        found = list(dict.fromkeys(map(str, find_overruns(facts, ndrange, named, scalars))))
+    except Exception:  # noqa: BLE001 - a warning more or less: nothing about it may cost the answer
+        return ()
+    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
+    texts = [f"{one}. The launch is faulty, and so is its time" for one in found[:_MOST]]
+    return tuple([*texts[:-1], texts[-1] + more] if texts else ())

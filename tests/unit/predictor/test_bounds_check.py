@@ -1,0 +1,25 @@
+from kernelcast.predictor.bounds_check import list_overruns
+from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+
+
+def test_texts_name_the_place_and_how_many_more() -> None:
+    """Three places are listed, the others counted; fitting buffers give nothing."""
+    line = NDRange(global_size=(64,), local_size=(16,))
+    stores = "".join(f"a[i + {k}] = 0;\n" for k in range(1, 6))
+    head = "kernel void f(global int *a, int n) { int i = get_global_id(0);"
+    kernel = Kernel(name="f", source=f"{head} {stores} }}")
+
+    def give(count: int) -> tuple[str, ...]:
+        buffer = BufferArgument(element=ElementType("int32"), count=count)
+        scalar = ScalarArgument(element=ElementType("int32"), values=(1,))
+        return list_overruns(kernel, line, [buffer, scalar])
+
+    texts = give(64)
+    assert len(texts) == 3
+    assert "a[i + 1]" in texts[0]
+    assert "work-item (63)" in texts[0]
+    assert "256" in texts[0]
+    assert texts[-1].endswith("2 more places do so")
+    assert give(69) == ()
