@@ -4,8 +4,8 @@
 2. A device gets most of its fair share by the estimates as soon as it has sampled. The first and
    the last device work from the two ends of the index space towards each other.
 3. What is left is divided by the speeds seen by then, in ever smaller parts, so that all finish
-   together. A part is run in two launches, and the next one given when the first of them is over:
-   with all cores at work, the host's answer takes milliseconds.
+   together. A device gets its next part while it runs the last launch that it has: with all cores
+   at work, the host's answer takes milliseconds.
 4. Whoever has nothing left to do hands its results over.
 
 A device that fails loses what it has not handed over; the others do that again.
@@ -38,8 +38,6 @@ from kernelcast.records.balance import Activity, Bar, Span
 from kernelcast.records.errors import KernelcastError
 
 _FIRST_PART = 0.6
-# Parts of fewer times the least that is worth a launch are not cut in two.
-_SHORT = 4.0
 
 
 class Conductor:
@@ -71,7 +69,7 @@ class Conductor:
         self._orders = orders
         self._settings = settings
         self._report = report
-        self._policy = SharePolicy(first_share=settings.first_share, shortest_s=settings.shortest_s)
+        self._policy = SharePolicy.make(settings, is_known_even=orders.is_known_even)
         count = orders.space.count
         last = max(1, crew.size - 1)
         players = [Player.make(count, number / last) for number in range(crew.size)]
@@ -280,13 +278,13 @@ class Conductor:
         return self._pool.weight if is_last and weight <= 0 else weight
 
     def _send_parts(self, number: int, weight: float) -> None:
-        """Send slabs, in two launches: the next part is chosen by what the first of them shows."""
+        """Send slabs; what may be uneven in two launches, so that its speed is known half-way."""
         player = self.course.players[number]
         spans = self._pool.take(weight, anchor=player.anchor)
-        rate = player.effective_rate
-        is_short = weight < _SHORT * (rate or 0.0) * self._settings.shortest_s
-        is_whole = is_short or self._settings.fixed_shares
-        parts = [spans] if is_whole else cut(spans, _FIRST_PART, from_end=player.anchor >= 1)
+        rate, is_first = player.effective_rate, not player.has_begun
+        parts = [spans]
+        if not self._settings.fixed_shares and self._policy.cuts(weight, rate, is_first=is_first):
+            parts = cut(spans, _FIRST_PART, from_end=player.anchor >= 1)
         if not player.queued:
             player.begun_s, player.stage = self._crew.now_s(), Stage.RUNNING
         for part in parts:

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelcast.predictor.balancing.settings import BalanceSettings
+
 _LEAST_SHARE = 0.5
-# Part of a fair share that is given where speeds have been seen at work. Work differs from place to
-# place, and devices get their next part before they end the last, so that more parts cost little.
-_LATER_SHARE = 0.5
+# Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
+# large ones are a risk where work differs from place to place.
+_LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
 # So many times what is worth a launch are given at once, without a rest.
 _LITTLE = 4.0
+# Parts of fewer times the least that is worth a launch are not cut in two.
+_SHORT = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +45,22 @@ class SharePolicy:
         by then.
     shortest_s : float
         The least that is worth a launch, in seconds.
+    is_known_even : bool
+        Whether all work-groups surely do the same.
     """
 
     first_share: float
     shortest_s: float
+    is_known_even: bool = False
+
+    @classmethod
+    def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":
+        """Make the rules that a caller's settings ask for."""
+        return cls(
+            first_share=settings.first_share,
+            shortest_s=settings.shortest_s,
+            is_known_even=is_known_even,
+        )
 
     def allot(
         self,
@@ -90,8 +106,14 @@ class SharePolicy:
             return 0.0
         if fair <= 2 * least:
             return fair
-        part = self.first_share if is_first else _LATER_SHARE
+        later = _LATER_EVEN if self.is_known_even else _LATER_UNEVEN
+        part = self.first_share if is_first else later
         return max(min(part * min(fair, left), _doubted_share(standings, device, left)), least)
+
+    def cuts(self, weight: float, rate: float | None, *, is_first: bool) -> bool:
+        """Tell whether a part is run in two launches: if the first has something to show."""
+        is_short = weight < _SHORT * (rate or 0.0) * self.shortest_s
+        return not is_short and (is_first or not self.is_known_even)
 
 
 def _doubted_share(standings: Sequence[Standing], device: int, left: float) -> float:

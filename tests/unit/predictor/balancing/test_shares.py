@@ -1,5 +1,7 @@
 """Who gets how much next, and which slabs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,6 +30,18 @@ def test_first_part_is_a_share_of_what_is_fair() -> None:
     two = [Standing(rate=10.0, free_at_s=0.0)] * 2
     assert _POLICY.allot(two, 0, 100.0, 0.0, is_first=True) == pytest.approx(40.0)
     assert _POLICY.allot(two, 0, 20.0, 0.0, is_first=False) == pytest.approx(5.0)
+    even = replace(_POLICY, is_known_even=True)
+    assert even.allot(two, 0, 20.0, 0.0, is_first=False) == pytest.approx(7.0)
+
+
+def test_parts_that_have_something_to_show_are_run_in_two_launches() -> None:
+    """The first part, later ones of work that may be uneven, but none that is short."""
+    even = replace(_POLICY, is_known_even=True)
+    assert even.cuts(1.0, 10.0, is_first=True)
+    assert not even.cuts(1.0, 10.0, is_first=False)
+    assert _POLICY.cuts(1.0, 10.0, is_first=False)
+    assert not _POLICY.cuts(0.1, 10.0, is_first=False)
+    assert _POLICY.cuts(0.1, None, is_first=True)
 
 
 def test_doubtful_speeds_give_less_at_first() -> None:
