@@ -9,6 +9,8 @@ _LEAST_SHARE = 0.5
 # Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
 # large ones are a risk where work differs from place to place.
 _LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
+# And their least part is so many times as long.
+_LONGER_EVEN = 2.0
 # So many times what is worth a launch are given at once, without a rest.
 _LITTLE = 4.0
 # Parts of fewer times the least that is worth a launch are not cut in two.
@@ -58,7 +60,7 @@ class SharePolicy:
         """Make the rules that a caller's settings ask for."""
         return cls(
             first_share=settings.first_share,
-            shortest_s=settings.shortest_s,
+            shortest_s=settings.shortest_s * (_LONGER_EVEN if is_known_even else 1.0),
             is_known_even=is_known_even,
         )
 

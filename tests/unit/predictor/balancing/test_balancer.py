@@ -187,8 +187,8 @@ def test_others_finish_the_work_of_one_that_fails(failing: dict[type, int], kern
     """Whenever a device breaks, the results are right and the report says so."""
     compute = _update if kernel is _UPDATE else _scatter
     devices = [
-        FakeDevice(compute=compute, item_s=2e-6),
-        FakeDevice(compute=compute, item_s=1e-6, failing=failing),
+        FakeDevice(compute=compute, item_s=2e-5),
+        FakeDevice(compute=compute, item_s=1e-5, failing=failing),
     ]
     report, found, expected = _balance(devices, kernel)
     assert np.array_equal(found, expected)
