@@ -47,8 +47,8 @@ _DEFAULTS = BalanceSettings()
     metavar="SHARE",
     type=float,
     default=_DEFAULTS.budget,
-    help="Part of the launch that each device runs to estimate its speed, a quarter of it where the "
-    "source proves that all work-groups do the same; it counts as done.",
+    help="Part of the launch that each device runs to estimate its speed; it counts as done. A "
+    "quarter of it where the source proves that all work-groups do the same.",
 )
 @click.option(
     "--independent",
