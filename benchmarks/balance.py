@@ -1,8 +1,8 @@
 """Compares balanced launches with the best static split and with the best single device.
 
 ``python benchmarks/balance.py PAIR [--kernels N] [--repeats R] [--cold] [--pattern GLOB]
-[--resume]`` runs kernels of the corpus, at sizes at which they last at least 0.2 s on the better
-device of a pair. PAIR is
+[--resume] [--memory GIB]`` runs kernels of the corpus, at sizes at which they last at least 0.2 s
+on the better device of a pair. PAIR is
 
 ``intel-pocl``      Intel's CPU runtime and PoCL, one core each;
 ``intel-unequal``   Intel's CPU runtime twice, one core each, the second without AVX;
@@ -36,8 +36,9 @@ from kernelcast.predictor.balancing.host_arguments import HostArguments, make_ho
 from kernelcast.predictor.balancing.places import choose_places
 from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.predictor.corpus import prepare_launch
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 
@@ -104,6 +105,7 @@ def main() -> int:
     parser.add_argument("--cold", action="store_true", help="also with devices opened anew")
     parser.add_argument("--pattern", default="*", help="names of kernels")
     parser.add_argument("--limit", type=float, default=1.5, help="longest kernel, in seconds")
+    parser.add_argument("--memory", type=float, default=4.0, help="largest kernel, in GiB")
     parser.add_argument("--resume", action="store_true", help="keep what was measured here before")
     options = parser.parse_args()
     wanted = [DevicePlace(device_id=d, cores=c, environment=e) for d, c, e in PAIRS[options.pair]]
@@ -214,6 +216,10 @@ def measure_size(
         kernel, parameters, local_size=kernel.local_sizes[0], cache_folder=folder
     )
     problem = prepared.problem
+    taken = sum(one.bytes for one in problem.arguments if isinstance(one, BufferArgument)) / 2**30
+    if taken > options.memory:
+        msg = f"its buffers take {taken:.1f} GiB: to fill them takes longer than all else"
+        raise InputError(msg)
     given = make_host_arguments(problem, seed=0)
     with Balancer(places) as balancer:
         bench = Bench(balancer=balancer, problem=problem, given=given)
