@@ -106,14 +106,14 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         known = describe_values(args, partial(hold_buffer, session))
         plan = plan_by_source(settings.plan, described, launch.ndrange, known)
         overruns = list_overruns(described, launch.ndrange, known, list_buffer_bytes(args))
-        estimate = estimate_launch(
+        found = estimate_launch(
             launch,
             described.name,
             replace(settings, plan=plan),
             weigh=partial(weigh_run, kernel=described, arguments=known),
             started_s=started_s,
         )
-        return replace(estimate, warnings=(*overruns, *estimate.warnings))
+        return replace(found, warnings=(*overruns, *found.warnings))
 
 
 def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -262,7 +262,7 @@ class Conductor:
         ]
         weight = 0.0
         player = self.course.players[number]
-        if not player.is_too_slow(self._count_others(player)):
+        if not player.is_too_slow(self._add_up_others(player)):
             weight = self._policy.allot(
                 standings,
                 [n for n, _ in working].index(number),
@@ -313,11 +313,11 @@ class Conductor:
         """Have devices rest whose samples show that they are too slow to be of use."""
         for number, player in self._alive():
             is_sampling = player.stage is Stage.SAMPLING and player.can_work
-            if is_sampling and player.is_hopeless(self._crew.now_s(), self._count_others(player)):
+            if is_sampling and player.is_hopeless(self._crew.now_s(), self._add_up_others(player)):
                 player.is_left_out = True
                 self._crew.rest(number)
 
-    def _count_others(self, player: Player) -> float:
+    def _add_up_others(self, player: Player) -> float:
         """Add up the rates of the others, as far as they are known."""
         others = [one for _, one in self._alive() if one.can_work and one is not player]
         return sum(one.effective_rate or 0.0 for one in others)
