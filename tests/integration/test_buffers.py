@@ -16,6 +16,7 @@ from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_launch import hold_buffer
@@ -56,6 +57,39 @@ def read(session: DeviceSession, buffer: cl.Buffer, count: int = ITEMS) -> Bytes
     out = np.empty(count, dtype=np.int32)
     cl.enqueue_copy(session.queue, out, buffer)
     return out
+
+
+def test_every_page_is_read_once_and_nothing_is_written(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first samples of a launch, where the device works in the host's memory."""
+    seen: list[list[int]] = []
+    touch = Probe.touch
+
+    def spy(probe: Probe, buffers: Sequence[cl.Buffer]) -> None:
+        seen.append([one.size for one in buffers])
+        touch(probe, buffers)
+
+    monkeypatch.setattr(Probe, "touch", spy)
+    user = UserBuffers(session)
+    with OpenCLLaunch(session, UPDATE, NDRANGE, user.buffers, [None] * 3) as launch:
+        launch.settle()
+        launch.settle()
+    expected = [[4 * ITEMS] * 3] if session.works_in_host_memory else []
+    assert seen == expected
+    assert user.are_untouched
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 64 * 4096 + 1])
+def test_pages_of_any_number_are_read(session: DeviceSession, size: int) -> None:
+    """A buffer that ends within a page, or within a work-item's share of the pages."""
+    content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(session.context, flags, hostbuf=content)
+    session.probe.touch([buffer])
+    found = np.empty_like(content)
+    cl.enqueue_copy(session.queue, found, buffer)
+    assert (found == content).all()
 
 
 class UserBuffers:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kernelcast.records.errors import InputError
 
-SAMPLER = 2
+SAMPLER = 3
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
 model's time from them, come to be of another size. Observations keep it under this name among
 their versions; models refuse samples of revisions that they have not learned from.
@@ -13,6 +13,7 @@ their versions; models refuse samples of revisions that they have not learned fr
 2. Rows of tiles as a driver dispatches them, worker threads told apart, places and weights by the
    work that the source and its index buffers tell of (ADR 0016 to 0019), in windows that are
    compiled as the whole launch is (ADR 0004).
+3. With every page of the buffers read before (ADR 0020).
 """
 
 

@@ -1,6 +1,7 @@
 """What a device does with work-groups: how many at once, in which order, from how many on."""
 
 import mmap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,17 @@ kernel void kc_mark(global int *marks)
     marks[get_global_id(0)] = get_global_id(0) + 1;
 }
 
+kernel void kc_touch(global const uchar *memory, ulong page, ulong pages, ulong each,
+                     global int *sink)
+{
+    ulong end = min((get_global_id(0) + 1) * each, pages);
+    uint sum = 0;
+    for (ulong i = get_global_id(0) * each; i < end; ++i)
+        sum += memory[i * page];
+    if (sum == 0xffffffffu)
+        *sink = 1;
+}
+
 kernel void kc_nothing(global int *sink)
 {
     if (get_global_id(0) == 0x7fffffff)
@@ -60,6 +72,7 @@ _ORDER_STEPS = 500
 _ROWS_OF_A_TILE = 5.0
 _OVERHEAD_LAUNCHES = 9
 _DECLARED_BYTES = 1024
+_PAGES_EACH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +187,18 @@ class Probe:
         found = bool(np.array_equal(marks, expected))
         buffer.release()
         return found
+
+    def touch(self, buffers: Iterable[cl.Buffer]) -> None:
+        """Read a byte of every page of buffers, on all of the device's threads."""
+        kernel = cl.Kernel(self._program, "kc_touch")
+        for buffer in buffers:
+            pages = -(-buffer.size // mmap.PAGESIZE)
+            numbers = [np.uint64(one) for one in (mmap.PAGESIZE, pages, _PAGES_EACH)]
+            kernel.set_args(buffer, *numbers, self._sink)
+            items = -(-pages // _PAGES_EACH)
+            size = -(-items // PROBE_LOCAL_SIZE) * PROBE_LOCAL_SIZE
+            cl.enqueue_nd_range_kernel(self._queue, kernel, (size,), (PROBE_LOCAL_SIZE,))
+        self._queue.finish()
 
     def time_nothing(self) -> float:
         """Time launches that do nothing; give their median in seconds."""

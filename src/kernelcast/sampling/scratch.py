@@ -78,6 +78,11 @@ class ScratchArguments:
         """Bytes that are copied."""
         return sum(parent.size for parent in self._originals.values())
 
+    @property
+    def buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments, copies where there are copies."""
+        return [one for one in self.arguments if isinstance(one, cl.Buffer)]
+
     def refresh(self) -> None:
         """Give the copies that the kernel may read the originals' content again."""
         self._copy(self._noticed & self._originals.keys())
