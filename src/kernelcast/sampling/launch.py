@@ -57,7 +57,7 @@ class OpenCLLaunch:
         self._kernel = kernel
         self._ndrange = ndrange
         self._has_run = False
-        self._knows_pages = not session.works_in_host_memory
+        self._has_read_pages = False
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
@@ -131,11 +131,11 @@ class OpenCLLaunch:
         """Give the copies their true content, keep the device busy until it runs as usual."""
         if self._has_run:
             self._refresh()
-        if not self._knows_pages:
+        if self._session.works_in_host_memory and not self._has_read_pages:
             # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
             # sample would find them one by one, the whole launch finds most of them there.
             self._session.probe.touch(self._scratch.buffers)
-            self._knows_pages = True
+            self._has_read_pages = True
         self._session.settle()
 
     def _refresh(self) -> None:
