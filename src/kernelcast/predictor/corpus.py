@@ -1,13 +1,10 @@
 """Makes problems of the corpus's kernels: parameters, local size, generated inputs."""
 
-import hashlib
-import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelcast.predictor.corpus_inputs import InputCache
 from kernelcast.predictor.problem_file import read_parameters, read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -16,7 +13,6 @@ from kernelcast.training_data.applications import CorpusKernel, load_input_maker
 
 LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
 """Parameters of a problem file that stand for its local size."""
-_MADE = "made.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,30 +118,10 @@ def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict
 def _make_inputs(
     kernel: CorpusKernel, parameters: Mapping[str, int], cache_folder: Path
 ) -> tuple[Path | None, dict[str, int]]:
-    """Give the folder of the generated inputs and what follows from them; make them if need be."""
+    """Give the folder of the generated inputs, if there are any, and what follows from them."""
     make = load_input_maker(kernel)
     if make is None:
         return None, {}
     given = {name: value for name, value in parameters.items() if name not in LOCAL_PARAMETERS}
     code = (kernel.problem_path.parent / "inputs.py").read_bytes()
-    identity = json.dumps([kernel.application, given], sort_keys=True).encode() + code
-    folder = cache_folder / kernel.application / hashlib.sha256(identity).hexdigest()[:16]
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        making = Path(tempfile.mkdtemp(prefix="making-", dir=folder.parent))
-        try:
-            made = make(given, making)
-            (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
-            _move_into_place(making, folder)
-        finally:
-            shutil.rmtree(making, ignore_errors=True)
-    return folder, json.loads((folder / _MADE).read_text(encoding="utf-8"))
-
-
-def _move_into_place(making: Path, folder: Path) -> None:
-    """Rename a finished folder; if another process was first, its folder holds the same."""
-    try:
-        making.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
+    return InputCache(folder=cache_folder).get(kernel.application, given, code, make)
