@@ -54,6 +54,8 @@ _ALIKE = 1.25
 # Counted work is corrected where it differs by so much, and so many launches are of either kind;
 # the corrected one must agree clearly better.
 _WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
+# Work-items in step are believed in where samples agree so much better.
+_BETTER = 0.8
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -189,11 +191,9 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     """Put weights on launches, unless the samples contradict them."""
     if profile.spread < _LEAST_SPREAD:
         return run
-    weighed = tuple(
-        replace(one, weight=max(weight, _LEAST_WEIGHT))
-        for one, weight in zip(run.launches, profile.weights, strict=True)
+    weighed = _choose_weights(
+        [_put_on(run.launches, one) for one in (profile.weights, *profile.weights_in_step)]
     )
-    weighed = _rescale(weighed)
     before, after = _find_rates(run.launches), _find_rates(weighed)
     if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
         agrees = profile.is_exact  # too few to contradict, or too much alike
@@ -201,6 +201,27 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+
+
+def _put_on(
+    launches: tuple[TimedLaunch, ...], weights: tuple[float, ...]
+) -> tuple[TimedLaunch, ...]:
+    return _rescale(
+        tuple(
+            replace(one, weight=max(weight, _LEAST_WEIGHT))
+            for one, weight in zip(launches, weights, strict=True)
+        )
+    )
+
+
+def _choose_weights(candidates: Sequence[tuple[TimedLaunch, ...]]) -> tuple[TimedLaunch, ...]:
+    """Give the weights that let the samples agree clearly better than those before them."""
+    chosen = candidates[0]
+    for one in candidates[1:]:
+        old, new = _find_rates(chosen), _find_rates(one)
+        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < _BETTER * _spread(old):
+            chosen = one
+    return chosen
 
 
 def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:

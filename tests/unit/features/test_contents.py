@@ -67,6 +67,28 @@ kernel void f(global const uchar *flag, global float *out, int n)
             out[i] += 1.0f;
 }
 """
+LENGTHS = """
+kernel void f(global const uint *begin, global const float *value, global float *out, uint rows)
+{
+    const uint row = get_global_id(0);
+    if (row >= rows)
+        return;
+    const uint first = begin[row], count = begin[row + 1] - first;
+    float sum = 0.0f;
+    for (uint k = 0; k < count; ++k)
+        sum += value[first + k];
+    out[row] = sum;
+}
+"""
+LETTERS = """
+kernel void f(global const uchar *text, global float *out, int n)
+{
+    const int i = get_global_id(0);
+    if (text[i] - 97u < 26u)
+        for (int k = 0; k < n; ++k)
+            out[i] += 1.0f;
+}
+"""
 LOCAL = 8
 Contents = dict[str, npt.NDArray[np.integer]]
 
@@ -92,6 +114,22 @@ def test_rows_run_as_often_as_the_buffer_says(lengths: list[int]) -> None:
     items = -(-len(lengths) // LOCAL) * LOCAL
     turns = count_turns(ROWS, {"begin": begin}, items, rows=len(lengths))
     assert turns == [*lengths, *[0] * (items - len(lengths))]
+
+
+@pytest.mark.parametrize("source", [ROWS.replace("int", "uint"), LENGTHS])
+@given(lengths=lengths_of_rows)
+def test_row_pointers_may_be_unsigned(source: str, lengths: list[int]) -> None:
+    """Without sign too, and where a row's length is taken first: row pointers ascend."""
+    begin = np.cumsum([0, *lengths], dtype=np.uint32)
+    items = -(-len(lengths) // LOCAL) * LOCAL
+    turns = count_turns(source, {"begin": begin}, items, rows=len(lengths))
+    assert turns == [*lengths, *[0] * (items - len(lengths))]
+
+
+def test_a_range_is_tested_without_sign() -> None:
+    """What lies below the range has wrapped: it is no letter."""
+    text = np.frombuffer(b"a zA{9b.", dtype=np.uint8)
+    assert count_turns(LETTERS, {"text": text}, 8, n=5) == [5, 0, 5, 0, 0, 0, 5, 0]
 
 
 @given(lengths_of_rows)
@@ -172,6 +210,35 @@ def test_work_groups_weigh_by_their_rows() -> None:
     light, heavy = profile.weights
     assert light + heavy == pytest.approx(2, abs=0.02)
     assert heavy / light == pytest.approx(9, rel=0.15)
+
+
+def test_every_work_group_of_a_box_is_counted() -> None:
+    """A few rows hold most of the entries: some work-groups of a box do not stand for it."""
+    lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(64_000,), local_size=(64,))
+    boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
+    profile = profile_work(facts, launch, {"rows": 64_000}, boxes, {"begin": begin})
+    assert profile is not None
+    of_groups = lengths.reshape(-1, 64).sum(axis=1)
+    expected = [of_groups[one.start[0] :][:100].mean() / of_groups.mean() for one in boxes]
+    assert profile.weights == pytest.approx(expected, rel=0.02)
+
+
+def test_work_items_in_step_wait_for_the_slowest() -> None:
+    """One long row among eight makes a vector of eight as slow as eight long rows."""
+    lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(6400,), local_size=(64,))
+    boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
+    profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
+    assert profile is not None
+    some, all_alike = profile.weights
+    assert some / all_alike == pytest.approx(1, rel=0.02)
+    for parted, alike in profile.weights_in_step:
+        assert parted / alike == pytest.approx(8, rel=0.05)
 
 
 def test_a_missing_content_counts_as_data() -> None:

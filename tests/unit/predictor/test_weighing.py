@@ -204,6 +204,7 @@ def test_what_heavy_work_costs_is_learned_from_samples(
     mean = (counted * len(is_heavy) + GROUPS - len(is_heavy)) / GROUPS
     profile = WorkProfile(
         weights=tuple((counted if start in is_heavy else 1.0) / mean for start in starts),
+        weights_in_step=(),
         spread=1.3,
         typical=(),
         typical_weight=1.0,
@@ -214,6 +215,28 @@ def test_what_heavy_work_costs_is_learned_from_samples(
     assert fit_linear(run).seconds == pytest.approx(total_s, rel=0.15)
     ratio = run.launches[-1].weight / run.launches[0].weight
     assert ratio == pytest.approx(counted, rel=0.25) if factor == 1 else ratio > 5 * counted
+
+
+@pytest.mark.parametrize("is_in_step", [True, False])
+def test_samples_tell_whether_work_items_run_in_step(*, is_in_step: bool) -> None:
+    """Weights of work-items in step are taken where samples agree better with them."""
+    alone, in_step = (1.0, 1.1, 0.9, 1.05), (0.5, 2.0, 1.0, 1.5)
+    starts = [100, 300, 500, 700]
+    true = dict(zip(starts, in_step if is_in_step else alone, strict=True))
+    run = make_run(starts, lambda group: 1e-4 * true[group // 100 * 100])
+    profile = WorkProfile(
+        weights=alone,
+        weights_in_step=(in_step, in_step),
+        spread=0.1,
+        typical=(),
+        typical_weight=1.0,
+        is_exact=True,
+    )
+    weighed = apply_profile(run, profile)
+    assert [one.weight for one in weighed.launches] == pytest.approx(
+        in_step if is_in_step else alone, rel=0.05
+    )
+    assert fit_linear(weighed).seconds == pytest.approx(1e-4 * GROUPS, rel=0.05)
 
 
 def test_two_launches_cannot_contradict_the_source() -> None:

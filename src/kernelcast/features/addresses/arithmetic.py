@@ -26,6 +26,7 @@ from kernelcast.records.conditions import (
 from kernelcast.records.quasi_affine import (
     Expr,
     Geometric,
+    SymbolKind,
     floor_div,
     floor_mod,
     geometric,
@@ -48,7 +49,7 @@ class Arithmetic:
     Parameters
     ----------
     unsigned : mapping of str to int
-        Greatest values of scalar arguments that cannot be negative; it may grow.
+        Greatest values of scalar arguments and contents that cannot be negative; it may grow.
     """
 
     def __init__(self, unsigned: Mapping[str, int]) -> None:
@@ -104,7 +105,10 @@ class Arithmetic:
         if not _is_unsigned(info):
             return found
         # Sizes and arguments are taken not to be negative where C compares them without sign.
-        is_low, is_high = (each.is_parameter or self.is_non_negative(each) for each in (one, two))
+        is_low, is_high = (
+            each.is_parameter or _is_distance(each) or self.is_non_negative(each)
+            for each in (one, two)
+        )
         if is_low and is_high:
             return found
         if is_high:
@@ -174,6 +178,16 @@ def _divide_again(one: Expr, two: Expr) -> Expr | None:
     if isinstance(atom, Geometric) and atom.is_division and atom.factor == two.constant_value:
         return geometric(atom.start, atom.factor, atom.iteration + 1, is_division=True)
     return None
+
+
+def _is_distance(expr: Expr) -> bool:
+    """Tell whether something is the distance of two numbers of a buffer: the length of a row.
+
+    Row pointers ascend. Where a constant is taken off, a test of a range may be meant, as
+    `c - 97u < 26u`, which lives on negative numbers.
+    """
+    are_contents = all(one.kind is SymbolKind.CONTENT for one in expr.symbols())
+    return are_contents and expr.constant_term == 0
 
 
 def _is_unsigned(info: TypeInfo) -> bool:

@@ -57,7 +57,7 @@ class Evaluator:
     def __init__(self, findings: Findings, inline: Inline) -> None:
         self._findings = findings
         self._inline = inline
-        self._arithmetic = Arithmetic(findings.unsigned_scalars)
+        self._arithmetic = Arithmetic(findings.largest_unsigned)
         self.objects = ObjectAccess(findings, self.value)
 
     def value(self, node: Node, state: State) -> Value:
@@ -131,7 +131,7 @@ class Evaluator:
     def _reference(self, node: Node, state: State) -> Value:
         if node.is_stand_in:
             name = node.spelling
-            self._findings.unsigned_scalars[name] = _LARGEST_NAMED
+            self._findings.largest_unsigned[name] = _LARGEST_NAMED
             return Expr.symbol(Symbol(SymbolKind.SCALAR, name))
         constant = node.constant
         return Opaque() if constant is None else _constant(constant)

@@ -164,7 +164,7 @@ class ObjectAccess:
         atom = value.sole_atom if isinstance(value, Expr) else None
         is_unsigned = info.type_class is TypeClass.UNSIGNED
         if is_unsigned and isinstance(atom, Symbol) and atom.kind is SymbolKind.SCALAR:
-            self._findings.unsigned_scalars[atom.name] = (1 << info.bits) - 1
+            self._findings.largest_unsigned[atom.name] = (1 << info.bits) - 1
 
     def _element(self, node: Node, state: State) -> Value:
         left, right = node.children

@@ -79,9 +79,7 @@ def _multiply(one: Range, two: Range) -> Range:
 
 def _range_of_atom(atom: object, unsigned: Mapping[str, int]) -> Range:
     if isinstance(atom, Symbol):
-        if atom.kind is SymbolKind.CONTENT:
-            return EVERYTHING
-        if atom.kind is not SymbolKind.SCALAR:
+        if atom.kind not in (SymbolKind.SCALAR, SymbolKind.CONTENT):
             return _UPWARDS
         return (0, unsigned[atom.name]) if atom.name in unsigned else EVERYTHING
     if isinstance(atom, FloorMod | FloorDiv | TruncDiv | TruncMod):

@@ -112,8 +112,8 @@ class Findings:
     loops: list[LoopFacts] = field(default_factory=list)
     around: tuple[LoopFacts, ...] = ()
     is_recording: bool = True
-    unsigned_scalars: dict[str, int] = field(default_factory=dict)
-    """Greatest values of scalar arguments that cannot be negative."""
+    largest_unsigned: dict[str, int] = field(default_factory=dict)
+    """Greatest values of scalar arguments and contents that cannot be negative."""
     reaches: list[CounterReach] = field(default_factory=list)
     contents: dict[str, ContentRead] = field(default_factory=dict)
     """By the names of their symbols."""
@@ -156,6 +156,8 @@ class Findings:
             is_signed=info.type_class is TypeClass.SIGNED,
         )
         self.contents.setdefault(found.name, found)
+        if info.type_class is TypeClass.UNSIGNED:
+            self.largest_unsigned[found.name] = (1 << info.bits) - 1
         return Expr.symbol(Symbol(SymbolKind.CONTENT, found.name))
 
     def note_gap(self, node: Node, reason: str) -> None:

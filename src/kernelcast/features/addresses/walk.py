@@ -92,7 +92,7 @@ class AddressWalk:
         if info.type_class is TypeClass.UNSIGNED:
             most = (1 << info.bits) - 1
             names = (name, *(f"{name}.s{lane:x}" for lane in range(info.lanes)))
-            self.findings.unsigned_scalars |= dict.fromkeys(names, most)
+            self.findings.largest_unsigned |= dict.fromkeys(names, most)
         return give_argument(name, info)
 
     def _statement(self, node: Node, state: State) -> None:
@@ -218,7 +218,7 @@ class AddressWalk:
 
     def _describe(self, loop: Loop, symbol: Symbol, inner: State) -> LoopFacts:
         """Describe a loop, and record what its test accesses."""
-        leaves, limits = loop.may_be_left, self.findings.unsigned_scalars
+        leaves, limits = loop.may_be_left, self.findings.largest_unsigned
         if loop.is_tested_last:
             again = self._condition_at_end(loop, inner)
             return describe_do(loop, symbol, again, leaves=leaves, limits=limits)

@@ -26,17 +26,21 @@ from kernelcast.records.quasi_affine import SymbolKind
 _MOST_ITEMS = 40_000
 _MOST_PER_BOX = 16
 _FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
-# Work that contents decide has no pattern: the mean of 256 work-groups is off by a tenth where rows
-# differ most. About 50 ms.
-_MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 120_000, 1024
+# Work that contents decide has no pattern. Where a few rows hold most of the entries, the mean of
+# 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
+_MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
+_MOST_PER_BOX_WITH_CONTENTS = 2048
 _BUDGET = 50_000
 # Of the work-groups that are counted, so many nearest to the mean stand for all.
 _TYPICAL_SHARE = 0.25
 _FEWEST_TYPICAL = 16
 # None of them is further from it than the nearest one, times this.
 _ALIKE = 2.0
+# Work-items that a CPU runtime's vectors and a GPU's warps take in step, mostly.
+_IN_STEP = (8, 32)
 # Multiples of the golden ratio's fraction keep step with no row length.
 _GOLDEN = (math.sqrt(5) - 1) / 2
+FloatArray = npt.NDArray[np.float64]
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 _DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
@@ -49,6 +53,9 @@ class WorkProfile:
     ----------
     weights : tuple of float
         Mean work per work-group of each box that was asked for, over that of all work-groups.
+    weights_in_step : tuple of tuple of float
+        The same where so many neighbouring work-items run in step, and each waits for the one that
+        does most: vectors of a CPU runtime, warps.
     spread : float
         Standard deviation of the work of all work-groups, over its mean.
     is_exact : bool
@@ -60,6 +67,7 @@ class WorkProfile:
     """
 
     weights: tuple[float, ...]
+    weights_in_step: tuple[tuple[float, ...], ...]
     spread: float
     is_exact: bool
     typical: tuple[int, ...]
@@ -111,11 +119,12 @@ def profile_work(
         What depends on data counts as `count_statically` assumes.
     """
     total = ndrange.work_group_count
-    most_items, most_in_all = _MOST_ITEMS, _MOST_IN_ALL
+    most_items, most_in_all, most_per_box = _MOST_ITEMS, _MOST_IN_ALL, _MOST_PER_BOX
     if contents and boxes:
         most_items, most_in_all = _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS
+        most_per_box = _MOST_PER_BOX_WITH_CONTENTS
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
-    per_box = min(max(1, most // 2 // max(len(boxes), 1)), _MOST_PER_BOX)
+    per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     everywhere = _choose_everywhere(
         total, min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
     )
@@ -123,19 +132,41 @@ def profile_work(
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
     sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET, contents=contents)
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
-    work = dict(zip(numbers, (count_blocks(facts, sample) @ sizes).sum(axis=1), strict=True))
-    found: npt.NDArray[np.float64] = np.array([work[one] for one in everywhere])
+    counts = count_blocks(facts, sample)
+    places = {number: place for place, number in enumerate(numbers)}
+    in_all = [places[one] for one in everywhere]
+    in_boxes = [[places[one] for one in chosen] for chosen in inside]
+    work = _add_up(counts, sizes, 1)
+    found = work[in_all]
     mean = float(found.mean())
     if not mean > 0:
         return None
     typical = _choose_typical(found / mean)
     return WorkProfile(
-        weights=tuple(float(np.mean([work[one] for one in chosen])) / mean for chosen in inside),
+        weights=_weigh(work, in_boxes, in_all),
+        weights_in_step=tuple(
+            _weigh(_add_up(counts, sizes, width), in_boxes, in_all) for width in _IN_STEP
+        ),
         spread=float(found.std()) / mean,
         is_exact=all(sample.is_exact),
         typical=tuple(everywhere[index] for index in typical),
         typical_weight=float(found[typical].mean()) / mean,
     )
+
+
+def _add_up(counts: FloatArray, sizes: FloatArray, width: int) -> FloatArray:
+    """Add up the instructions of work-groups whose work-items run in step by the width."""
+    groups, items, blocks = counts.shape
+    lanes = np.pad(counts, ((0, 0), (0, -items % width), (0, 0)))
+    slowest = lanes.reshape(groups, -1, width, blocks).max(axis=2)
+    found: FloatArray = (slowest @ sizes).sum(axis=1)
+    return found
+
+
+def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -> tuple[float, ...]:
+    """Give the mean work in each box over that of all."""
+    mean = float(work[in_all].mean())
+    return tuple(float(work[chosen].mean()) / mean for chosen in in_boxes)
 
 
 def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
