@@ -30,7 +30,7 @@ def count_iterations(
     symbol : Symbol
         The iteration number.
     limits : mapping of str to int
-        Greatest values of scalar arguments that cannot be negative.
+        Greatest values of scalar arguments and contents that cannot be negative.
 
     Returns
     -------

@@ -116,7 +116,7 @@ def describe(
     leaves : bool
         Whether its body may leave it.
     limits : mapping of str to int
-        Greatest values of scalar arguments that cannot be negative.
+        Greatest values of scalar arguments and contents that cannot be negative.
     """
     count, is_counted = count_iterations(condition, symbol, limits)
     is_exact = is_counted or (condition != TRUE and ends_for_good(condition, symbol))

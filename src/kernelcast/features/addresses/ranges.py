@@ -33,7 +33,7 @@ def range_of(expr: Expr, unsigned: Mapping[str, int] = _NONE) -> Range:
     expr : Expr
         The expression.
     unsigned : mapping of str to int
-        Greatest values of scalar arguments that cannot be negative.
+        Greatest values of scalar arguments and contents that cannot be negative.
 
     Returns
     -------
