@@ -13,7 +13,8 @@ their versions; models refuse samples of revisions that they have not learned fr
 2. Rows of tiles as a driver dispatches them, worker threads told apart, places and weights by the
    work that the source and its index buffers tell of (ADR 0016 to 0019), in windows that are
    compiled as the whole launch is (ADR 0004).
-3. With every page of the buffers read before (ADR 0020).
+3. With every page of the buffers read before (ADR 0020), and every work-group of a window counted
+   where index buffers tell the work (ADR 0019).
 """
 
 

@@ -1,6 +1,7 @@
 """Counters to what a work-item executes on average and how warps share it."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ WARP_WIDTHS = (16, 32, 64)
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Lane = TypeVar("Lane", bound=np.generic)
 
 
 def summarise(
@@ -95,13 +97,32 @@ def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
     return result
 
 
+def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:
+    """Put work-items that run in step side by side.
+
+    Parameters
+    ----------
+    values : ndarray, shape (work-groups, work-items, any)
+        Of work-items in the order of their local ids.
+    width : int
+        Work-items of a warp or vector.
+
+    Returns
+    -------
+    ndarray, shape (work-groups, warps, width, any)
+        0 for lanes that the last warp of a work-group lacks.
+    """
+    groups, items, columns = values.shape
+    missing = -items % width
+    filled = np.pad(values, ((0, 0), (0, missing), (0, 0))) if missing else values
+    return filled.reshape(groups, -1, width, columns)
+
+
 def _count_warps(
     facts: KernelFacts, counts: FloatArray, is_present: BoolArray, width: int
 ) -> WarpCounters:
-    _, items, blocks = counts.shape
-    missing = -items % width
-    lanes = np.pad(counts, ((0, 0), (0, missing), (0, 0))).reshape(-1, width, blocks)
-    present = np.pad(is_present, ((0, 0), (0, missing))).reshape(-1, width)
+    lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
+    present = split_lanes(is_present[..., None], width).reshape(-1, width)
     kept = present.any(axis=1)
     lanes, present = lanes[kept], present[kept]
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kernelcast.features.counting.bindings import Numbers
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically
-from kernelcast.features.counting.summary import count_blocks
+from kernelcast.features.counting.summary import count_blocks, split_lanes
 from kernelcast.features.counting.trips import find_loops
 from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -156,9 +156,7 @@ def profile_work(
 
 def _add_up(counts: FloatArray, sizes: FloatArray, width: int) -> FloatArray:
     """Add up the instructions of work-groups whose work-items run in step by the width."""
-    groups, items, blocks = counts.shape
-    lanes = np.pad(counts, ((0, 0), (0, -items % width), (0, 0)))
-    slowest = lanes.reshape(groups, -1, width, blocks).max(axis=2)
+    slowest = split_lanes(counts, width).max(axis=2)
     found: FloatArray = (slowest @ sizes).sum(axis=1)
     return found
 
