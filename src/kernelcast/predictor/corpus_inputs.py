@@ -1,4 +1,4 @@
-"""Keeps the generated inputs of the corpus's kernels: made once, and never more than a few GB."""
+"""Keeps the generated inputs of the corpus's kernels: made once, and not for good."""
 
 import hashlib
 import json
@@ -53,17 +53,11 @@ class InputCache:
         """
         identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
         kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]
-        if not kept.is_dir():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
-            try:
-                made = make(dict(parameters), making)
-                (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
-                _move_into_place(making, kept)
-            finally:
-                shutil.rmtree(making, ignore_errors=True)
+        try:
+            os.utime(kept)  # before anything else: nobody drops what was just used
+        except FileNotFoundError:
+            _make_at(kept, dict(parameters), make)
             self._make_room()
-        os.utime(kept)
         return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
 
     def _make_room(self) -> None:
@@ -89,6 +83,17 @@ def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
         except OSError:  # another process has just dropped it
             continue
     return found
+
+
+def _make_at(kept: Path, parameters: dict[str, int], make: InputMaker) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
+    try:
+        made = make(parameters, making)
+        (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
+        _move_into_place(making, kept)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
 
 
 def _move_into_place(making: Path, folder: Path) -> None:
