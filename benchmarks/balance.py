@@ -13,9 +13,9 @@ then the best three of them, the better single device and the balanced launch ta
 medians are compared. The best split of the search runs twice in each turn: its second runs over
 the best static split are the noise floor, what a balancer that knows the best split and costs
 nothing would get here. Static splits, single devices and balanced launches run by the same
-machinery from host arrays to host arrays; the balanced launch's time holds sampling, correction and
-merging as well. With ``--resume`` kernels that are in the results already are kept. With ``--cold`` each is
-run once more with devices that are opened for it. Results go to
+machinery from host arrays to host arrays; the balanced launch's time holds sampling, correction
+and merging as well. With ``--resume`` kernels that are in the results already are kept. With
+``--cold`` each is run once more with devices that are opened for it. Results go to
 ``benchmarks/results/balance/PAIR.json``, a table to standard output.
 """
 
@@ -44,7 +44,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 
-PAIRS = {
+PAIRS: dict[str, tuple[tuple[str, tuple[int, ...], dict[str, str]], ...]] = {
     "intel-pocl": (("intel", (0,), {}), ("pocl", (1,), {})),
     "intel-unequal": (
         ("intel", (0,), {}),
@@ -388,7 +388,8 @@ def _describe(row: dict[str, Any]) -> str:
         f"{row['prepare_s']:5.3f}, work {row['work_s']:5.3f}, merge {row['merge_s']:5.3f}) "
         f"static {row['best_static_s']:6.3f} s at {row['best_static_share']:4.0%} single "
         f"{row['best_single_s']:6.3f} s | {row['to_static']:5.3f} (again "
-        f"{row['again_to_static']:5.3f}) {row['to_single']:5.3f} share {row['share']:4.0%} {row['equality']}"
+        f"{row['again_to_static']:5.3f}) {row['to_single']:5.3f} "
+        f"share {row['share']:4.0%} {row['equality']}"
     )
 
 
