@@ -149,9 +149,9 @@ def test_the_unit_of_time_does_not_matter(factor: float, factors: list[float]) -
 
 @pytest.mark.parametrize(("coverage", "normal"), [(0.5, 0.6745), (0.9, 1.6449), (0.95, 1.96)])
 def test_intervals_hold_at_least_the_noise_floor(coverage: float, normal: float) -> None:
-    """Is never narrower than what whole runs differ by, 3 % at one standard deviation."""
+    """Is never narrower than what whole runs differ by, 13 % at one standard deviation."""
     interval = make_interval(fit_linear(line_run(1e-5, 1e-6)), coverage=coverage)
-    assert math.log(interval.high / interval.seconds) >= normal * 0.0299
+    assert math.log(interval.high / interval.seconds) >= normal * 0.13
     assert interval.coverage == coverage
 
 
