@@ -16,7 +16,7 @@ nothing would get here. Static splits, single devices and balanced launches run 
 machinery from host arrays to host arrays; the balanced launch's time holds sampling, correction
 and merging as well. With ``--resume`` kernels that are in the results already are kept. With
 ``--cold`` each is run once more with devices that are opened for it. Results go to
-``benchmarks/results/balance/PAIR.json``, a table to standard output.
+``results/balance/DEVICE/PAIR.json``, by the first device's id; ``balance_report.py`` draws them.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def _read(
     options: argparse.Namespace, places: Sequence[DevicePlace]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Read what was measured before on these devices of this machine."""
-    path = _RESULTS / f"{options.pair}.json"
+    path = _RESULTS / places[0].device_id / f"{options.pair}.json"
     if not path.exists():
         return [], {}
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -177,8 +177,8 @@ def _write(
         "kernels": rows,
         "skipped": skipped,
     }
-    _RESULTS.mkdir(parents=True, exist_ok=True)
-    path = _RESULTS / f"{options.pair}.json"
+    path = _RESULTS / places[0].device_id / f"{options.pair}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
