@@ -3,7 +3,7 @@
 Run ``python benchmarks/model_accuracy.py``; writes ``results/model_accuracy/<device>.json``,
 ``transfer.json`` and, from these files, ``summary.md`` and the README's table. Every kernel is
 held out with all its rows, and predicted by models that were fitted, tuned, gated and calibrated
-on the others.
+on the others; for ``transfer.json`` (``--split device`` alone) every device.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from kernelcast.records.training_table import TrainingTable
 FOLDER = Path(__file__).resolve().parent / "results" / "model_accuracy"
 README = FOLDER.parent.parent.parent / "README.md"
 SHIPPED = FOLDER.parent.parent.parent / "src" / "kernelcast" / "training_data" / "measured"
+TRANSFERRED = ("linear", "analytic", "hybrid_pooled")
 BEGIN, END = "<!-- models: begin -->", "<!-- models: end -->"
 WORST_SHOWN = 10
 SHOWN = ("two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "ridge", "random_forest",
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", default=[], help="as `kernelcast validate`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--without", action="append", default=[], help="a model; may be repeated")
+    parser.add_argument("--split", choices=("kernel", "device"), help="default: both")
     parser.add_argument("--only-tables", action="store_true")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -48,8 +50,9 @@ def main() -> None:
         table = load_training_table(options.data or [SHIPPED])
         names = dict.fromkeys((*RIVALS, *ABLATION))
         wanted = tuple(one for one in names if one not in options.without)
-        measure_kernels(table, wanted, options.jobs)
-        if len(set(table.devices.tolist())) >= 3:
+        if options.split != "device":
+            measure_kernels(table, wanted, options.jobs)
+        if options.split != "kernel" and len(set(table.devices.tolist())) >= 3:
             measure_transfer(table, options.jobs)
     write_tables()
 
@@ -71,7 +74,7 @@ def measure_kernels(table: TrainingTable, names: tuple[str, ...], jobs: int) -> 
 
 def measure_transfer(table: TrainingTable, jobs: int) -> None:
     """Leave one device out: the pooled model knows its calibration only."""
-    settings = ValidationSettings(split=Split.DEVICE, jobs=jobs)
+    settings = ValidationSettings(split=Split.DEVICE, models=TRANSFERRED, jobs=jobs)
     report = validate_models(table, settings, _tell)
     _write("transfer.json", report, {
         "scores": [_shorten(one) for one in report.scores],
@@ -81,39 +84,44 @@ def measure_transfer(table: TrainingTable, jobs: int) -> None:
 
 def write_tables() -> None:
     """Render the result files."""
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
-    kernels = [one for one in files if "device" in one]
+    files = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(FOLDER.glob("*.json"))
+    }
+    kernels = [one for one in files.values() if "device" in one]
     lines = ["# Accuracy on kernels that were held out", ""]
     for one in kernels:
         lines += [f"## {one['device']}", "", *_table(one["scores"], SHOWN), "", *_worst(one), ""]
+    if transfer := files.get("transfer"):
+        lines += ["# Accuracy on devices that were held out", ""]
+        lines += [*_table(transfer["scores"], TRANSFERRED), ""]
     (FOLDER / "summary.md").write_text("\n".join(lines), encoding="utf-8")
-    overview = []
-    for one in kernels:
-        overview += [f"{one['device']}:", "", *_table(one["scores"], ("linear", "hybrid")), ""]
+    overview = _table([score for one in kernels for score in one["scores"]], ("linear", "hybrid"))
     before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     if rest:
-        block = "\n".join([BEGIN, "", *overview, END])
+        block = "\n".join([BEGIN, "", *overview, "", END])
         README.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
     print("\n".join(lines))
 
 
 def _table(scores: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     lines = [
-        "| model | rows | mean | median | 90th percentile | worst | noise: mean | 90 % intervals "
-        "hold | half width: median |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| device | model | rows | mean | median | 90th percentile | worst | noise: mean "
+        "| 90 % intervals hold | half width: median |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    by_name = {one["model"]: one for one in scores}
-    for name in names:
-        one = by_name.get(name)
-        if one is None or one["errors"] is None:
-            continue
-        errors = one["errors"]
-        lines.append(
-            f"| {name} | {errors['rows']} | {errors['mean']:.1%} | {errors['median']:.1%} "
-            f"| {errors['p90']:.1%} | {errors['worst']:.0%} | {one['noise']:.1%} "
-            f"| {one['coverage']:.1%} | {one['half_width']:.1%} |"
-        )
+    by_name = {(one["device"], one["model"]): one for one in scores}
+    for device in dict.fromkeys(one["device"] for one in scores):
+        for name in names:
+            one = by_name.get((device, name))
+            if one is None or one["errors"] is None:
+                continue
+            errors = one["errors"]
+            lines.append(
+                f"| {device} | {name} | {errors['rows']} | {errors['mean']:.1%} "
+                f"| {errors['median']:.1%} | {errors['p90']:.1%} | {errors['worst']:.0%} "
+                f"| {one['noise']:.1%} | {one['coverage']:.1%} | {one['half_width']:.1%} |"
+            )
     return lines
 
 
