@@ -37,6 +37,8 @@ FloatArray = npt.NDArray[np.float64]
 _INTERCEPT_SCALE = 0.25
 # Largest share of a shorter launch's time that the intercept may be.
 _LARGEST_INTERCEPT = 0.6
+# Windows that can stand for the whole without the pilot's launches.
+_FEWEST_WINDOWS = 3
 # Launches of even work this much above the lower quartile of the longer ones were disturbed: the
 # machine only ever lengthens a launch.
 _DISTURBED = 1.1
@@ -143,7 +145,7 @@ def fit_linear(run: SampleRun) -> LinearFit:
     Parameters
     ----------
     run : SampleRun
-        Launches in windows; those of the pilot are left out where there are others.
+        Launches in windows; those of the pilot are left out where there are enough others.
 
     Returns
     -------
@@ -158,6 +160,9 @@ def fit_linear(run: SampleRun) -> LinearFit:
     if is_warming_up(continuations, run.launch_overhead_s):
         return _fit_warm(continuations, run)
     launches = _collect(join_continuations(run.launches, run.launch_overhead_s))
+    has_pilot = any(one.window == PILOT_WINDOW for one in run.launches)
+    if has_pilot and len(np.unique(launches.windows)) < _FEWEST_WINDOWS:
+        return _fit_every_launch(run, launches)
     intercept, intercept_error = _fit_intercept(launches, run)
     if continuations and intercept > run.launch_overhead_s:
         # Windows in two parts have paid it twice.
@@ -191,11 +196,7 @@ def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFi
     brought into the caches, as most of the whole launch has.
     """
     total = run.ndrange.work_group_count
-    rests = _Launches(
-        counts=np.array([one.rest.mean_work_groups for one in continuations]),
-        times=np.array([one.rest.duration_s for one in continuations]),
-        windows=np.array([one.rest.window for one in continuations]),
-    )
+    rests = _gather([one.rest for one in continuations])
     overhead_s = run.launch_overhead_s
     net = np.maximum(rests.times - overhead_s, 0.05 * rests.times)
     rate, error, degrees = _rate_of_even_work(net, rests)
@@ -216,15 +217,45 @@ def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFi
     )
 
 
+def _fit_every_launch(run: SampleRun, windows: _Launches) -> LinearFit:
+    """Pool every launch, those of the pilot too, each by its work-groups.
+
+    Where launches are slow or work is heavy the pilot has spent what windows would have cost; what
+    it has seen of the index space is then most of what is known.
+    """
+    launches = _gather(run.launches)
+    total = run.ndrange.work_group_count
+    # Each launch has paid it: none was shorter.
+    intercept = min(run.launch_overhead_s, float(launches.times.min()))
+    net = np.maximum(launches.times - intercept, 0.05 * launches.times)
+    rate = float(net.sum() / launches.counts.sum())
+    error = _spread(net / launches.counts, launches.counts, rate)
+    p1, p2, two = _paper_points(windows, total)
+    return LinearFit(
+        seconds=intercept + rate * total,
+        standard_error_s=total * (0.3 * rate if error is None else error),
+        degrees_of_freedom=max(len(launches.counts) - 1, 1),
+        intercept_s=intercept,
+        rate_s=rate,
+        p1=p1,
+        p2=p2,
+        two_point_s=two,
+        pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
+    )
+
+
 def _collect(timed: Sequence[TimedLaunch]) -> _Launches:
     if not timed:
         msg = "the sample run holds no launches; sample at least one window"
         raise InputError(msg)
-    used = [one for one in timed if one.window != PILOT_WINDOW] or list(timed[-1:])
+    return _gather([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
+
+
+def _gather(timed: Sequence[TimedLaunch]) -> _Launches:
     return _Launches(
-        counts=np.array([one.mean_work_groups for one in used]),
-        times=np.array([one.duration_s for one in used]),
-        windows=np.array([one.window for one in used]),
+        counts=np.array([one.mean_work_groups for one in timed]),
+        times=np.array([one.duration_s for one in timed]),
+        windows=np.array([one.window for one in timed]),
     )
 
 
@@ -276,13 +307,18 @@ def _rate_of_even_work(net: FloatArray, launches: _Launches) -> tuple[float, flo
     calm = rates <= _DISTURBED * np.quantile(rates[launches.is_long], 0.25)
     rate = float(np.average(rates[calm], weights=launches.counts[calm]))
     near = rates <= _FAR_OFF * _weighted_median(rates, launches.counts)
-    counts, rates = launches.counts[near], rates[near]
+    error = _spread(rates[near], launches.counts[near], rate)
+    return (rate, 0.1 * rate, 1) if error is None else (rate, error, int(near.sum()) - 1)
+
+
+def _spread(rates: FloatArray, counts: FloatArray, rate: float) -> float | None:
+    """Give the standard error of a pooled rate; None if there is but one launch."""
     if len(rates) < 2:
-        return rate, 0.1 * rate, 1
+        return None
     shares = counts / counts.sum()
     effective = 1 / float((shares**2).sum())
     variance = float((shares * (rates - rate) ** 2).sum())
-    return rate, math.sqrt(variance / max(effective - 1, 1)), len(rates) - 1
+    return math.sqrt(variance / max(effective - 1, 1))
 
 
 def _rate_of_uneven_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:

@@ -164,3 +164,34 @@ def test_what_was_disturbed_lengthens_nothing(factor: float, rate_s: float) -> N
     assert fit.seconds == pytest.approx(calm.seconds, rel=0.02)
     if factor < 1.5:
         assert fit.standard_error_s > calm.standard_error_s + 0.01 * calm.seconds
+
+
+def test_few_windows_are_joined_by_the_pilot() -> None:
+    """Pools what the pilot saw where one or two windows would stand for the whole."""
+    pilot = [(PILOT_WINDOW, 100, 1e-3), (PILOT_WINDOW, 200, 10e-3)]
+    windows = [(0, 100, 1e-3), (1, 100, 1e-3), (2, 100, 1e-3)]
+    few, enough = (
+        fit_linear(
+            make_sample_run(
+                [*pilot, *windows[:count]],
+                work_groups=WORK_GROUPS,
+                launch_overhead_s=0.0,
+                is_even=False,
+            )
+        )
+        for count in (2, 3)
+    )
+    assert few.rate_s == pytest.approx(13e-3 / 500)
+    assert few.standard_error_s > enough.standard_error_s
+    assert enough.rate_s == pytest.approx(1e-5)
+
+
+def test_no_launch_is_shorter_than_what_each_pays_once() -> None:
+    """Takes no more off the launches than the shortest of them took."""
+    run = make_sample_run(
+        [(PILOT_WINDOW, 1, 2e-3), (0, 10, 11e-3)],
+        work_groups=WORK_GROUPS,
+        launch_overhead_s=8e-3,
+        is_even=True,
+    )
+    assert fit_linear(run).intercept_s == pytest.approx(2e-3)
