@@ -15,28 +15,24 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 
 import numpy as np
-import numpy.typing as npt
 
-from kernelcast.records.errors import InputError
+from kernelcast.models.intercept import fit_intercept, fit_intercept_of_few
+from kernelcast.models.launch_arrays import (
+    FloatArray,
+    LaunchArrays,
+    collect_windows,
+    gather_launches,
+)
 from kernelcast.records.estimates import Interval
 from kernelcast.records.samples import (
     PILOT_WINDOW,
-    TWO_SIZES,
     Continuation,
     SampleRun,
-    TimedLaunch,
     find_continuations,
-    find_intercepts,
     is_warming_up,
     join_continuations,
 )
 
-FloatArray = npt.NDArray[np.float64]
-
-# Prior scale of the intercept, in units of a shorter launch's time.
-_INTERCEPT_SCALE = 0.25
-# Largest share of a shorter launch's time that the intercept may be.
-_LARGEST_INTERCEPT = 0.6
 # Windows that can stand for the whole without the pilot's launches.
 _FEWEST_WINDOWS = 3
 # Launches of even work this much above the lower quartile of the longer ones were disturbed: the
@@ -48,9 +44,6 @@ _FAR_OFF = 1.5
 # 90 % intervals hold 90 % of the shipped rows of each device, those of today's sampler
 # (benchmarks/linear_intervals.py, which judges it on devices that it was not set on).
 BEYOND_SPREAD = 0.14
-# A median's standard error over a mean's, for normal noise.
-_MEDIAN_FACTOR = 1.25
-_MAD_TO_DEVIATION = 1.4826
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,32 +80,6 @@ class LinearFit:
     p2: int
     two_point_s: float | None
     pooled_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Launches:
-    """Timed launches as arrays, without the pilot where there is more."""
-
-    counts: FloatArray
-    times: FloatArray
-    windows: npt.NDArray[np.int64]
-
-    @property
-    def is_long(self) -> npt.NDArray[np.bool_]:
-        """Which launches belong to the second sampling point: those near the largest size."""
-        return np.asarray(self.counts * TWO_SIZES > self.counts.max())
-
-    @property
-    def is_short(self) -> npt.NDArray[np.bool_]:
-        """Which belong to the first: those near the next largest size, or all if there is one."""
-        others = ~self.is_long
-        if not others.any():
-            return self.is_long
-        return np.asarray(others & (self.counts * TWO_SIZES > self.counts[others].max()))
-
-    @property
-    def has_two_sizes(self) -> bool:
-        return not bool(self.is_long.all())
 
 
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:
@@ -159,16 +126,16 @@ def fit_linear(run: SampleRun) -> LinearFit:
     continuations = find_continuations(run.launches)
     if is_warming_up(continuations, run.launch_overhead_s):
         return _fit_warm(continuations, run)
-    launches = _collect(join_continuations(run.launches, run.launch_overhead_s))
+    launches = collect_windows(join_continuations(run.launches, run.launch_overhead_s))
     has_pilot = any(one.window == PILOT_WINDOW for one in run.launches)
     if has_pilot and len(np.unique(launches.windows)) < _FEWEST_WINDOWS:
         return _fit_every_launch(run, launches)
-    intercept, intercept_error = _fit_intercept(launches, run)
+    intercept, intercept_error = fit_intercept(launches, run)
     if continuations and intercept > run.launch_overhead_s:
         # Windows in two parts have paid it twice.
-        launches = _collect(join_continuations(run.launches, intercept))
+        launches = collect_windows(join_continuations(run.launches, intercept))
     total = run.ndrange.work_group_count
-    net = np.maximum(launches.times - intercept, 0.05 * launches.times)
+    net = launches.net_of(intercept)
     if run.is_even:
         rate, error, degrees = _rate_of_even_work(net, launches)
     else:
@@ -196,13 +163,12 @@ def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFi
     brought into the caches, as most of the whole launch has.
     """
     total = run.ndrange.work_group_count
-    rests = _gather([one.rest for one in continuations])
+    rests = gather_launches([one.rest for one in continuations])
     overhead_s = run.launch_overhead_s
-    net = np.maximum(rests.times - overhead_s, 0.05 * rests.times)
-    rate, error, degrees = _rate_of_even_work(net, rests)
+    rate, error, degrees = _rate_of_even_work(rests.net_of(overhead_s), rests)
     cold = [one.lead.duration_s - rate * one.lead.mean_work_groups for one in continuations]
     intercept = max(float(median(cold)), 0.0)
-    joined = _collect(join_continuations(run.launches, overhead_s))
+    joined = collect_windows(join_continuations(run.launches, overhead_s))
     p1 = round(float(median([one.lead.box.work_group_count for one in continuations])))
     return LinearFit(
         seconds=intercept + rate * total,
@@ -217,23 +183,24 @@ def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFi
     )
 
 
-def _fit_every_launch(run: SampleRun, windows: _Launches) -> LinearFit:
+def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
     """Pool every launch, those of the pilot too, each by its work-groups.
 
     Where launches are slow or work is heavy the pilot has spent what windows would have cost; what
     it has seen of the index space is then most of what is known.
     """
-    launches = _gather(run.launches)
+    launches = gather_launches(run.launches)
     total = run.ndrange.work_group_count
-    # Each launch has paid it: none was shorter.
-    intercept = min(run.launch_overhead_s, float(launches.times.min()))
-    net = np.maximum(launches.times - intercept, 0.05 * launches.times)
+    intercept, intercept_error = fit_intercept_of_few(launches, run.launch_overhead_s)
+    net = launches.net_of(intercept)
     rate = float(net.sum() / launches.counts.sum())
-    error = _spread(net / launches.counts, launches.counts, rate)
+    spread = _spread(net / launches.counts, launches.counts, rate)
+    error = 0.3 * rate if spread is None else spread
+    shift = intercept_error * len(launches.counts) / launches.counts.sum()
     p1, p2, two = _paper_points(windows, total)
     return LinearFit(
         seconds=intercept + rate * total,
-        standard_error_s=total * (0.3 * rate if error is None else error),
+        standard_error_s=total * math.hypot(error, shift),
         degrees_of_freedom=max(len(launches.counts) - 1, 1),
         intercept_s=intercept,
         rate_s=rate,
@@ -244,61 +211,7 @@ def _fit_every_launch(run: SampleRun, windows: _Launches) -> LinearFit:
     )
 
 
-def _collect(timed: Sequence[TimedLaunch]) -> _Launches:
-    if not timed:
-        msg = "the sample run holds no launches; sample at least one window"
-        raise InputError(msg)
-    return _gather([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
-
-
-def _gather(timed: Sequence[TimedLaunch]) -> _Launches:
-    return _Launches(
-        counts=np.array([one.mean_work_groups for one in timed]),
-        times=np.array([one.duration_s for one in timed]),
-        windows=np.array([one.window for one in timed]),
-    )
-
-
-def _fit_intercept(launches: _Launches, run: SampleRun) -> tuple[float, float]:
-    """Give the intercept of a launch and its standard error, both in seconds."""
-    short_s = float(median(launches.times[launches.is_short]))
-    overhead_s = min(run.launch_overhead_s, _LARGEST_INTERCEPT * short_s)
-    if not launches.has_two_sizes:
-        return overhead_s, 0.0
-    if run.is_even:
-        found, error = _intercept_by_medians(launches)
-    else:
-        by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
-        if not by_window:
-            return overhead_s, 0.0
-        found, error = _middle(np.array(by_window))
-    scale = _INTERCEPT_SCALE * short_s
-    weight = scale**2 / (scale**2 + error**2)
-    intercept = overhead_s + weight * (found - overhead_s)
-    return float(np.clip(intercept, 0.0, _LARGEST_INTERCEPT * short_s)), math.sqrt(weight) * error
-
-
-def _intercept_by_medians(launches: _Launches) -> tuple[float, float]:
-    """Draw the line through the medians of the shorter and of the longer launches."""
-    short = launches.is_short
-    long = launches.is_long
-    n1, n2 = median(launches.counts[short]), median(launches.counts[long])
-    rate1, error1 = _middle(launches.times[short] / launches.counts[short])
-    rate2, error2 = _middle(launches.times[long] / launches.counts[long])
-    reach = n1 * n2 / (n2 - n1)
-    return float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
-
-
-def _middle(values: FloatArray) -> tuple[float, float]:
-    """Give the median and its standard error."""
-    middle = float(median(values))
-    deviation = _MAD_TO_DEVIATION * float(median(np.abs(values - middle)))
-    if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
-        deviation = max(float(np.ptp(values)), 0.1 * abs(middle))
-    return middle, _MEDIAN_FACTOR * deviation / math.sqrt(len(values))
-
-
-def _rate_of_even_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:
+def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
     """Pool all launches but those that were disturbed; long ones weigh more.
 
     Those that were disturbed still tell how far the rate may be off.
@@ -321,7 +234,7 @@ def _spread(rates: FloatArray, counts: FloatArray, rate: float) -> float | None:
     return math.sqrt(variance / max(effective - 1, 1))
 
 
-def _rate_of_uneven_work(net: FloatArray, launches: _Launches) -> tuple[float, float, int]:
+def _rate_of_uneven_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
     """Average over windows: each stands for a stratum of the same size."""
     names = np.unique(launches.windows)
     rates = np.array(
@@ -342,7 +255,7 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
     return float(values[order][np.searchsorted(cumulated, 0.5 * cumulated[-1])])
 
 
-def _paper_points(launches: _Launches, total: int) -> tuple[int, int, float | None]:
+def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
     """Give P1, P2 and the paper's prediction from the means of shorter and longer launches."""
     short, long = launches.is_short, launches.is_long
     if not launches.has_two_sizes:
