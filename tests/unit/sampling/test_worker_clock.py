@@ -209,6 +209,12 @@ def test_a_launch_takes_its_work_or_its_time_if_that_is_less() -> None:
     assert timer.by_work([_enqueue(2_000_000_000), _enqueue(1_000_000_000)]) == [0.75, 1.0]
 
 
+def test_a_long_launch_without_work_was_not_counted() -> None:
+    """Believes the clock where threads seem to have done next to nothing for a long time."""
+    timer = _timer(_Workers(10.0, 10.0, 10.0, 10.25))
+    assert timer.by_work([_enqueue(180_000_000_000), _enqueue(4_000_000_000)]) == [180.0, 0.5]
+
+
 def test_without_workers_the_clock_stands() -> None:
     """Gives the event's time where nothing is known of threads, or they have ended."""
     assert _timer(None).by_work([_enqueue(2_000_000_000)]) == [2.0]
