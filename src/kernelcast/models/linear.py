@@ -130,30 +130,13 @@ def fit_linear(run: SampleRun) -> LinearFit:
     has_pilot = any(one.window == PILOT_WINDOW for one in run.launches)
     if has_pilot and len(np.unique(launches.windows)) < _FEWEST_WINDOWS:
         return _fit_every_launch(run, launches)
-    intercept, intercept_error = fit_intercept(launches, run)
-    if continuations and intercept > run.launch_overhead_s:
+    intercept = fit_intercept(launches, run)
+    if continuations and intercept[0] > run.launch_overhead_s:
         # Windows in two parts have paid it twice.
-        launches = collect_windows(join_continuations(run.launches, intercept))
-    total = run.ndrange.work_group_count
-    net = launches.net_of(intercept)
-    if run.is_even:
-        rate, error, degrees = _rate_of_even_work(net, launches)
-    else:
-        rate, error, degrees = _rate_of_uneven_work(net, launches)
-    # What the intercept is wrong by, every launch's rate is wrong by at once.
-    shift = intercept_error * len(launches.counts) / launches.counts.sum()
-    p1, p2, two = _paper_points(launches, total)
-    return LinearFit(
-        seconds=intercept + rate * total,
-        standard_error_s=total * math.hypot(error, shift),
-        degrees_of_freedom=degrees,
-        intercept_s=intercept,
-        rate_s=rate,
-        p1=p1,
-        p2=p2,
-        two_point_s=two,
-        pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
-    )
+        launches = collect_windows(join_continuations(run.launches, intercept[0]))
+    find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
+    rate = find_rate(launches.net_of(intercept[0]), launches)
+    return _draw_line(run, launches, intercept, rate, points_of=launches)
 
 
 def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFit:
@@ -190,20 +173,36 @@ def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
     it has seen of the index space is then most of what is known.
     """
     launches = gather_launches(run.launches)
-    total = run.ndrange.work_group_count
-    intercept, intercept_error = fit_intercept_of_few(launches, run.launch_overhead_s)
-    net = launches.net_of(intercept)
+    intercept = fit_intercept_of_few(launches, run.launch_overhead_s)
+    net = launches.net_of(intercept[0])
     rate = float(net.sum() / launches.counts.sum())
     spread = _spread(net / launches.counts, launches.counts, rate)
     error = 0.3 * rate if spread is None else spread
+    degrees = max(len(launches.counts) - 1, 1)
+    return _draw_line(run, launches, intercept, (rate, error, degrees), points_of=windows)
+
+
+def _draw_line(
+    run: SampleRun,
+    launches: LaunchArrays,
+    intercept: tuple[float, float],
+    rate: tuple[float, float, int],
+    *,
+    points_of: LaunchArrays,
+) -> LinearFit:
+    """Put intercept and rate, each with its error, together."""
+    total = run.ndrange.work_group_count
+    intercept_s, intercept_error = intercept
+    rate_s, rate_error, degrees = rate
+    # What the intercept is wrong by, every launch's rate is wrong by at once.
     shift = intercept_error * len(launches.counts) / launches.counts.sum()
-    p1, p2, two = _paper_points(windows, total)
+    p1, p2, two = _paper_points(points_of, total)
     return LinearFit(
-        seconds=intercept + rate * total,
-        standard_error_s=total * math.hypot(error, shift),
-        degrees_of_freedom=max(len(launches.counts) - 1, 1),
-        intercept_s=intercept,
-        rate_s=rate,
+        seconds=intercept_s + rate_s * total,
+        standard_error_s=total * math.hypot(rate_error, shift),
+        degrees_of_freedom=degrees,
+        intercept_s=intercept_s,
+        rate_s=rate_s,
         p1=p1,
         p2=p2,
         two_point_s=two,
