@@ -11,9 +11,9 @@ from kernelcast.sampling.worker_clock import WorkerClock
 Enqueue: TypeAlias = Callable[[], cl.Event]
 
 _NANOSECOND = 1e-9
-# Nobody takes processors away for so long at a stretch (on a shared virtual machine 6 ms at most
-# within 80 s), nor leaves threads so little: what threads did is then not counted. Linux takes the
-# time that a virtual machine's host owes off what its threads do next, as often as it takes.
+# A launch so long in which threads worked so little: their count is the more likely to be wrong.
+# Processors of a shared virtual machine were away for 6 ms at most (two of them, watched for 40 s),
+# and Linux takes time that the host has stolen off what it counts for threads.
 _LONG_S = 20e-3
 _LEAST_SHARE = 0.1
 
