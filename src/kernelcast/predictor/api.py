@@ -12,6 +12,7 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
@@ -79,7 +80,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     Raises
     ------
     InputError
-        If kernel, sizes and arguments do not fit together.
+        If kernel, sizes and arguments do not fit together, or work-groups fetch their work.
     DeviceError
         If the device cannot hold or run the launch.
 
@@ -98,6 +99,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     settings = EstimateSettings(
         plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, measure=measure
     )
+    refuse_persistent(described)
     inferred = infer_accesses(described, len(args))
     with (
         session.lock,

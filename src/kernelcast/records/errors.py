@@ -11,6 +11,7 @@
     │   ├── SignatureError          the arguments do not fit the kernel's parameters
     │   ├── KernelNotFoundError     the source holds no kernel of that name
     │   ├── CompileError            the device's compiler refused the source
+    │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
     │   ├── UnknownDeviceError      no device has that id
     │   └── RecordingError          a recording is unreadable or lacks what is asked of it
     └── DeviceError                 a device cannot answer (exit status 1)
@@ -57,6 +58,10 @@ class KernelNotFoundError(InputError):
 
 class CompileError(InputError):
     """Is raised when the device's compiler refuses the source; holds the compiler's message."""
+
+
+class PersistentKernelError(InputError):
+    """Is raised when work-groups fetch their work, so that no part stands for the whole."""
 
 
 class UnknownDeviceError(InputError):

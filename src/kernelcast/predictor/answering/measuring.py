@@ -19,6 +19,7 @@ from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
 from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -78,13 +79,14 @@ def estimate_in_session(
     Raises
     ------
     InputError
-        If source and arguments do not fit together.
+        If source and arguments do not fit together, or work-groups fetch their work.
     DeviceError
         If the device cannot run the launch. That there are no features is no error.
     """
     report("building the kernel and its buffers")
     started_s = time.perf_counter()
     kernel = problem.kernel
+    refuse_persistent(kernel)
     accesses = _find_accesses(problem, None if row is None else row.facts)
     counts = row is not None and row.facts is None
     with session.lock:
@@ -141,6 +143,7 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     """
     from kernelcast.predictor.modelling.launches import choose_local_size
 
+    refuse_persistent(task.problem.kernel)
     report("analytic model")
     ndrange, notes = choose_local_size(task.problem.ndrange)
     found = model_own_launch(task.problem, ndrange, task.device_id)
