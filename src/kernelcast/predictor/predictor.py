@@ -22,7 +22,12 @@ from kernelcast.predictor.answering.writer import ObservationWriter
 from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
-from kernelcast.predictor.launch_estimates import LaunchEstimate, compare_estimates
+from kernelcast.predictor.launch_estimates import (
+    FastestLaunch,
+    LaunchEstimate,
+    choose_fastest,
+    compare_estimates,
+)
 from kernelcast.predictor.own_machine import find_own_machine
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
@@ -215,10 +220,19 @@ class Predictor:
     def faster(one: Estimate, other: Estimate) -> float:
         """Give the probability that the first launch takes less time than the second.
 
+        Times of the kernels alone are compared: see `fastest` for those with transfers.
         Both times are taken as log-normal and independent, see
         `kernelcast.predictor.launch_estimates.compare_estimates`.
         """
         return compare_estimates(one, other)
+
+    @staticmethod
+    def fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
+        """Choose a launch's device by what is known of all of them.
+
+        See `kernelcast.predictor.launch_estimates.choose_fastest`.
+        """
+        return choose_fastest(entries)
 
     def observe(
         self,

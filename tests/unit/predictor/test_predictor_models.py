@@ -6,6 +6,7 @@ import pytest
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.predictor.launch_estimates import Compared
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.testing.fake_asker import (
@@ -187,7 +188,8 @@ def test_many_launches_on_many_devices(
     assert all(one.estimate and "hybrid" in one.estimate.estimates_s for one in ours)
     assert all(one.estimate and one.estimate.tier is Tier.LINEAR for one in others)
     assert all(one.launch_s == pytest.approx(2e-6) for one in found)
-    assert all(one.to_device_s is None and one.total_s == one.kernel_s for one in found)
+    assert all(one.to_device_s is None and one.total_s is None for one in found)
+    assert predictor.fastest(found[:2]).compared is Compared.KERNEL_ALONE
     assert predictor.estimate(problems[1], DEVICE.id) is ours[1].estimate
     asker.error = KernelRunError("the driver crashed")
     (one,) = predictor.estimate_many([make_problem(9)])
