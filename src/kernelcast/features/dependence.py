@@ -216,3 +216,16 @@ def condition_of(loop: Node) -> Node | None:
     if loop.kind == kinds.FOR:
         return split_for(loop).condition
     return loop.children[-1 if loop.kind == kinds.DO else 0]
+
+
+def list_reached(tree: SyntaxTree, roots: list[Node]) -> list[Node]:
+    """Give some statements or functions, and all functions that they call."""
+    found = {one.key: one for one in roots}
+    waiting = list(roots)
+    while waiting:
+        for one in waiting.pop().walk():
+            called = tree.definition_of(one) if one.kind == kinds.CALL else None
+            if called is not None and called.key not in found:
+                found[called.key] = called
+                waiting.append(called)
+    return list(found.values())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.features.analysis import Analysis
-from kernelcast.features.dependence import CallEffects, Dependence, condition_of
+from kernelcast.features.dependence import CallEffects, Dependence, condition_of, list_reached
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
@@ -71,7 +71,7 @@ def find_work_queue(analysis: Analysis) -> WorkQueue | None:
     shared = _find_counters(analysis)
     if not shared:
         return None
-    for function in _list_reached(analysis.tree, [analysis.function]):
+    for function in list_reached(analysis.tree, [analysis.function]):
         for loop in _list_loops(function):
             for one in _choose(shared, loop, analysis.tree):
                 if _ends_by(loop, one, analysis):
@@ -141,19 +141,6 @@ def _is_shared(access: MemoryAccess) -> bool:
     return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
-def _list_reached(tree: SyntaxTree, roots: list[Node]) -> list[Node]:
-    """Give some statements or functions, and all functions that they call."""
-    found = {one.key: one for one in roots}
-    waiting = list(roots)
-    while waiting:
-        for one in waiting.pop().walk():
-            called = tree.definition_of(one) if one.kind == kinds.CALL else None
-            if called is not None and called.key not in found:
-                found[called.key] = called
-                waiting.append(called)
-    return list(found.values())
-
-
 def _list_loops(function: Node) -> Iterator[_Loop]:
     for node in function.walk():
         if node.kind in kinds.LOOPS:
@@ -186,7 +173,7 @@ def _target_of(jump: Node) -> str:
 
 def _choose(counters: list[_Counter], loop: _Loop, tree: SyntaxTree) -> list[_Counter]:
     """Give the counters that a loop changes; not those that it changes back, as locks do."""
-    reached = _list_reached(tree, list(loop.statements))
+    reached = list_reached(tree, list(loop.statements))
     keys = {node.key for one in reached for node in one.walk() if node.kind == kinds.CALL}
     own = [one for one in counters if one.call.key in keys]
     ways = {(one.place, one.is_down) for one in own}

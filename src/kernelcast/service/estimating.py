@@ -288,8 +288,8 @@ class Estimating:
         self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
         try:
             estimate = self._backend.sample(ask)
-        except EstimateTimeoutError:
-            self._timeouts.remember(ask)
+        except EstimateTimeoutError as error:
+            self._timeouts.remember(ask, str(error))
             raise
         self._timeouts.forget(ask)
         return estimate

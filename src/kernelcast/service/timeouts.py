@@ -31,12 +31,15 @@ class TimedOut:
         When it was ended.
     limit_s : float
         Its time limit, in seconds.
+    reason : str
+        What was said then.
     times : int
         How often the launch did not end in time, one time after the other.
     """
 
     at: datetime
     limit_s: float
+    reason: str
     times: int
 
     @property
@@ -66,12 +69,15 @@ class TimeoutMemory:
             return None
         return found
 
-    def remember(self, ask: Ask) -> None:
-        """Note that a launch has not ended in time."""
+    def remember(self, ask: Ask, reason: str) -> None:
+        """Note that a launch has not ended in time, and what was said of it."""
         known = dict(self._load(ask.device.id))
         before = known.pop(_key_of(ask), None)
         known[_key_of(ask)] = TimedOut(
-            at=datetime.now(UTC), limit_s=ask.timeout_s, times=1 + (before.times if before else 0)
+            at=datetime.now(UTC),
+            limit_s=ask.timeout_s,
+            reason=reason,
+            times=1 + (before.times if before else 0),
         )
         self._store(ask.device.id, known)
 
@@ -114,7 +120,7 @@ def _parse(text: str) -> dict[str, TimedOut]:
     return {
         key: TimedOut(
             at=datetime.fromisoformat(one["at"]), limit_s=float(one["limit_s"]),
-            times=int(one["times"]),
+            reason=str(one["reason"]), times=int(one["times"]),
         )
         for key, one in held.items()
     }  # fmt: skip

@@ -15,11 +15,12 @@ def refuse_repeat(ask: Ask, found: TimedOut) -> ApiError:
     return ApiError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "kernel_timeout",
-        f"{ask.device.id}: this launch did not end within {found.limit_s:g} s when it was sampled "
-        f"at {found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+        f"{ask.device.id}: this launch did not end when it was sampled at "
+        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
         f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
         "arguments; report what whole runs take; ask for an answer that runs nothing "
-        '("sampling": "never"); or start the service with a longer --timeout if it is only slow',
+        '("sampling": "never"); or start the service with a longer --timeout if it is only slow. '
+        f"It was said then: {found.reason}",
         detail={
             "timed_out_at": found.at.isoformat(),
             "not_before": found.until.isoformat(),

@@ -15,6 +15,7 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
 from kernelcast.predictor.isolation import COUNTING
@@ -53,12 +54,13 @@ class RowRequest:
     keep: Callable[[EstimateOutcome], None] = lambda _: None
 
 
-def estimate_in_session(
+def estimate_in_session(  # noqa: PLR0913 - a launch, how, and what is told on the way
     session: DeviceSession,
     problem: Problem,
     settings: EstimateSettings,
     *,
     row: RowRequest | None = None,
+    watch: HangWatch | None = None,
     report: ReportProgress = lambda _: None,
 ) -> EstimateOutcome:
     """Predict one problem on a device that is open already.
@@ -73,6 +75,8 @@ def estimate_in_session(
         Budget, coverage, measurement.
     row : RowRequest, optional
         Asks for features too.
+    watch : HangWatch, optional
+        Is told of each sampled launch.
     report : callable, optional
         Is told of each stage.
 
@@ -99,7 +103,11 @@ def estimate_in_session(
             seed=settings.seed,
             inferred=accesses,
         ) as launch:
-            recorder = RecordingLaunch(launch, kernel.name)
+            recorder = (
+                WatchedLaunch(launch, kernel.name, watch)
+                if watch
+                else RecordingLaunch(launch, kernel.name)
+            )
             settings = _plan_by_source(settings, problem, launch.ndrange)
             overruns = list_overruns(kernel, launch.ndrange, problem.arguments)
             sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
@@ -257,7 +265,12 @@ def run_estimate(
     *,
     keep: Callable[[EstimateOutcome], None],
     report: ReportProgress,
+    give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
-    """Do a task on an open device."""
+    """Do a task on an open device; `give_up` ends the process if a sampled launch hangs."""
     row = RowRequest(facts=task.facts, keep=keep) if task.wants_row else None
-    return estimate_in_session(session, task.problem, task.settings, row=row, report=report)
+    problem, settings = task.problem, task.settings
+    if give_up is None:
+        return estimate_in_session(session, problem, settings, row=row, report=report)
+    with HangWatch(problem.kernel, task.device_id, give_up) as watch:
+        return estimate_in_session(session, problem, settings, row=row, watch=watch, report=report)
