@@ -21,7 +21,7 @@ from kernelcast.service.settings import Limits
 T = TypeVar("T")
 _USUAL_S: Final = 2.0
 _WEIGHT: Final = 0.3
-SHARE_OF_THE_WAIT: Final = 0.8
+SHARE_OF_THE_WAIT: Final = 0.7
 """What may pass of the longest wait before the turn comes."""
 
 
