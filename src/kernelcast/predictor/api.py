@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.bounds_check import refuse_overruns
 from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
+from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
 from kernelcast.predictor.problem_file import read_problem
 from kernelcast.predictor.settings import (
     DEFAULT_COVERAGE,
@@ -21,7 +21,7 @@ from kernelcast.predictor.settings import (
     make_settings,
 )
 from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
-from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.errors import NDRangeError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.user_arguments import hold_buffer, list_buffer_bytes, read_arguments
@@ -126,15 +126,9 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
 
 def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) -> EstimateSettings:
     for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
-        _check_number(name, value)
+        check_number(name, value)
     settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=int(seed))
     return replace(settings, measure=measure)
-
-
-def _check_number(name: str, value: object) -> None:
-    if not isinstance(value, Real):
-        msg = f"{name}: {type(value).__name__} given; give a number"
-        raise InputError(msg)
 
 
 def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -178,6 +172,8 @@ def estimate_problem(
     InputError
         If the problem cannot be used on any device.
     """
+    check_problem_path(path)
+    check_device_ids(devices)
     return list(
         iterate_answers(
             read_problem(path, parameters=parameters),

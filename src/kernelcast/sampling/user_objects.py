@@ -168,10 +168,10 @@ def _check_text(name: str, source: object) -> None:
 def _read_source(kernel: cl.Kernel, program: cl.Program) -> str:
     """Give the source of a kernel's program; nothing where there is none."""
     try:
-        text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0 \n")
+        text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0")
     except cl.Error:  # the standard leaves open what programs made of binaries answer
         text = ""
-    if text:
+    if text.strip():  # whole, so that messages name the caller's lines
         return text
     try:
         # A program from pyopencl's binary cache has none; the kernel's wrapper remembers it.
