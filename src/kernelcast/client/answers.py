@@ -63,6 +63,8 @@ class EstimateAnswer:
         ``history``, ``hybrid``, ``linear`` or ``analytic``, best first.
     limiter : str or None
         What bounds the time.
+    warnings : tuple of str
+        What to know before the answer is relied on.
     error : ServiceError or None
         Why the device has no answer.
     content : mapping
@@ -79,6 +81,7 @@ class EstimateAnswer:
     coverage: float | None
     tier: str | None
     limiter: str | None
+    warnings: tuple[str, ...]
     error: ServiceError | None
     content: Plain = field(repr=False)
 
@@ -100,6 +103,7 @@ class EstimateAnswer:
             coverage=content.get("coverage"),
             tier=content.get("tier"),
             limiter=content.get("limiter"),
+            warnings=tuple(content.get("warnings") or ()),
             error=error,
             content=content,
         )

@@ -126,7 +126,7 @@ class LaunchAnswers:
                 known.answer = found and replace(found, warnings=(_SHIFTED_UNSAMPLED,))
                 known.before_shift = None
                 return known
-        remembered = Remembered(absence=known.absence or Remembered().absence)
+        remembered = known.absence or Remembered()
         estimate = self._answerer.answer_unsampled(problem, device, remembered)
         with known.lock:
             known.sampled = known.answer = replace(estimate, identity=known.identity)
@@ -137,8 +137,8 @@ class LaunchAnswers:
         if known.history is not None:
             return known.history
         found = self._answerer.recall(known.identity)
-        known.absence = found if isinstance(found, str) else ""
-        known.history = LaunchHistory() if isinstance(found, str) else found
+        known.absence = found if isinstance(found, Remembered) else None
+        known.history = LaunchHistory() if isinstance(found, Remembered) else found
         return known.history
 
     def _has_history(self, known: KnownLaunch) -> bool:

@@ -20,6 +20,14 @@ from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.answering.transfers import estimate_transfers
 from kernelcast.predictor.answering.writer import ObservationWriter
 from kernelcast.predictor.devices import choose_devices
+from kernelcast.predictor.given import (
+    check_device,
+    check_device_ids,
+    check_identity,
+    check_number,
+    check_problem,
+    list_problems,
+)
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
@@ -99,6 +107,7 @@ class Predictor:
         *,
         options: PredictorOptions | None = None,
     ) -> None:
+        check_device_ids(devices)
         self._options = options = options or PredictorOptions()
         self._memory = Memory(store)
         self._answerer = Answerer(
@@ -167,12 +176,14 @@ class Predictor:
         DeviceError
             If the device cannot answer.
         """
+        check_device(device)
         device_id = device if isinstance(device, str) else device.id
         if self._clock() >= self._recheck_s:
             self._look_for_models()
         answer = self._answers.launches.recall_answer(problem, device_id)
         if answer is not None:
             return answer
+        check_problem(problem)
         description = self._describe(device)
         known = self._answers.ask(problem, description)
         return self._answers.require(known, problem, description)
@@ -198,6 +209,8 @@ class Predictor:
             entry. Learned models are asked once for all launches that are new to them.
         """
         self._look_for_models()
+        launches = list_problems(launches)
+        check_device_ids(devices)
         chosen = self.devices() if devices is None else [self._describe(one) for one in devices]
         pairs = [(problem, device) for problem in launches for device in chosen]
         machines: dict[str, MachineDescription | None] = {
@@ -276,6 +289,8 @@ class Predictor:
                 "LaunchIdentity"
             )
             raise InputError(msg)
+        check_identity(identity)
+        check_number("measured time", measured_s)
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)

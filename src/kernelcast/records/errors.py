@@ -9,6 +9,7 @@
     │   ├── UnknownMachineError     no machine description has that name
     │   ├── NDRangeError            sizes, offsets or local sizes do not make an index space
     │   ├── SignatureError          the arguments do not fit the kernel's parameters
+    │   ├── OverrunError            the source proves that the launch leaves a buffer
     │   ├── KernelNotFoundError     the source holds no kernel of that name
     │   ├── CompileError            the device's compiler refused the source
     │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
@@ -50,6 +51,10 @@ class NDRangeError(InputError):
 
 class SignatureError(InputError):
     """Is raised when the arguments do not fit the kernel's parameters."""
+
+
+class OverrunError(InputError):
+    """Is raised when the source proves that a launch leaves a buffer; names the place."""
 
 
 class KernelNotFoundError(InputError):

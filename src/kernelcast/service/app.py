@@ -20,6 +20,7 @@ from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.asking import Documented
 from kernelcast.service.backend import Backend
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.instance import Instance
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
@@ -30,7 +31,7 @@ from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.0.1"
+API_VERSION: Final = "1.1.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -75,6 +76,7 @@ def create_app(
         dependencies=[Documented],
         separate_input_output_schemas=False,
     )
+    app.state.instance = Instance.find()
     for one in (devices, estimates, models, jobs):
         app.include_router(one.router, prefix=API_PREFIX)
     app.include_router(health.router)

@@ -15,8 +15,10 @@ from fastapi import FastAPI
 from kernelcast.predictor.data_folder import data_folder
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.service.app import create_app
+from kernelcast.service.instance import INSTANCE_HEADER, Instance
 from kernelcast.service.logs import set_up_logs
 from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
+from kernelcast.service.ports import check_port
 from kernelcast.service.settings import ServiceSettings, load_settings
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
@@ -32,9 +34,13 @@ def serve(settings: ServiceSettings) -> None:
     Raises
     ------
     KernelcastError
-        If the service cannot start, as when the port is taken; the log says why.
+        If the service cannot start; says who has the port where it is taken, else the log says
+        why.
     """
     set_up_logs()
+    check_port(settings.host, settings.port)
+    instance = Instance.make()
+    instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
         signal.signal(number, _end)
@@ -54,6 +60,7 @@ def serve(settings: ServiceSettings) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            headers=[(INSTANCE_HEADER, instance.id)],
             backlog=_BACKLOG,
             timeout_graceful_shutdown=_GRACE_S,
         )
