@@ -133,6 +133,7 @@ class LabFields:
             raise FieldError(name="code", message=str(error)) from error
         try:
             check_options(self.options)
+            check_source(self.code, service.settings.limits, self.options)
         except InputError as error:
             raise FieldError(name="build_options", message=str(error)) from error
 
