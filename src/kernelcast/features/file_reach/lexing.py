@@ -9,6 +9,8 @@ from collections.abc import Generator, Iterator
 
 Line = tuple[str, ...]
 """Tokens of one line; backslashes before its end continue it, comments are gone."""
+OPENS_PARAMETERS = "#("
+"""Token of a parenthesis right after a macro's name: its parameters follow."""
 
 _NEWLINE = re.compile(r"\r\n?")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
@@ -69,9 +71,10 @@ def split_lines(source: str) -> list[Line]:
     """
     lines: list[Line] = []
     current: list[str] = []
-    for token in _split(_splice(source)):
+    for token, is_glued in _split(_splice(source)):
         if token != "\n":
-            current.append(token)
+            is_macro = is_glued and token == "(" and current[:-1] == ["#", "define"]
+            current.append(OPENS_PARAMETERS if is_macro else token)
         elif current:
             lines.append(tuple(current))
             current = []
@@ -99,7 +102,8 @@ def _splice(source: str) -> str:
     return _BLANK_SPLICE.sub("", text)
 
 
-def _split(text: str) -> Iterator[str]:
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Give the tokens, and of each whether it stands right after a word."""
     place, before, ended = 0, "", -1
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -114,7 +118,7 @@ def _split(text: str) -> Iterator[str]:
         _check(kind, token, before if is_glued else "")
         place = match.end()
         if kind != "blank":
-            yield token
+            yield token, is_glued
             before, ended = token, place
 
 
@@ -130,7 +134,7 @@ def _check(kind: str | None, token: str, glued: str) -> None:
         raise ReachError(msg, 'write it as "..."')
 
 
-def _take_odd_quote(text: str, place: int) -> Generator[str, None, int]:
+def _take_odd_quote(text: str, place: int) -> Generator[tuple[str, bool], None, int]:
     """Give the words of a line after a quotation mark that may quote them or may not.
 
     Such are lines that no compiler takes but where it skips them: apostrophes of a sentence.
@@ -141,5 +145,5 @@ def _take_odd_quote(text: str, place: int) -> Generator[str, None, int]:
     if _AMBIGUOUS.search(rest):
         msg = "a quotation mark without its second one"
         raise ReachError(msg, "close it, or write a comment")
-    yield from _WORD.findall(rest)
+    yield from ((word, False) for word in _WORD.findall(rest))
     return end

@@ -7,7 +7,7 @@ text. So this finds all words that a preprocessor can make, and a few that none 
 import re
 from collections.abc import Iterator, Sequence
 
-from kernelcast.features.file_reach.lexing import Line
+from kernelcast.features.file_reach.lexing import OPENS_PARAMETERS, Line
 from kernelcast.features.file_reach.words import PASTED, PASTED_BEGINNINGS
 
 _PASTE = "##"
@@ -50,8 +50,12 @@ def find_pasted(lines: Sequence[Line]) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _list_words(lines: Sequence[Line]) -> frozenset[str]:
-    found = (token for line in lines for token in line if _IS_WORD.fullmatch(token))
-    return _KNOWN_PIECES.union(found)
+    """Give the words of a text; a parameter is none, it stands for what it is given."""
+    found = set(_KNOWN_PIECES)
+    for line in lines:
+        parameters, body = _split_definition(line)
+        found.update(one for one in (*line[:3], *body) if one not in parameters)
+    return frozenset(one for one in found if _IS_WORD.fullmatch(one))
 
 
 def _list_operands(line: Line) -> Iterator[tuple[str | None, str | None]]:
@@ -72,18 +76,12 @@ def _name_operand(token: str, parameters: frozenset[str]) -> str | None:
 
 
 def _split_definition(line: Line) -> tuple[frozenset[str], Line]:
-    """Give parameters and body of ``# define NAME (...) ...``.
-
-    A macro without parameters whose body begins with a parenthesis looks the same here; then its
-    words count as parameters, which only finds more.
-    """
+    """Give parameters and body of ``# define NAME(...) ...``."""
     body = line[3:]
-    if body[:1] != ("(",) or ")" not in body:
+    if body[:1] != (OPENS_PARAMETERS,) or ")" not in body:
         return frozenset(), body
     end = body.index(")")
-    if _PASTE in body[:end]:
-        return frozenset(), body
-    return frozenset(body[1:end]), body[end + 1 :]
+    return frozenset(body[1:end]) - {",", "."}, body[end + 1 :]
 
 
 def _take_apart(
