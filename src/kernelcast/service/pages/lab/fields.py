@@ -257,7 +257,7 @@ def _read_argument(number: int, line: str) -> dict[str, Any]:
     if len(whole) <= _LONGEST_LINE:
         try:
             held = yaml.safe_load(whole)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):  # no date; too many brackets
             held = None
     if not isinstance(held, dict) or not all(
         isinstance(key, str) and _is_plain(value) for key, value in held.items()
