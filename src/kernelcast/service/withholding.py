@@ -21,7 +21,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.kernel import Kernel
 
-_HIDDEN: Final = "(a path of the service)"
+_HIDDEN: Final = "(path withheld)"
 _ROOTS: Final = (
     "/usr", "/opt", "/etc", "/var", "/lib", "/lib64", "/bin", "/proc", "/sys", "/dev", "/run",
     "/root", "/home", "/tmp", "/srv", "/mnt", "/media", "/boot", "/nix", "/snap",
@@ -36,12 +36,13 @@ _MARKS = re.compile(r"[\s|~^;,(){}&*]*")
 _SENTENCE = re.compile(
     r"(?:\d+ (?:warning|error)s?(?: and \d+ errors?)? generated\."
     r"|(?:Compilation|Linking|Device build) (?:started|done|failed)|Failed to build device program"
-    r"|Error executing LLVM compilation action\.|Error\(s\) while linking:"
+    r"|Error executing LLVM compilation action\.|Missing module\.|Error\(s\) while linking:"
     r"|Device [\w .@()-]+ failed to build the program|\.\.\. \d+ more lines)"
 )
 _ABSENT = re.compile(
-    r"(?:Cannot find symbol|JIT session error: Symbols not found: \[)? ?(?P<name>\w+)"
-    r" (?:in kernel library|\])"
+    r"(?:Cannot find symbol (?P<pocl>\w+) in kernel library"
+    r"|JIT session error: Symbols not found: \[ (?P<intel>\w+) \]"
+    r"|\(file=input,[\w=,]+\): Unresolved external reference to \"(?P<rusticl>\w+)\"\.)"
 )
 
 
@@ -91,7 +92,7 @@ def hide_paths(text: str) -> str:
     Examples
     --------
     >>> hide_paths("no file '/usr/share/x/_kernel.h'; GET /v1/jobs or a/usr/b")
-    "no file '(a path of the service)'; GET /v1/jobs or a/usr/b"
+    "no file '(path withheld)'; GET /v1/jobs or a/usr/b"
     """
     if "/" not in text:
         return text
@@ -127,7 +128,7 @@ def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
 def _is_sentence(line: str, words: frozenset[str]) -> bool:
     """Tell a sentence without content, or one that names a word of the source."""
     absent = _ABSENT.fullmatch(line)
-    return absent["name"] in words if absent else _SENTENCE.fullmatch(line) is not None
+    return absent[absent.lastindex or 0] in words if absent else bool(_SENTENCE.fullmatch(line))
 
 
 def _is_quotation(line: str, quotable: set[str]) -> bool:

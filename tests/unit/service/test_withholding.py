@@ -79,10 +79,11 @@ def test_a_guessed_line_is_not_confirmed() -> None:
 
 
 def test_symbols_of_the_source_that_nothing_defines_are_told() -> None:
-    """Both CPU runtimes tell them in a way of their own."""
+    """Each runtime tells them in a way of its own."""
     for line in (
         "Cannot find symbol no_such in kernel library",
         "JIT session error: Symbols not found: [ no_such ]",
+        '(file=input,line=0,column=0,index=0): Unresolved external reference to "no_such".',
     ):
         assert line in tell(_HEAD + line, _KERNEL)
 
@@ -96,7 +97,7 @@ def test_what_a_process_wrote_is_withheld() -> None:
 def test_paths_of_the_installation_are_removed() -> None:
     """Whatever error names them."""
     for path in (f"{sys.prefix}/lib/x.py", Path.cwd() / "a", "/usr/share/pocl/include/_kernel.h"):
-        assert hide_paths(f"cannot read {path}: no") == "cannot read (a path of the service): no"
+        assert hide_paths(f"cannot read {path}: no") == "cannot read (path withheld): no"
     assert sys.prefix not in hide_paths(f"'{sys.prefix}/bin', {sys.prefix}")
     assert "/usr" not in message_of(SignatureError("see /usr/include/x.h, line 3"))
 
@@ -117,7 +118,7 @@ def test_remarks_of_answers_are_told_as_errors_are() -> None:
     told = tell_estimate(estimate, _KERNEL)
     assert "root" not in str(told.warnings)
     assert told.explanation is not None
-    assert told.explanation.missing == {"hybrid": "in (a path of the service): no"}
+    assert told.explanation.missing == {"hybrid": "in (path withheld): no"}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ SECRET: Final = "SECRET"
 """Stands for the path of a file that no answer may show."""
 TOKEN: Final = "TOKEN"
 """Stands for the token of somebody who may have kernels run."""
+DEVICE: Final = "DEVICE-ID"
+"""Stands for the device that is asked."""
 PROBLEM: Final[Mapping[str, Any]] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
     "kernel": "fill",
@@ -79,6 +81,11 @@ class Attack:
     status: int
     code: str
     shows: str = ""
+
+    @property
+    def on_devices(self) -> bool:
+        """Whether it is aimed at compilers: then it is tried on real devices."""
+        return self.part in {ON_DEVICES, "source", "options"}
 
     @property
     def names_secret(self) -> bool:
@@ -149,7 +156,7 @@ def _write_body(part: str, held: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _write_problem(change: Mapping[str, Any]) -> str:
-    return json.dumps({"problem": {**PROBLEM, **change}})
+    return json.dumps({"problem": {**PROBLEM, **change}, "devices": [DEVICE]})
 
 
 def _lengthen(value: Any) -> Any:  # noqa: ANN401 - plain values

@@ -16,7 +16,7 @@ import httpx
 from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope
 from kernelcast.service.tokens import make_token
-from kernelcast.testing.service_attacks.attacks import PROBLEM, SECRET, TOKEN, Attack
+from kernelcast.testing.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
 
 _CHUNK: Final = 65536
 _FUTURE_S: Final = 10**9
@@ -128,8 +128,9 @@ class Target:
             faults.append(f"{ran} kernels were run")
         faults += self._check_alive()
         code, message = _read(answer)
+        told = message.replace(str(self._secret.path), SECRET)
         return Got(
-            attack=attack, status=answer.status_code, code=code, message=message,
+            attack=attack, status=answer.status_code, code=code, message=told,
             faults=tuple(faults),
         )  # fmt: skip
 
@@ -150,7 +151,8 @@ class Target:
             yield "a header was taken over"
 
     def _send(self, attack: Attack, path: Path) -> httpx.Response:
-        body = _fill(attack.body, path, self._tokens).encode(attack.encoding)
+        text = _fill(attack.body, path, self._tokens).replace(DEVICE, self._device)
+        body = text.encode(attack.encoding)
         headers = dict(attack.headers)
         if attack.caller != "nobody":
             token = self._tokens[attack.caller]
@@ -219,9 +221,9 @@ def _fill(text: str, path: Path, tokens: Mapping[str, str]) -> str:
 
 
 def _read(answer: httpx.Response) -> tuple[str, str]:
-    """Give code and message of an error; of a page, nothing and its first words."""
+    """Give code and message of an error; of a page there are none."""
     try:
         error: Any = json.loads(answer.text)["error"]
     except (ValueError, KeyError, TypeError):
-        return "", ""
+        return "", "(a page)"
     return str(error["code"]), str(error["message"])
