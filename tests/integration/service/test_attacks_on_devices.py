@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.testing.service_attacks.attacks import list_attacks
+from kernelcast.testing.service_attacks.attacks import Attack, list_attacks
 from kernelcast.testing.service_attacks.target import Target, add_tokens, make_secret
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
@@ -40,7 +40,12 @@ def test_no_attack_reaches_a_file(
     folder = str(tmp_path_factory.mktemp("attacks"))
     monkeypatch.setenv("KERNELCAST_DATA", folder)
     with _open_target(folder, device_id) as target:
-        tried = [target.attack(one) for one in list_attacks() if one.on_devices]
+        tried = [target.attack(one) for one in list_attacks() if _is_quick(one)]
     wrong = {one.attack.id: (one.faults, one.message) for one in tried if one.faults}
     assert not wrong
     assert len(tried) >= 40
+
+
+def _is_quick(attack: Attack) -> bool:
+    """Leave out what starts processes for nothing: models, and a crash that others test here."""
+    return attack.on_devices and attack.caller == "runner" and attack.code != "kernel_crashed"
