@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,8 +15,10 @@ from kernelcast.predictor.devices import list_descriptions
 from kernelcast.predictor.machines import machine_path
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.problem import Problem
+from kernelcast.service.withholding import hide_paths, tell, tell_estimate
 
 _MOST_ANSWERERS = 64
 
@@ -100,18 +102,22 @@ class PredictorBackend:
     def sample(self, ask: Ask) -> Estimate:
         """Answer by running work-groups in a process of its own."""
         answerer = self._choose(ask)
-        outcome = answerer.sample(ask.problem, ask.device)
+        with _telling_own(ask):
+            outcome = answerer.sample(ask.problem, ask.device)
         learned = answerer.learn([outcome])[0]
         identity = answerer.identify(ask.problem, ask.device)
         remembered = answerer.remember(identity, answerer.recall(identity))
-        return answerer.compose(ask.problem, ask.device, outcome, learned, remembered).estimate
+        answer = answerer.compose(ask.problem, ask.device, outcome, learned, remembered)
+        return tell_estimate(answer.estimate, ask.problem.kernel)
 
     def model(self, ask: Ask) -> Estimate:
         """Answer by the analytic model alone, in a process of its own."""
         answerer = self._choose(ask)
         identity = answerer.identify(ask.problem, ask.device)
         remembered = answerer.remember(identity, answerer.recall(identity))
-        return answerer.answer_unsampled(ask.problem, ask.device, remembered)
+        with _telling_own(ask):
+            estimate = answerer.answer_unsampled(ask.problem, ask.device, remembered)
+        return tell_estimate(estimate, ask.problem.kernel)
 
     def generation(self) -> int:
         """Give a number that changes with the models in use, and with a new calibration."""
@@ -138,3 +144,16 @@ class PredictorBackend:
             else:
                 self._answerers.move_to_end(key)
             return found
+
+
+@contextlib.contextmanager
+def _telling_own(ask: Ask) -> Iterator[None]:
+    """Have errors quote the submitted source and no other file, and name no path of this host."""
+    try:
+        yield
+    except (CompileError, KernelRunError) as error:
+        error.args = (tell(str(error), ask.problem.kernel),)
+        raise
+    except KernelcastError as error:
+        error.args = (hide_paths(str(error)),)
+        raise
