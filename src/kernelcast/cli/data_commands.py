@@ -197,7 +197,7 @@ def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json:
     elif found:
         ctx.exit(ExitStatus.FAILED)
     elif not as_json:
-        show_line("the database is whole, every row is sound")
+        show_line("no damage found, every row is sound")
 
 
 @click.command("merge", short_help="Add the observations of other stores.")

@@ -15,7 +15,7 @@ from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_abs
 from kernelcast.testing.service_process import ServiceProcess
 from kernelcast.training_data.store import open_store
 
-_SEQUENCES = {"sqlite": 4, "postgresql": 3}
+_SEQUENCES = {"sqlite": 3, "postgresql": 2}
 # Of its own, because it forks: a process of pytest has threads, and stores of other tests.
 _RUN = """
 import json, sys
