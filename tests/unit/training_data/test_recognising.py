@@ -150,6 +150,13 @@ def test_sources_are_what_they_are_whatever_their_name(place: Path) -> None:
     assert len(list(read_observations([misnamed]))) == len(list(read_observations([bare]))) == 5
 
 
+def test_looking_leaves_nothing_behind(place: Path) -> None:
+    """Makes no files of SQLite's beside the one that is looked at."""
+    before = sorted(place.parent.iterdir())
+    assert is_database(place)
+    assert sorted(place.parent.iterdir()) == before
+
+
 def test_a_locked_database_is_one(place: Path) -> None:
     """Says so at once, without waiting for whoever holds the lock."""
     old = place.with_name("old.sqlite")

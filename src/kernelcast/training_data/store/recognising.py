@@ -26,9 +26,10 @@ def is_database(path: Path) -> bool:
     """
     if not (path.is_file() and os.access(path, os.R_OK)):
         return False
-    place = f"{path.resolve().as_uri()}?mode=ro"
+    # Immutable: its first page is all that is wanted, without locks or a write-ahead log.
+    place = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     try:
-        connection = sqlite3.connect(place, uri=True, timeout=0)
+        connection = sqlite3.connect(place, uri=True)
     except sqlite3.Error:
         return True  # it may be one; whoever opens it as one is told what is wrong
     try:
