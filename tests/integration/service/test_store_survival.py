@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_abs
 from kernelcast.testing.service_process import ServiceProcess
 from kernelcast.training_data.store import open_store
 
-_SEQUENCES = {"sqlite": 3, "postgresql": 2}
+# Seeds 14 and 18 lost rows when the service opened its SQLite store as a plain file.
+_SEEDS = {"sqlite": (4, 14, 18), "postgresql": (4, 18)}
 # Of its own, because it forks: a process of pytest has threads, and stores of other tests.
 _RUN = """
 import json, sys
@@ -27,10 +29,10 @@ from kernelcast.testing.store_survival import (
 from kernelcast.testing.store_survival.supplies import make_supplies
 
 preload()
-folder, server, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+folder, server, seeds = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])
 ground = PostgresqlGround(folder, server, "survival") if server else SqliteGround(folder)
 supplies, found = make_supplies(folder), []
-for seed in range(1, count + 1):
+for seed in seeds:
     (folder / str(seed)).mkdir()
     found.append(run_sequence(seed, ground, supplies, folder / str(seed), steps=6))
 print(json.dumps(asdict(summarise(found))))
@@ -46,9 +48,9 @@ _PROBLEM: dict[str, Any] = {
 _DEVICE = {"id": "intel-amd-epyc-1512"}
 
 
-def _run_sequences(folder: Path, server: str, count: int) -> dict[str, Any]:
+def _run_sequences(folder: Path, server: str, seeds: Sequence[int]) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(folder), server, str(count)],
+        [sys.executable, "-c", _RUN, str(folder), server, *map(str, seeds)],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -57,21 +59,21 @@ def _run_sequences(folder: Path, server: str, count: int) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sequences are forked processes")
-@pytest.mark.parametrize("database", _SEQUENCES)
+@pytest.mark.parametrize("database", _SEEDS)
 def test_random_mixes_lose_nothing_that_was_acknowledged(database: str, tmp_path: Path) -> None:
     """Pages, observations, commands, jobs, imports, kill -9 and restarts, in both databases."""
-    count = _SEQUENCES[database]
+    seeds = _SEEDS[database]
     if database == "sqlite":
-        found = _run_sequences(tmp_path, "", count)
+        found = _run_sequences(tmp_path, "", seeds)
     else:
         pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
         if absence := explain_absence():
             pytest.skip(absence)
         with PostgresqlCluster() as cluster:
-            found = _run_sequences(tmp_path, cluster.url, count)
-    assert found["rows_acknowledged"] > 50 * count
+            found = _run_sequences(tmp_path, cluster.url, seeds)
+    assert found["rows_acknowledged"] > 20 * len(seeds)
     assert found["rows_lost"] == found["tokens_lost"] == 0
-    assert found["integrity_checks_clean"] == count
+    assert found["integrity_checks_clean"] == len(seeds)
     assert found["trouble"] == []
 
 
