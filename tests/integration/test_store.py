@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.testing.observations import make_failure, make_observation
-from kernelcast.training_data.check import check_store
+from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import migrate
@@ -234,6 +234,31 @@ def test_a_server_that_does_not_answer(cluster: str) -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(StoreError, match="nowhere"):
         open_store(f"{cluster}/nowhere")
+
+
+@pytest.mark.parametrize("has_amcheck", [True, False])
+def test_a_damaged_index_of_postgresql_is_found(cluster: str, has_amcheck: bool) -> None:
+    """By amcheck where it is installed, else by counting rows with and without the index."""
+    name = f"rows{time.monotonic_ns()}"
+    execute(cluster, f"create database {name}")
+    with open_store(f"{cluster}/{name}") as store:
+        store.add_many(map(make_observation, range(30)))
+        with store._write() as connection:
+            if has_amcheck:
+                connection.exec_driver_sql("create extension amcheck")
+        assert list(check_store(store)) == []
+        for state in ("false", "true"):  # a row comes while nobody keeps the index
+            with store._write() as connection:
+                connection.exec_driver_sql(
+                    f"update pg_index set indisready = {state} "
+                    "where indexrelid = 'observations_pkey'::regclass"
+                )
+            if state == "false":
+                store.close()
+                store.add(make_observation(40))
+        found = list(check_store(store))
+        assert {one.kind for one in found} == {FindingKind.DAMAGED}
+        assert any("observations" in one.message for one in found)
 
 
 def change_version(url: str) -> None:

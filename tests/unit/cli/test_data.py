@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.predictor.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.testing.observations import make_failure, make_observation
+from kernelcast.testing.observations import lose_index_entries, make_failure, make_observation
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.tables import OBSERVATIONS
 
@@ -178,6 +178,18 @@ def test_check_finds_and_removes(filled: Path) -> None:
     assert removed.exit_code == 0
     assert "1 rows removed" in removed.stderr
     assert run("check").exit_code == 0
+
+
+def test_check_reports_a_damaged_database(filled: Path) -> None:
+    """Ends with status 1 and removes nothing, whatever is asked for."""
+    lose_index_entries(filled)
+    for words in ([], ["--remove"]):
+        result = run("check", *words)
+        assert result.exit_code == 1
+        assert "ix_observations_kernel" in result.stdout
+        assert "sound" not in result.stdout
+        assert "removed" not in result.stderr
+    assert {one["kind"] for one in json.loads(run("check", "--json").stdout)} == {"damaged"}
 
 
 def test_merge_adds_other_stores(filled: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store.connecting import WRITER, connect
 from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.integrity import find_damage
 from kernelcast.training_data.store.rows import (
     as_row,
     failure_to_row,
@@ -210,6 +211,17 @@ class Store:
         """Run a query on the store's tables; for summaries inside this room."""
         with self._read() as connection:
             return list(connection.execute(query).all())
+
+    def find_damage(self) -> list[str]:
+        """Have the database look for damage in itself; see `store.integrity`.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read at all.
+        """
+        with self._read() as connection:
+            return find_damage(connection)
 
     def read_rows(
         self,
