@@ -12,9 +12,13 @@ import sqlalchemy as sa
 from kernelcast.training_data.store.selection import Selection, list_conditions
 from kernelcast.training_data.store.store import Store
 from kernelcast.training_data.store.tables import LAUNCHES, OBSERVATIONS
+from kernelcast.training_data.store.writing import split
 
 SUMMED: Final = 20
-"""Newest observations of a launch that its median and its noise are of."""
+"""Newest observations of a launch that its median and its noise are of, and those of the same moment
+as the last of them."""
+# Databases take 32,766 values in a statement and more.
+_KEYS_AT_ONCE: Final = 5000
 # Before all times: a launch of fewer observations is read whole.
 _EVER: Final = -(2**62)
 
@@ -68,7 +72,7 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
     Returns
     -------
     list of Row
-        With `launch_key`; `observations`, at most `SUMMED`; `seconds`, their median; `low_s` and
+        With `launch_key`; `observations`, how many were summed up; `seconds`, their median; `low_s` and
         `high_s`, their 10 % and 90 % quantile; `noise`, the mean of their own; `measured_at_us` of
         the newest.
     """
@@ -96,13 +100,16 @@ def read_newest_times(
 ) -> list[sa.Row[Any]]:
     """Give the newest times of each launch, oldest of them first.
 
+    Those of one moment are all given, be they more than `most`.
+
     Returns
     -------
     list of Row
         With `launch_key`, `measured_at_us`, `seconds`, `noise` and `run_count`.
     """
     newest = _query_newest(keys, wanted, most).subquery()
-    return store.select(sa.select(newest).order_by(newest.c.launch_key, newest.c.age.desc()))
+    order = (newest.c.launch_key, newest.c.measured_at_us.asc().nulls_first(), newest.c.seconds)
+    return store.select(sa.select(newest).order_by(*order))
 
 
 def find_newest_samples(
@@ -133,12 +140,16 @@ def find_newest_samples(
 def find_launches(store: Store, keys: Iterable[str]) -> dict[str, str]:
     """Give the launch of each observation that the store holds, by the observation's key."""
     held = OBSERVATIONS.c
-    rows = store.select(sa.select(held.key, held.launch_key).where(held.key.in_([*keys])))
-    return {row.key: row.launch_key for row in rows}
+    query = sa.select(held.key, held.launch_key)
+    return {
+        row.key: row.launch_key
+        for batch in split(keys, _KEYS_AT_ONCE)
+        for row in store.select(query.where(held.key.in_(batch)))
+    }
 
 
-def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.Select[Any]:
-    """Make the query for the newest rows of each launch, with their `age`, 1 for the newest.
+def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.CompoundSelect[Any]:
+    """Make the query for the newest rows of each launch; all of the last row's moment are there.
 
     A window over all rows of a launch would read all of them: the time of the last row that counts
     is looked up first, and bounds what is read.
@@ -154,14 +165,7 @@ def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.Selec
         held.measured_at_us >= sa.func.coalesce(bounds.c.oldest_us, _EVER), *conditions
     )
     undated = both.where(bounds.c.oldest_us.is_(None), held.measured_at_us.is_(None), *conditions)
-    found = sa.union_all(dated, undated).subquery("found")
-    age = sa.func.row_number().over(
-        partition_by=found.c.launch_key,
-        order_by=(found.c.measured_at_us.desc().nulls_last(), found.c.seconds),
-    )
-    # Of rows of one time more than enough may have been found.
-    aged = sa.select(found, age.label("age")).subquery("aged")
-    return sa.select(aged).where(aged.c.age <= most)
+    return sa.union_all(dated, undated)
 
 
 def _query_bounds(keys: Sequence[str], wanted: Selection, most: int) -> sa.Select[Any]:
