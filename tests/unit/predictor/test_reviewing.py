@@ -237,9 +237,7 @@ def test_a_model_is_asked_once_about_a_launch(
     monkeypatch.setattr(model_answers, "find_shipped", lambda: str(tmp_path / "none"))
     database = _fill(tmp_path / "rows.sqlite", [_sampled(number) for number in range(0, 30, 3)])
     table = load_training_table([database])
-    report = validate_models(
-        table, ValidationSettings(models=("linear",), rows=ALL_ROWS, jobs=1)
-    )
+    report = validate_models(table, ValidationSettings(models=("linear",), rows=ALL_ROWS, jobs=1))
     registry = ModelRegistry(url=str(tmp_path / "models"))
     registry.publish("linear/device-0", make_model("linear").fit(table), table.schema, report)
     model = open_model(list_used_models(registry.url)[0], registry.url)

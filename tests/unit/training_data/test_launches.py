@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
@@ -103,6 +103,7 @@ def test_what_is_taken_back_marks_nothing(store: Store) -> None:
     assert find_last_change(store) == 0
 
 
+@settings(max_examples=20)
 @given(
     times=st.lists(
         st.tuples(st.floats(1e-6, 1e3), st.none() | st.integers(0, 10**9), st.booleans()),

@@ -27,8 +27,8 @@ from kernelcast.training_data.store.plain import load_time
 MOST_LAUNCHES: Final = 1000
 """Launches that are looked at, those that were observed last."""
 _COVERAGE: Final = 0.9
-# The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift is
-# seen after three to six.
+# The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
+# is seen after three to six.
 _REPLAYED: Final = 12
 # A first launch holds compilation, a busy machine's times hold other people's work; imported rows
 # are of other machines.

@@ -5,7 +5,7 @@ launches that it was trained on, which a fit without their kernel gave, and the 
 others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -174,9 +174,7 @@ class ModelAnswers:
         self._known = asked  # what was not needed any more is forgotten
         return found, failures
 
-    def _ask(
-        self, model: OpenModel, store: Store, places: Sequence[_Question]
-    ) -> _Asked:
+    def _ask(self, model: OpenModel, store: Store, places: Sequence[_Question]) -> _Asked:
         """Ask a model about observations that it was not asked about before."""
         known = {one: self._known[one] for one in places if one in self._known}
         new = [one for one in places if one not in known]

@@ -15,8 +15,8 @@ from kernelcast.training_data.store.tables import LAUNCHES, OBSERVATIONS
 from kernelcast.training_data.store.writing import split
 
 SUMMED: Final = 20
-"""Newest observations of a launch that its median and its noise are of, and those of the same moment
-as the last of them."""
+"""Newest observations of a launch that its median and its noise are of; others of the last one's
+moment count too."""
 # Databases take 32,766 values in a statement and more.
 _KEYS_AT_ONCE: Final = 5000
 # Before all times: a launch of fewer observations is read whole.
@@ -49,7 +49,9 @@ def list_changed(store: Store, *, since: int | None = None, most: int) -> list[s
         query = query.where(held.exists())
     else:
         query = query.where(LAUNCHES.c.changed > since)
-    return store.select(query.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most))
+    return store.select(
+        query.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most)
+    )
 
 
 def find_last_change(store: Store) -> int:
@@ -72,9 +74,9 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
     Returns
     -------
     list of Row
-        With `launch_key`; `observations`, how many were summed up; `seconds`, their median; `low_s` and
-        `high_s`, their 10 % and 90 % quantile; `noise`, the mean of their own; `measured_at_us` of
-        the newest.
+        With `launch_key`; `observations`, how many were summed up; `seconds`, their median;
+        `low_s` and `high_s`, their 10 % and 90 % quantile; `noise`, the mean of their own;
+        `measured_at_us` of the newest.
     """
     newest = _query_newest(keys, wanted, SUMMED).subquery()
     place = sa.func.row_number().over(partition_by=newest.c.launch_key, order_by=newest.c.seconds)
@@ -112,9 +114,7 @@ def read_newest_times(
     return store.select(sa.select(newest).order_by(*order))
 
 
-def find_newest_samples(
-    store: Store, keys: Sequence[str], wanted: Selection
-) -> list[sa.Row[Any]]:
+def find_newest_samples(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
     """Give `launch_key`, `key` and `linear_s` of the newest observation with samples of each."""
     own = OBSERVATIONS.alias("sampled")
     newest = (

@@ -74,8 +74,8 @@ def _picture_launches(view: AccuracyView) -> Picture:
         rows=rows,
         draw=partial(_draw_launches, rows=view.rows),
         caption=(
-            "Each launch once, with its interval; the band is 10 % to either side. Points beyond the "
-            "axis stand at its edge."
+            "Each launch once, with its interval; the band is 10 % to either side. Points beyond "
+            "the axis stand at its edge."
         ),
         height_inches=4.0,
     )  # fmt: skip

@@ -113,9 +113,7 @@ def read_state(
     )
 
 
-def _read(
-    database: str, registry: str | None, generation: int, known: _Content | None
-) -> _Content:
+def _read(database: str, registry: str | None, generation: int, known: _Content | None) -> _Content:
     from kernelcast.predictor.data_store import open_data_store
     from kernelcast.predictor.reviewing.held_launches import NOTHING, read_held_launches
     from kernelcast.predictor.reviewing.model_answers import ModelAnswers
