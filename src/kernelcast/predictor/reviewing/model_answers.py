@@ -157,7 +157,8 @@ class ModelAnswers:
         found: dict[str, dict[str, ModelAnswer]] = {}
         failures: dict[str, KernelcastError] = {}
         for model in models:
-            own = [one for one in launches if one.device_id in model.devices]
+            devices = model.devices
+            own = [one for one in launches if one.device_id in devices]
             if model.report is None or not own:
                 continue
             held_out, learned = _read_held_out(model.report, model.kind, store)

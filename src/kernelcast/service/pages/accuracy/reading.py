@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
         ModelAnswers,
         OpenModel,
     )
+    from kernelcast.predictor.service_state import Store
 
 _MOST_KEPT: Final = 2
 _MOST_COMPARISONS: Final = 5
@@ -51,7 +52,27 @@ class _Place:
     """What was read last of a service's store; one reader at a time."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    # Stays open: its statements are compiled once, which takes longer than to run them.
+    store: "Store | None" = None
     content: _Content | None = None
+
+    def read(self, service: Service) -> _Content:
+        """Give what is there now."""
+        from kernelcast.predictor.data_store import open_data_store
+
+        with self.lock:
+            if self.store is None:
+                self.store = open_data_store(service.database)
+            self.content = _read(
+                self.store, service.settings.registry, service.upkeep.models, self.content
+            )
+            return self.content
+
+    def close(self) -> None:
+        """Close the store; a reader who comes later opens it again."""
+        with self.lock:
+            if self.store is not None:
+                self.store.close()
 
 
 class _Shelf:
@@ -67,11 +88,12 @@ class _Shelf:
         with self._lock:
             place = self._places.setdefault(key, _Place())
             self._places.move_to_end(key)
-            while len(self._places) > _MOST_KEPT:
-                self._places.popitem(last=False)
-        with place.lock:
-            place.content = _read(*key, service.upkeep.models, place.content)
-            return place.content
+            old = None
+            if len(self._places) > _MOST_KEPT:
+                old = self._places.popitem(last=False)[1]
+        if old is not None:
+            old.close()
+        return place.read(service)
 
 
 _SHELF: Final = _Shelf()
@@ -113,21 +135,21 @@ def read_state(
     )
 
 
-def _read(database: str, registry: str | None, generation: int, known: _Content | None) -> _Content:
-    from kernelcast.predictor.data_store import open_data_store
+def _read(
+    store: "Store", registry: str | None, generation: int, known: _Content | None
+) -> _Content:
     from kernelcast.predictor.reviewing.held_launches import NOTHING, read_held_launches
     from kernelcast.predictor.reviewing.model_answers import ModelAnswers
 
-    with open_data_store(database) as store:
-        held = read_held_launches(store, NOTHING if known is None else known.held)
-        if known is None or known.models.generation != generation:
-            models = _read_models(registry, generation)
-        else:
-            models = known.models
-        if known is not None and held is known.held and models is known.models:
-            return known
-        asked = ModelAnswers() if known is None else known.asked
-        answers, failures = asked.read(models.models, store, held.launches)
+    held = read_held_launches(store, NOTHING if known is None else known.held)
+    if known is None or known.models.generation != generation:
+        models = _read_models(registry, generation)
+    else:
+        models = known.models
+    if known is not None and held is known.held and models is known.models:
+        return known
+    asked = ModelAnswers() if known is None else known.asked
+    answers, failures = asked.read(models.models, store, held.launches)
     told = tuple(f"{name}: {message_of(error)}" for name, error in failures.items())
     return _Content(
         held=held, models=models, asked=asked, answers=answers, failures=(*models.failures, *told)
