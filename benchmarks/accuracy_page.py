@@ -140,7 +140,8 @@ def _fill(url: str, rows: Iterator[dict[str, Any]]) -> None:
     engine = connect(parse_url(url))
     for batch in split(rows, _BATCH):
         with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-            connection.execute(sa.insert(OBSERVATIONS), batch)
+            new = sa.insert(OBSERVATIONS).prefix_with("OR FAIL", dialect="sqlite")
+            connection.execute(new, batch)
     engine.dispose()
 
 

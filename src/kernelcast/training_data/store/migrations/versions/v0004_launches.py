@@ -29,11 +29,16 @@ SELECT launch_key, max(kernel), max(application), max(suite), max(device_id),
 FROM observations WHERE origin <> 'imported' GROUP BY launch_key
 """
 
+# No upsert: SQLite would copy what a row changes, in case that it is taken back, row by row.
 _SQLITE_MARK = """
+UPDATE launches SET changed = (SELECT max(changed) + 1 FROM launches){labels}
+WHERE launch_key = {row}.launch_key;
+"""
+_SQLITE_ADD = """
 INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
-VALUES ({row}.launch_key, {row}.kernel, {row}.application, {row}.suite, {row}.device_id,
-        (SELECT coalesce(max(changed), 0) + 1 FROM launches))
-ON CONFLICT (launch_key) DO UPDATE SET changed = excluded.changed{labels};
+SELECT new.launch_key, new.kernel, new.application, new.suite, new.device_id,
+       (SELECT coalesce(max(changed), 0) + 1 FROM launches)
+WHERE NOT EXISTS (SELECT 1 FROM launches WHERE launch_key = new.launch_key);
 """
 _SQLITE_TRIGGER = """
 CREATE TRIGGER observations_{event}_{row} AFTER {event} ON observations
@@ -110,16 +115,13 @@ def _index_observations(*, is_sqlite: bool) -> None:
 
 
 def _list_sqlite() -> list[str]:
-    new = "".join(f", {name} = excluded.{name}" for name in _LABELS)
-    return [
-        _SQLITE_TRIGGER.format(
-            event=event, row=row,
-            mark=_SQLITE_MARK.format(row=row, labels=new if row == "new" else ""),
-        )
-        for event, row in (
-            ("insert", "new"), ("update", "old"), ("update", "new"), ("delete", "old")
-        )
-    ]  # fmt: skip
+    labels = "".join(f", {name} = new.{name}" for name in _LABELS)
+    marks = {
+        "old": _SQLITE_MARK.format(row="old", labels=""),
+        "new": _SQLITE_MARK.format(row="new", labels=labels) + _SQLITE_ADD,
+    }
+    events = (("insert", "new"), ("update", "old"), ("update", "new"), ("delete", "old"))
+    return [_SQLITE_TRIGGER.format(event=event, row=row, mark=marks[row]) for event, row in events]
 
 
 def _list_postgresql() -> list[str]:
