@@ -48,30 +48,26 @@ WHEN {row}.origin <> 'imported' BEGIN {mark} END
 # One number for a transaction: an import of a million observations of one launch would make as many
 # versions of its row otherwise, and look through all of them every time.
 _PG_FUNCTION = f"""
-CREATE FUNCTION mark_launch(one observations, is_new boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION mark_launches() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE number bigint := nullif(current_setting('kernelcast.change', true), '')::bigint;
 BEGIN
-  IF one.origin = 'imported' THEN RETURN; END IF;
   IF number IS NULL THEN
     PERFORM pg_advisory_xact_lock({_PG_LOCK});
     SELECT coalesce(max(changed), 0) + 1 INTO number FROM launches;
     PERFORM set_config('kernelcast.change', number::text, true);
   END IF;
-  INSERT INTO launches AS known (launch_key, kernel, application, suite, device_id, changed)
-  VALUES (one.launch_key, one.kernel, one.application, one.suite, one.device_id, number)
-  ON CONFLICT (launch_key) DO UPDATE SET
-    changed = number,
-    kernel = CASE WHEN is_new THEN excluded.kernel ELSE known.kernel END,
-    application = CASE WHEN is_new THEN excluded.application ELSE known.application END,
-    suite = CASE WHEN is_new THEN excluded.suite ELSE known.suite END
-  WHERE known.changed < number;
-END $$
-"""
-_PG_TRIGGER_FUNCTION = """
-CREATE FUNCTION mark_launches() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF TG_OP <> 'INSERT' THEN PERFORM mark_launch(OLD, false); END IF;
-  IF TG_OP <> 'DELETE' THEN PERFORM mark_launch(NEW, true); END IF;
+  IF TG_OP <> 'DELETE' AND NEW.origin <> 'imported' AND NOT EXISTS (
+    SELECT FROM launches WHERE launch_key = NEW.launch_key AND changed = number
+  ) THEN
+    INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
+    VALUES (NEW.launch_key, NEW.kernel, NEW.application, NEW.suite, NEW.device_id, number)
+    ON CONFLICT (launch_key) DO UPDATE SET
+      kernel = excluded.kernel, application = excluded.application, suite = excluded.suite,
+      device_id = excluded.device_id, changed = number;
+  END IF;
+  IF TG_OP <> 'INSERT' AND OLD.origin <> 'imported' THEN
+    UPDATE launches SET changed = number WHERE launch_key = OLD.launch_key AND changed < number;
+  END IF;
   RETURN NULL;
 END $$
 """
@@ -125,4 +121,4 @@ def _list_sqlite() -> list[str]:
 
 
 def _list_postgresql() -> list[str]:
-    return [_PG_FUNCTION, _PG_TRIGGER_FUNCTION, _PG_TRIGGER]
+    return [_PG_FUNCTION, _PG_TRIGGER]
