@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from kernelcast.records.observation import ObservationFlag, Origin
 
@@ -18,7 +19,7 @@ class Selection:
 
     Parameters
     ----------
-    kernels, applications, suites, drivers, kernel_digests, launch_keys, device_ids,
+    keys, kernels, applications, suites, drivers, kernel_digests, launch_keys, device_ids,
     arguments_digests, ndranges : tuple of str
         One of these, exactly.
     devices : tuple of str
@@ -40,6 +41,7 @@ class Selection:
     ('triad',)
     """
 
+    keys: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
@@ -63,10 +65,11 @@ SOUND = Selection(without_flags=_CARE)
 """Rows without any flag: what models learn from."""
 
 
-def list_conditions(wanted: Selection, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+def list_conditions(wanted: Selection, table: sa.FromClause) -> list[sa.ColumnElement[bool]]:
     """Give what a query must hold; conditions on columns that a table lacks are left out."""
     columns = table.c
     found = [
+        *_one_of(columns, "key", wanted.keys),
         *_one_of(columns, "kernel", wanted.kernels),
         *_one_of(columns, "application", wanted.applications),
         *_one_of(columns, "suite", wanted.suites),
@@ -92,6 +95,6 @@ def list_conditions(wanted: Selection, table: sa.Table) -> list[sa.ColumnElement
 
 
 def _one_of(
-    columns: sa.ColumnCollection[str, sa.Column[Any]], name: str, values: Sequence[str]
+    columns: ReadOnlyColumnCollection[str, Any], name: str, values: Sequence[str]
 ) -> list[sa.ColumnElement[bool]]:
     return [columns[name].in_(values)] if values and name in columns else []
