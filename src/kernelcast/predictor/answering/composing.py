@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.doubts import list_doubts
 from kernelcast.predictor.answering.forecasting import RowForecast
 from kernelcast.predictor.answering.shelf import FoundModel
 from kernelcast.records.device import DeviceDescription
@@ -122,7 +123,8 @@ def add_history(estimate: Estimate, remembered: Remembered) -> Estimate:
     estimates_s = dict(estimate.estimates_s)
     if remembered.interval is not None:
         estimates_s[Tier.HISTORY.value] = remembered.interval.seconds
-    return replace(estimate, estimates_s=estimates_s, explanation=known)
+    warnings = (*estimate.warnings, *list_doubts(remembered.facts))
+    return replace(estimate, estimates_s=estimates_s, warnings=warnings, explanation=known)
 
 
 def answer_from_history(
@@ -171,6 +173,7 @@ def answer_from_history(
         compile_seconds=beside.compile_seconds if beside else None,
         launch_seconds=beside.launch_seconds if beside else None,
         identity=identity,
+        warnings=list_doubts(facts),
         explanation=replace(
             told,
             tier=Tier.HISTORY,

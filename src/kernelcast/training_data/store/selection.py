@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from kernelcast.records.observation import ObservationFlag, Origin
 
 _CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
-                   ObservationFlag.FIRST_LAUNCH})  # fmt: skip
+                   ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
