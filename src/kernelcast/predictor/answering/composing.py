@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.predictor.answering.asking import EstimateOutcome
-from kernelcast.predictor.answering.doubts import list_doubts
+from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.forecasting import RowForecast
 from kernelcast.predictor.answering.shelf import FoundModel
 from kernelcast.records.device import DeviceDescription
@@ -14,7 +14,6 @@ from kernelcast.records.launch_identity import LaunchIdentity
 
 _NO_MODEL = "no learned model of this device is installed (`kernelcast train` makes one)"
 _MOST_WIDENED = 0.5
-_NO_HISTORY = "this launch was not observed before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Remembered:
 
     interval: Interval | None = None
     facts: HistoryFacts | None = None
-    absence: str = _NO_HISTORY
+    absence: str = NO_HISTORY
 
 
 def add_learned(estimate: Estimate, learned: Learned) -> Estimate:

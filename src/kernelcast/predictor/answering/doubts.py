@@ -6,6 +6,7 @@ from typing import Final
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.explanation import HistoryFacts, SetAside
 
+NO_HISTORY: Final = "this launch was not observed before"
 NOT_BELIEVED: Final = "what was observed of this launch is not believed until it repeats"
 _MOST_NAMED: Final = 3
 _KEY_LETTERS: Final = 12
@@ -54,12 +55,14 @@ def update_doubts(estimate: Estimate, facts: HistoryFacts) -> Estimate:
     if old == new:
         return estimate
     kept = [one for one in estimate.warnings if one not in old]
-    absence = {Tier.HISTORY.value: NOT_BELIEVED} if facts.set_aside else {}
-    return replace(
-        estimate,
-        warnings=(*kept, *new),
-        explanation=replace(known, history=facts, missing={**known.missing, **absence}),
+    absence = NOT_BELIEVED if facts.set_aside else NO_HISTORY
+    is_observed = facts.observations or facts.set_aside
+    known = replace(
+        known,
+        history=facts if is_observed else None,
+        missing={**known.missing, Tier.HISTORY.value: absence},
     )
+    return replace(estimate, warnings=(*kept, *new), explanation=known)
 
 
 def _describe(one: SetAside) -> str:

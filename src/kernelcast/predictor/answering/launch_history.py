@@ -126,7 +126,8 @@ class LaunchHistory:
         if one.is_first:
             return _FIRST
         if one.key and any(one.key == known.key for known in self._all):
-            return _SOUND
+            reason = next((why for known, why in self._aside if known.key == one.key), "")
+            return _doubt(reason) if reason else _SOUND
         self._all.append(one)
         return self._judge(one)
 
@@ -201,7 +202,7 @@ class LaunchHistory:
             self._believe(repeats)
             return _SOUND
         self._aside.append((one, reason))
-        return Verdict(frozenset({ObservationFlag.DOUBTED}), doubt=reason)
+        return _doubt(reason)
 
     def _are_doubtful(self, one: Seen) -> bool:
         """Tell whether one that contradicts what is believed may be right without repeating."""
@@ -271,6 +272,10 @@ class LaunchHistory:
             return
         while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
             self._aside.popleft()
+
+
+def _doubt(reason: str) -> Verdict:
+    return Verdict(frozenset({ObservationFlag.DOUBTED}), doubt=reason)
 
 
 def _is_near(one_s: float, other_s: float) -> bool:

@@ -1,0 +1,80 @@
+"""Judges observations as they come, by what is known of their launches just then.
+
+The verdict is stored as a flag: a process that does not know the samples that an observation
+contradicted still knows that it did. Answers judge anew, by all that is known when they are made.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import Observation, ObservationFlag
+
+_MOST: Final = 4096
+# Others observe the same launches, and estimate them.
+_STANDS_S: Final = 5.0
+_KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
+
+
+class Judge:
+    """Judges observations; not for several threads at once.
+
+    Parameters
+    ----------
+    recall : callable
+        Gives what is known of a launch.
+    clock : callable
+        Gives seconds; for tests.
+    """
+
+    def __init__(
+        self,
+        recall: Callable[[LaunchIdentity], LaunchHistory],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._recall = recall
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[float, LaunchHistory]] = OrderedDict()
+
+    def judge(self, one: Observation) -> tuple[Observation, str]:
+        """Flag an observation that contradicts what is known; say what it contradicts.
+
+        Raises
+        ------
+        KernelcastError
+            If the store cannot be read.
+        """
+        if one.flags & _KEPT_APART:
+            return one, ""
+        verdict = self._find(one.launch).add(
+            Seen(
+                key=one.key,
+                seconds=one.seconds,
+                noise=one.runs.noise,
+                when=one.measured_at,
+            )
+        )
+        if not verdict.doubt:
+            return one, ""
+        return replace(one, flags=one.flags | {ObservationFlag.DOUBTED}), verdict.doubt
+
+    def forget(self) -> None:
+        """Forget what was observed, since some of it was removed."""
+        self._known.clear()
+
+    def _find(self, launch: LaunchIdentity) -> LaunchHistory:
+        now_s = self._clock()
+        found = self._known.get(launch.key)
+        if found is not None and now_s < found[0]:
+            return found[1]
+        history = self._recall(launch)
+        self._known[launch.key] = (now_s + _STANDS_S, history)
+        self._known.move_to_end(launch.key)
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return history
