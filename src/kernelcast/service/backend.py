@@ -112,7 +112,7 @@ class PredictorBackend:
 
     def history(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what the store and this process know of a launch."""
-        return self._memory.recall(launch)
+        return self._memory.recall_named(launch)
 
     def sample(self, ask: Ask) -> Estimate:
         """Answer by running work-groups in a process of its own."""

@@ -121,6 +121,10 @@ class LaunchHistory:
         """The shortest time of any observation; infinite without any."""
         return min((one.seconds for one in self._all), default=math.inf)
 
+    def agrees_with(self, seconds: float) -> bool:
+        """Tell whether a time contradicts nothing, since observations near it are believed."""
+        return bool(self._recent) and _is_near(seconds, self._middle_s)
+
     def add(self, one: Seen) -> Verdict:
         """Take the newest observation and judge it."""
         if one.is_first:
@@ -177,10 +181,9 @@ class LaunchHistory:
     def _find_contradiction(self, one: Seen) -> str:
         """Say what an observation contradicts; others that are believed count most."""
         if self._recent:
-            middle_s = self._middle_s
-            if middle_s / FAR <= one.seconds <= middle_s * FAR:
+            if self.agrees_with(one.seconds):
                 return ""
-            others = _quote(len(self._recent), middle_s)
+            others = _quote(len(self._recent), self._middle_s)
             return self.known.contradict(one.seconds) or others
         if one.is_doubted and not self.known.supports(one.seconds):
             return self.known.contradict(one.seconds) or _CAME_DOUBTED

@@ -5,6 +5,7 @@ A store that cannot be read costs an explanation, never an estimate.
 
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from kernelcast.records.observation import ObservationFlag, Origin
 
 if TYPE_CHECKING:
     from kernelcast.records.feature_vector import FeatureSchema
-    from kernelcast.training_data.store import Store
+    from kernelcast.training_data.store import Selection, Store
 
 _COLUMNS = ("key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s")
 _ANALYTIC = "analytic.estimate_s"
@@ -108,13 +109,9 @@ class Memory:
         KernelcastError
             If the store cannot be opened or read.
         """
-        history = LaunchHistory(known=Plausible(expected=self.find_expected(identity)))
         if identity.ndrange is None or identity.ndrange.local_size is None:
-            return history
-        store = self.open(may_create=False)
-        if store is None:
-            return history
-        from kernelcast.training_data.store.plain import dump_ndrange, load_flags, load_time
+            return self._read(identity, None)
+        from kernelcast.training_data.store.plain import dump_ndrange
         from kernelcast.training_data.store.selection import Selection
 
         wanted = Selection(
@@ -123,13 +120,38 @@ class Memory:
             drivers=(identity.device.driver,),
             ndranges=(str(dump_ndrange(identity.ndrange)),),
             arguments_digests=(identity.arguments_digest,),
+        )
+        return self._read(identity, wanted)
+
+    def recall_named(self, identity: LaunchIdentity) -> LaunchHistory:
+        """Give the same of a kernel of this name only: an index has them, among however many.
+
+        Raises
+        ------
+        KernelcastError
+            If the store cannot be opened or read.
+        """
+        from kernelcast.training_data.store.selection import Selection
+
+        return self._read(identity, Selection(launch_keys=(identity.key,)))
+
+    def _read(self, identity: LaunchIdentity, wanted: "Selection | None") -> LaunchHistory:
+        expected = self.find_expected(identity)
+        history = LaunchHistory(known=Plausible(expected=expected))
+        store = None if wanted is None else self.open(may_create=False)
+        if store is None or wanted is None:
+            return history
+        from kernelcast.training_data.store.plain import load_flags, load_time
+
+        wanted = replace(
+            wanted,
             origins=(Origin.OBSERVED, Origin.COLLECTED),
             without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )
         rows = store.read_newest(wanted, _COLUMNS, most=_NEWEST)
-        stored = dict.fromkeys(row.linear_s for row in rows if row.linear_s)
-        expected = [Expected(seconds=seconds) for seconds in list(stored)[-_MOST_STORED:]]
-        history.known = Plausible(expected=(*self.find_expected(identity), *expected))
+        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-_MOST_STORED:]
+        expected += tuple(Expected(seconds=seconds) for seconds in stored)
+        history.known = Plausible(expected=expected)
         for row in rows:
             flags = load_flags(row.flags)
             history.add(
