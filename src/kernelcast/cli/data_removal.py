@@ -39,7 +39,7 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     "launches",
     metavar="KEY",
     multiple=True,
-    help="Only this launch (launch_key of `show --json`); may be repeated.",
+    help="Only this launch (launch_key of `ls --rows --json`); may be repeated.",
 )
 @click.option(
     "--measurement",

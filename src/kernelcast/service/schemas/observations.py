@@ -88,6 +88,7 @@ class StoredObservation(Open):
     """An observation of the store."""
 
     key: str = Field(description="Its key in the store.")
+    launch_key: str = Field(description="Equal for exact repeats of the launch.")
     measurement: str = Field(description="What its reporter calls it.")
     kernel: str
     kernel_digest: str
