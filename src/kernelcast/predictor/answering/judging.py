@@ -7,7 +7,7 @@ contradicted still knows that it did. Answers judge anew, by all that is known w
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
@@ -18,6 +18,15 @@ _MOST: Final = 4096
 # Others observe the same launches, and estimate them.
 _STANDS_S: Final = 5.0
 _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of a launch for a while; `believed` holds keys of what agreed with it."""
+
+    history: LaunchHistory
+    ends_s: float
+    believed: set[str] = field(default_factory=set)
 
 
 class Judge:
@@ -39,7 +48,7 @@ class Judge:
     ) -> None:
         self._recall = recall
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, LaunchHistory]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
         """Flag an observation that contradicts what is known; say what it contradicts.
@@ -51,10 +60,13 @@ class Judge:
         """
         if one.flags & _KEPT_APART:
             return one, ""
-        history = self._find(one.launch)
-        if history.agrees_with(one.seconds):  # nearly all: need not be learned from here
+        known = self._find(one.launch)
+        if one.key in known.believed:
             return one, ""
-        verdict = history.add(
+        if known.history.agrees_with(one.seconds):  # nearly all: need not be learned from here
+            known.believed.add(one.key)
+            return one, ""
+        verdict = known.history.add(
             Seen(
                 key=one.key,
                 seconds=one.seconds,
@@ -70,14 +82,14 @@ class Judge:
         """Forget what was observed, since some of it was removed."""
         self._known.clear()
 
-    def _find(self, launch: LaunchIdentity) -> LaunchHistory:
+    def _find(self, launch: LaunchIdentity) -> _Known:
         now_s = self._clock()
         found = self._known.get(launch.key)
-        if found is not None and now_s < found[0]:
-            return found[1]
-        history = self._recall(launch)
-        self._known[launch.key] = (now_s + _STANDS_S, history)
+        if found is not None and now_s < found.ends_s:
+            return found
+        found = _Known(history=self._recall(launch), ends_s=now_s + _STANDS_S)
+        self._known[launch.key] = found
         self._known.move_to_end(launch.key)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
-        return history
+        return found

@@ -137,9 +137,10 @@ class LaunchHistory:
 
     def hold_against(self, known: Plausible) -> None:
         """Judge everything anew by what is known now."""
-        if known == self.known:
+        self.known, before = known, self.known
+        is_calm = not (self._aside or self._contradiction)
+        if known == before or (is_calm and not any(known.contradict(x.seconds) for x in self._all)):
             return
-        self.known = known
         self._recent.clear()
         self._aside.clear()
         self._contradiction = ""
