@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kernelcast.cli.data_options import make_selection, selection_options, store_option
+from kernelcast.cli.data_removal import remove_rows
 from kernelcast.cli.data_tables import (
     make_failure_table,
     make_finding_table,
@@ -230,7 +231,15 @@ def merge_rows(others: tuple[str, ...], place: str | None, *, replace: bool, as_
 
 COMMANDS = {
     one.name or "": one
-    for one in (check_rows, export_rows, import_files, list_rows, merge_rows, show_rows)
+    for one in (
+        check_rows,
+        export_rows,
+        import_files,
+        list_rows,
+        merge_rows,
+        remove_rows,
+        show_rows,
+    )
 }
 """By name."""
 

@@ -117,10 +117,20 @@ class StoredRows:
     ----------
     added, known : int
         New ones, and those whose key was there.
+    doubted : mapping of str to str
+        By their keys, those that are kept but not believed until they repeat: what each
+        contradicts.
     """
 
     added: int
     known: int
+    doubted: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, content: Plain) -> Self:
+        """Read an answer."""
+        doubted = {one["key"]: one["reason"] for one in content.get("doubted", ())}
+        return cls(added=content["added"], known=content["known"], doubted=doubted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

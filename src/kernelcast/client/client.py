@@ -153,7 +153,7 @@ class Client:
         """
         keyed = [{"key": uuid.uuid4().hex, **one} for one in observations]
         found = self._post("/v1/observations", {"observations": keyed})
-        return StoredRows(added=found["added"], known=found["known"])
+        return StoredRows.read(found)
 
     def models(self) -> tuple[Model, ...]:
         """List learned models."""

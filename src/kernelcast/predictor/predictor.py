@@ -5,6 +5,7 @@ import math
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -273,7 +274,9 @@ class Predictor:
         Returns
         -------
         frozenset of ObservationFlag
-            First launches are kept apart, what sticks out is tagged. Neither changes answers.
+            First launches are kept apart, what sticks out is tagged, what contradicts samples,
+            physics or other observations is doubted until it repeats. None of these changes the
+            time that is answered; doubts stand in its warnings.
 
         Raises
         ------
@@ -297,23 +300,22 @@ class Predictor:
         if key and not self._told.take_key(key):
             return frozenset()
         is_new = self._told.is_first(identity)
+        one = Observation(
+            launch=identity,
+            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
+            origin=Origin.OBSERVED,
+            measurement=key or f"{self._run}-{next(self._number)}",
+            versions=_list_versions(),
+            measured_at=datetime.now(UTC),
+        )
         seen = Seen(
-            seconds=float(measured_s),
-            when=datetime.now(UTC),
+            key=one.key,
+            seconds=one.seconds,
+            when=one.measured_at,
             is_first=is_new if is_first is None else is_first,
         )
         flags = self._answers.take(self._answers.launches.find(identity), seen)
-        self._writer.add(
-            Observation(
-                launch=identity,
-                runs=RunTimes(median_s=seen.seconds, durations_s=(seen.seconds,)),
-                origin=Origin.OBSERVED,
-                measurement=key or f"{self._run}-{next(self._number)}",
-                flags=flags,
-                versions=_list_versions(),
-                measured_at=seen.when,
-            )
-        )
+        self._writer.add(replace(one, flags=flags))
         return flags
 
     def flush(self, timeout_s: float = 30.0) -> None:

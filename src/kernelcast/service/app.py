@@ -26,12 +26,12 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.frame import answer_error, wants_page
-from kernelcast.service.routes import devices, estimates, health, jobs, models
+from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.1.0"
+API_VERSION: Final = "1.2.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -77,7 +77,7 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.instance = Instance.find()
-    for one in (devices, estimates, models, jobs):
+    for one in (devices, estimates, observations, models, jobs):
         app.include_router(one.router, prefix=API_PREFIX)
     app.include_router(health.router)
     include_pages(app)

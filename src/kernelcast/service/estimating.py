@@ -124,11 +124,16 @@ class _Kept:
     """An answer that stands until something changes; `rest` is its JSON after the first key."""
 
     rest: bytes
-    tier: Tier
+    estimate: Estimate
     bucket: str
     observed: tuple[int, int]
     models: int
     ends_s: float
+
+    @property
+    def tier(self) -> Tier:
+        """How it was obtained."""
+        return self.estimate.tier
 
     def stands(self, versions: Versions) -> bool:
         """Tell whether nothing has changed since."""
@@ -238,10 +243,13 @@ class Estimating:
         observed, models = self._versions.of(bucket), self._versions.models
         ends_s = time.monotonic() + _STANDS_S
         estimate: Estimate | None = None
-        if wanted.ask.settings.uses_history:
-            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask))
         known, lasts = self._kept.get(wanted.key), True
-        if estimate is None and known is not None and known.may_stand(models):
+        if known is not None and not known.may_stand(models):
+            known = None
+        if wanted.ask.settings.uses_history:
+            beside = None if known is None else known.estimate
+            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask, beside))
+        if estimate is None and known is not None:
             # Others were observed, this launch was not.
             known.observed, known.ends_s = observed, ends_s
             return known
@@ -251,7 +259,7 @@ class Estimating:
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
         self._predictions.remember(estimate)
-        found = _Kept(_write(wanted, estimate), estimate.tier, bucket, observed, models, ends_s)
+        found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
         if not lasts:
             return found
         self._kept[wanted.key] = found

@@ -84,7 +84,7 @@ def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegis
     asker = FakeAsker(row_failure="the driver crashed")
     predictor = make_predictor(asker, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
+    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     again = predictor.estimate(PROBLEM, DEVICE.id)
     assert [one.wants_row for one in asker.tasks] == [True, False]
     assert any("the driver crashed" in one for one in again.warnings)
@@ -97,7 +97,7 @@ def test_counters_are_found_once(
     asker = FakeAsker(row=known_row)
     predictor = make_predictor(asker, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
+    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     predictor.estimate(PROBLEM, DEVICE.id)
     assert [one.facts is None for one in asker.tasks] == [True, False]
 

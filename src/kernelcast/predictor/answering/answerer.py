@@ -17,6 +17,7 @@ from kernelcast.predictor.answering.asking import (
     LaunchFacts,
     ModelTask,
 )
+from kernelcast.predictor.answering.checking import check_history
 from kernelcast.predictor.answering.composing import (
     Learned,
     Remembered,
@@ -27,6 +28,7 @@ from kernelcast.predictor.answering.composing import (
     take_outcome,
 )
 from kernelcast.predictor.answering.devices_at_work import Asker, ChildProcesses, ReportProgress
+from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -124,7 +126,7 @@ class Answerer:
             If no tier has an answer; says what is missing.
         """
         identity = self.identify(problem, device)
-        remembered = self.remember(identity, self.recall(identity))
+        remembered = self.remember(identity, self.recall(identity, problem, device))
         is_allowed = self.methods.uses(Tier.HISTORY) and not self.settings.measure
         if is_allowed and remembered.interval and remembered.facts and identity:
             estimate = answer_from_history(device, identity, remembered.interval, remembered.facts)
@@ -144,8 +146,13 @@ class Answerer:
         except InputError:  # sampling will say so better
             return None
 
-    def recall(self, identity: LaunchIdentity | None) -> LaunchHistory | Remembered:
-        """Give what was observed of a launch, or why that is not known."""
+    def recall(
+        self,
+        identity: LaunchIdentity | None,
+        problem: Problem | None = None,
+        device: DeviceDescription | None = None,
+    ) -> LaunchHistory | Remembered:
+        """Give what was observed of a launch, held against physics; or why that is not known."""
         if not (self.settings.uses_history and self.methods.computes(Tier.HISTORY)):
             return Remembered(absence=_NOT_ASKED)
         if self.memory is None or identity is None:
@@ -153,10 +160,17 @@ class Answerer:
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return Remembered(absence=_NO_LOCAL_SIZE)
         try:
-            return self.memory.recall(identity)
+            history = self.memory.recall(identity)
         except KernelcastError as error:
             failure = f"the store of observations does not answer: {error}"
             return Remembered(absence=failure, failure=failure)
+        if problem is not None and device is not None:
+            self.check(history, problem, device)
+        return history
+
+    def check(self, history: LaunchHistory, problem: Problem, device: DeviceDescription) -> None:
+        """Have a history set aside what cannot be; see `check_history`."""
+        check_history(history, problem, device, self.asker)
 
     def remember(
         self, identity: LaunchIdentity | None, history: LaunchHistory | Remembered
@@ -166,7 +180,10 @@ class Answerer:
             return history
         interval = None if identity is None else history.answer(self.settings.coverage)
         if interval is None:
-            return Remembered()
+            facts = history.describe()
+            return (
+                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
+            )
         absence = "whole runs are measured for comparison" if self.settings.measure else ""
         return Remembered(interval=interval, facts=history.describe(), absence=absence)
 
@@ -238,9 +255,9 @@ class Answerer:
         methods = self.methods
         shadow_s = None if methods.shadow is None else estimate.estimates_s.get(methods.shadow)
         kept = keep_methods(estimate.estimates_s, methods.wanted)
-        return Answer(
-            estimate=replace(estimate, estimates_s=kept), outcome=outcome, shadow_s=shadow_s
-        )
+        estimate = replace(estimate, estimates_s=kept)
+        self._keep_estimate(estimate)
+        return Answer(estimate=estimate, outcome=outcome, shadow_s=shadow_s)
 
     def answer_unsampled(
         self,
@@ -270,10 +287,16 @@ class Answerer:
         missing = {Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES}
         estimate = replace(
             estimate,
+            identity=self.identify(problem, device),
             warnings=(*estimate.warnings, *failures),
             explanation=replace(known, missing=missing),
         )
-        return add_history(replace(estimate, identity=self.identify(problem, device)), remembered)
+        self._keep_estimate(estimate)
+        return add_history(estimate, remembered)
+
+    def _keep_estimate(self, estimate: Estimate) -> None:
+        if self.memory is not None:
+            self.memory.keep_estimate(estimate)
 
     def _wants_row(self, device_id: str) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""

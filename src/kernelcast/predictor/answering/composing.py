@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.forecasting import RowForecast
 from kernelcast.predictor.answering.shelf import FoundModel
 from kernelcast.records.device import DeviceDescription
@@ -13,7 +14,6 @@ from kernelcast.records.launch_identity import LaunchIdentity
 
 _NO_MODEL = "no learned model of this device is installed (`kernelcast train` makes one)"
 _MOST_WIDENED = 0.5
-_NO_HISTORY = "this launch was not observed before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Remembered:
 
     interval: Interval | None = None
     facts: HistoryFacts | None = None
-    absence: str = _NO_HISTORY
+    absence: str = NO_HISTORY
     failure: str = ""
 
 
@@ -126,13 +126,9 @@ def add_history(estimate: Estimate, remembered: Remembered) -> Estimate:
     estimates_s = dict(estimate.estimates_s)
     if remembered.interval is not None:
         estimates_s[Tier.HISTORY.value] = remembered.interval.seconds
-    warning = (f"no history: {remembered.failure}",) if remembered.failure else ()
-    return replace(
-        estimate,
-        estimates_s=estimates_s,
-        warnings=(*estimate.warnings, *warning),
-        explanation=known,
-    )
+    failure = (f"no history: {remembered.failure}",) if remembered.failure else ()
+    warnings = (*estimate.warnings, *failure, *list_doubts(remembered.facts))
+    return replace(estimate, estimates_s=estimates_s, warnings=warnings, explanation=known)
 
 
 def answer_from_history(
@@ -181,6 +177,7 @@ def answer_from_history(
         compile_seconds=beside.compile_seconds if beside else None,
         launch_seconds=beside.launch_seconds if beside else None,
         identity=identity,
+        warnings=list_doubts(facts),
         explanation=replace(
             told,
             tier=Tier.HISTORY,

@@ -24,7 +24,7 @@ from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
@@ -154,8 +154,31 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     refuse_persistent(task.problem.kernel)
     report("analytic model")
     ndrange, notes = choose_local_size(task.problem.ndrange)
-    found = model_own_launch(task.problem, ndrange, task.device_id)
-    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes)
+    touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
+    try:
+        found = model_own_launch(task.problem, ndrange, task.device_id)
+    except KernelcastError:
+        if not task.wants_bytes:
+            raise
+        found = None
+    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes, touched_bytes=touched_bytes)
+
+
+def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
+    """Count what a launch touches at least; nothing where the source does not tell."""
+    from kernelcast.features.analysis import analyse
+    from kernelcast.features.counting.bindings import bind_scalars
+    from kernelcast.features.counting.touched_bytes import count_touched_bytes
+
+    given = enumerate(problem.arguments)
+    try:
+        facts = analyse(problem.kernel).facts
+        names = [one.name for one in facts.parameters]
+        sizes = {names[n]: one.bytes for n, one in given if isinstance(one, BufferArgument)}
+        scalars = bind_scalars(facts, problem.arguments)
+        return count_touched_bytes(facts, ndrange, scalars, sizes)
+    except (KernelcastError, IndexError):
+        return 0.0
 
 
 def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:

@@ -140,6 +140,21 @@ class Store:
                 for one in (OBSERVATIONS, FAILURES)
             )
 
+    def remove_selected(self, wanted: Selection) -> int:
+        """Remove the observations of a selection in one transaction; give how many there were.
+
+        Raises
+        ------
+        InputError
+            If nothing is selected by anything: that would be the whole store.
+        """
+        conditions = list_conditions(wanted, OBSERVATIONS)
+        if not conditions:
+            msg = f"{self.where}: every observation would be removed; say which are meant"
+            raise InputError(msg)
+        with self._write() as connection:
+            return connection.execute(sa.delete(OBSERVATIONS).where(*conditions)).rowcount
+
     def clear_failures(self, launch_key: str) -> int:
         """Remove the failures of a launch that has worked since; give how many there were."""
         wanted = sa.delete(FAILURES).where(FAILURES.c.launch_key == launch_key)

@@ -8,7 +8,7 @@ into one array: no number is parsed, and no column is added when a feature is.
 
 import sqlalchemy as sa
 
-HEAD = "0004"
+HEAD = "0003"
 """Newest version of the tables: the name of the last migration."""
 VERSION_TABLE = "kernelcast_store_version"
 METADATA = sa.MetaData()
@@ -17,12 +17,12 @@ METADATA = sa.MetaData()
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _launch_columns(*, kernel_index: bool, launch_index: bool) -> list[sa.Column[object]]:
+def _launch_columns(*, is_indexed: bool) -> list[sa.Column[object]]:
     """Make the columns that say what was run where."""
     return [
-        sa.Column("launch_key", sa.Text, nullable=False, index=launch_index),
+        sa.Column("launch_key", sa.Text, nullable=False, index=is_indexed),
         sa.Column("measurement", sa.Text, nullable=False),
-        sa.Column("kernel_digest", sa.Text, nullable=False, index=kernel_index),
+        sa.Column("kernel_digest", sa.Text, nullable=False, index=is_indexed),
         sa.Column("kernel", sa.Text, nullable=False, index=True),
         sa.Column("application", sa.Text, nullable=False),
         sa.Column("suite", sa.Text, nullable=False),
@@ -41,7 +41,7 @@ OBSERVATIONS = sa.Table(
     "observations",
     METADATA,
     sa.Column("key", sa.Text, primary_key=True),
-    *_launch_columns(kernel_index=False, launch_index=False),
+    *_launch_columns(is_indexed=False),
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("durations_s", sa.Text, nullable=False),
     sa.Column("noise", sa.Double),
@@ -87,7 +87,7 @@ FAILURES = sa.Table(
     "failures",
     METADATA,
     sa.Column("key", sa.Text, primary_key=True),
-    *_launch_columns(kernel_index=True, launch_index=True),
+    *_launch_columns(is_indexed=True),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("failed_at_us", WHOLE),

@@ -11,7 +11,7 @@ transaction that does so. Imported observations are of other machines, and are l
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
+revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
