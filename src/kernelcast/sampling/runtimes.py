@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kernelcast.records.private_files import make_private_folder
+
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 
@@ -118,7 +120,7 @@ def _write_somewhere(folder: Path | None, files: dict[str, str]) -> Path | None:
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     for stale in folder.glob("*.icd"):
         if stale.name not in files:
             stale.unlink(missing_ok=True)

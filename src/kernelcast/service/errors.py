@@ -28,6 +28,7 @@ from kernelcast.records.errors import (
     UnknownDeviceError,
     UnknownMachineError,
 )
+from kernelcast.service.hiding import hide_paths
 
 RETRY_AFTER_S: Final = 2
 """When to ask again where nobody knows better, in seconds."""
@@ -141,12 +142,12 @@ def message_of(error: BaseException) -> str:
         return "the database does not answer as it should; try again in a moment"
     if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return "the service failed; please report it with the request id"
-    return str(error)
+    return hide_paths(str(error))
 
 
 def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
     """Give the one shape of errors."""
-    return {"error": {"code": code, "message": message, "detail": detail}}
+    return {"error": {"code": code, "message": hide_paths(message), "detail": detail}}
 
 
 def retry_after(error: BaseException) -> int | None:
