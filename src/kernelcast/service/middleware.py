@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelcast.service.bodies import has_body, read_body, replay, tell_gone
-from kernelcast.service.errors import ApiError, describe_error, message_of
+from kernelcast.service.errors import ApiError, describe_error
 from kernelcast.service.forwarded import TrustedProxies
 from kernelcast.service.logs import LOGGER, log
 from kernelcast.service.plain_text import is_plain_form, is_plain_json, is_text
@@ -234,7 +234,7 @@ def _refuse_text() -> NoReturn:
 
 
 async def _send_error(send: Send, error: ApiError) -> None:
-    content = json.dumps(describe_error(error.code, message_of(error))).encode()
+    content = json.dumps(describe_error(error.code, error.message)).encode()
     await _send_json(send, error.status, content)
 
 
