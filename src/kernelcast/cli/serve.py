@@ -64,6 +64,15 @@ database_option = click.option(
     help="Need a token on loopback too; any other address always needs one.",
 )
 @click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="Believe what a proxy at this address or network says of where a request began "
+    "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
+    "loopback too.",
+)
+@click.option(
     "--allow-run",
     is_flag=True,
     help="Compile and run submitted kernels, for callers with the scope 'run'. A kernel can do on "

@@ -12,6 +12,7 @@ from kernelcast.predictor.machine_file import read_machine, write_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.sampling.microbenchmarks.effort import Effort
 
 _STATE = "state.json"
@@ -82,7 +83,7 @@ class CalibrationStore:
         path = self.folder / _STATE
         partial = path.with_name(f".{_STATE}.{os.getpid()}")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.folder)
             partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
             partial.replace(path)
         except OSError as error:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.training_data.applications import InputMaker
 
 _MADE = "made.json"
@@ -86,7 +87,7 @@ def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
 
 
 def _make_at(kept: Path, parameters: dict[str, int], make: InputMaker) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(kept.parent)
     making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
     try:
         made = make(parameters, making)

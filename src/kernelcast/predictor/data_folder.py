@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import close_to_others
 
 _VARIABLE = "KERNELCAST_DATA"
 STORE_VARIABLE = "KERNELCAST_STORE"
@@ -28,6 +29,17 @@ def data_folder() -> Path:
     """
     chosen = os.environ.get(_VARIABLE)
     return Path(chosen) if chosen else _users_data() / "kernelcast"
+
+
+def protect_data_folder() -> bool:
+    """Close the data folder to other users, if a usual umask alone has opened it.
+
+    Returns
+    -------
+    bool
+        Whether others can still reach it; a folder that is not there is made closed when needed.
+    """
+    return close_to_others(data_folder())
 
 
 def default_store() -> Path:

@@ -55,8 +55,10 @@ class TokenRecord:
         Public part of the token.
     name : str
         Whom it was given to.
-    salt, digest : bytes
-        Of the secret's hash.
+    salt : bytes
+        Of the secret's hash; empty where the hash needs none.
+    digest : bytes
+        The secret's hash.
     scopes : frozenset of Scope
         What the caller may do.
     created_at : datetime

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.sampling.caches import user_cache_folder
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
@@ -119,7 +120,7 @@ def _write_somewhere(folder: Path | None, files: dict[str, str]) -> Path | None:
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     for stale in folder.glob("*.icd"):
         if stale.name not in files:
             stale.unlink(missing_ok=True)

@@ -10,22 +10,25 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope as Access
-from kernelcast.service.asking import Documented
+from kernelcast.service.asking import Documented, identify
 from kernelcast.service.backend import Backend
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.forwarded import TrustedProxies, read_networks
 from kernelcast.service.instance import Instance
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.frame import answer_error, wants_page
+from kernelcast.service.pages.session import read_authorization
+from kernelcast.service.pages.signing_in import FORM_BYTES, SIGN_IN_PATH
 from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
@@ -82,35 +85,51 @@ def create_app(
     app.include_router(health.router)
     include_pages(app)
     _handle_errors(app)
-    hosts = _LOOPBACK_NAMES if settings.is_loopback else None
+    # Where tokens are needed a page of another site has none.
+    hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
-    async def shortcut(scope: Scope, headers: Headers, body: bytes) -> bytes | None:
-        return await _answer_repeat(app.state.service, scope, headers, body)
+    async def admit(scope: Scope) -> int:
+        return await _admit(app.state.service, scope)
+
+    async def shortcut(scope: Scope, body: bytes) -> bytes | None:
+        return await _answer_repeat(app.state.service, scope, body)
 
     app.add_middleware(
         Frame,
         limits=settings.limits,
         hosts=hosts,
+        proxies=TrustedProxies(read_networks(settings.trusted_proxies)),
         watch=metrics.watch_request,
+        admit=admit,
         shortcut=shortcut,
     )
     return app
 
 
-async def _answer_repeat(
-    service: Service, scope: Scope, headers: Headers, body: bytes
-) -> bytes | None:
-    """Answer a request that was answered before; refusals are left to the usual way."""
-    address = scope["client"][0] if scope.get("client") else ""
+async def _admit(service: Service, scope: Scope) -> int:
+    """Tell how many bytes of a body are read: a stranger's only where one signs in."""
+    if scope["path"] == SIGN_IN_PATH:
+        return FORM_BYTES
+    connection = HTTPConnection(scope)
+    is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
+    authorization = (
+        connection.headers.get("authorization")
+        if is_of_api
+        else read_authorization(connection, service.settings)
+    )
     try:
-        caller = await service.gate.identify(
-            headers.get("authorization"), address, is_counted=False
-        )
+        await identify(connection, service, authorization)
     except (ApiError, KernelcastError):
-        return None
+        return 0
+    return service.settings.limits.body_bytes
+
+
+async def _answer_repeat(service: Service, scope: Scope, body: bytes) -> bytes | None:
+    """Answer a request that was answered before; refusals are left to the usual way."""
+    connection = HTTPConnection(scope)
+    caller = await identify(connection, service, connection.headers.get("authorization"))
     if Access.ESTIMATE not in caller.scopes:
         return None
-    scope["state"]["caller"] = caller.name
     return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)
 
 

@@ -1,21 +1,67 @@
 """What the routes ask of a request: the service, the caller, and scopes."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.requests import HTTPConnection
 
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
+from kernelcast.service.errors import ApiError
 from kernelcast.service.security import Caller, require
 from kernelcast.service.service import Service
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
+_IDENTIFIED: Final = "identified"
+
+
+@dataclass(frozen=True, slots=True)
+class _Identified:
+    """What was found out about a request's token."""
+
+    authorization: str | None
+    found: Caller | Exception
 
 
 def get_service(request: Request) -> Service:
     """Give the running service."""
     service: Service = request.app.state.service
     return service
+
+
+async def identify(
+    connection: HTTPConnection, service: Service, authorization: str | None
+) -> Caller:
+    """Tell who calls; a request that was looked at before its body was read is not asked again.
+
+    Raises
+    ------
+    ApiError
+        If a valid token is needed.
+    StoreError
+        If the database does not answer.
+    """
+    state = connection.scope.setdefault("state", {})
+    known: _Identified | None = state.get(_IDENTIFIED)
+    if known is None or known.authorization != authorization:
+        known = await _look(connection, service, authorization)
+        state[_IDENTIFIED] = known
+    if isinstance(known.found, Exception):
+        raise known.found
+    state["caller"] = known.found.name
+    return known.found
+
+
+async def _look(
+    connection: HTTPConnection, service: Service, authorization: str | None
+) -> "_Identified":
+    address = connection.client.host if connection.client else ""
+    try:
+        return _Identified(authorization, await service.gate.identify(authorization, address))
+    except (ApiError, KernelcastError) as error:
+        return _Identified(authorization, error)
 
 
 async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
@@ -26,10 +72,7 @@ async def get_caller(request: Request, service: Annotated[Service, Depends(get_s
     ApiError
         If a valid token is needed.
     """
-    address = request.client.host if request.client else ""
-    caller = await service.gate.identify(request.headers.get("authorization"), address)
-    request.state.caller = caller.name
-    return caller
+    return await identify(request, service, request.headers.get("authorization"))
 
 
 def _needs(scope: Scope) -> object:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.predictor.data_folder import data_folder
+from kernelcast.records.private_files import make_private_folder
 
 _POLL_S: Final = 0.005
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
@@ -32,7 +33,7 @@ class FileLock:
 
     def try_acquire(self) -> bool:
         """Take the lock if nobody has it; tell whether it was taken."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

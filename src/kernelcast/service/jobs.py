@@ -20,6 +20,7 @@ from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
 from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
+from kernelcast.service.withholding import hide_paths
 
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0
@@ -239,6 +240,7 @@ class _Work:
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.DONE, result=result)
         elif "error" in self._outcome and self._outcome["error"]["code"] != _AWAY:
             error = self._outcome["error"]
+            error = {**error, "message": hide_paths(error["message"])}
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
         else:
             said = self._outcome.get("error", {}).get("message", errors)
@@ -255,7 +257,7 @@ class _Work:
             error = {
                 "code": "job_crashed",
                 "message": f"the job's process died {self._most_crashes} times without progress "
-                f"(exit status {process.returncode}): {errors}",
+                f"(exit status {process.returncode}): {hide_paths(errors)}",
                 "detail": None,
             }
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)

@@ -1,20 +1,21 @@
-"""What happens to every request: id, body limit, where it comes from, headers, log, metrics."""
+"""What happens to every request: id, where it comes from, its body, headers, log, metrics."""
 
-import asyncio
 import json
 import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Final, NoReturn
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kernelcast.service.errors import describe_error
+from kernelcast.service.bodies import has_body, read_body, replay, tell_gone
+from kernelcast.service.errors import ApiError, describe_error
+from kernelcast.service.forwarded import TrustedProxies
 from kernelcast.service.logs import LOGGER, log
+from kernelcast.service.plain_text import is_plain_form, is_plain_json, is_text
 from kernelcast.service.settings import Limits
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -34,7 +35,9 @@ _HEADERS: Final = {
 
 Watch = Callable[[str, str, int, float], None]
 """Is told method, route, status and seconds of each request."""
-Shortcut = Callable[[Scope, Headers, bytes], Awaitable[bytes | None]]
+Admit = Callable[[Scope], Awaitable[int]]
+"""Tells how many bytes are read of the body that a request brings: none of a stranger's."""
+Shortcut = Callable[[Scope, bytes], Awaitable[bytes | None]]
 """Gives the JSON of an answer that is there already; None has the application answer."""
 _SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
 _JSON: Final = "application/json"
@@ -52,26 +55,34 @@ class Frame:
     hosts : iterable of str or None
         Names that a request may call us; None means any. A page of another site cannot reach a
         service on loopback under a name of its own (DNS rebinding).
+    proxies : TrustedProxies
+        Say where requests began.
     watch : callable
         Is told of each request.
+    admit : callable
+        Is asked before a body is read.
     shortcut : callable
         Is asked first about requests for estimates: most of them are repeats, and finding out what
         they say takes several times longer than answering.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one thing that a request meets
         self,
         app: ASGIApp,
         *,
         limits: Limits,
         hosts: Iterable[str] | None,
+        proxies: TrustedProxies,
         watch: Watch,
+        admit: Admit,
         shortcut: Shortcut,
     ) -> None:
         self._app = app
         self._limits = limits
         self._hosts = None if hosts is None else frozenset(hosts)
+        self._proxies = proxies
         self._watch = watch
+        self._admit = admit
         self._shortcut = shortcut
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,6 +94,8 @@ class Frame:
         headers = Headers(scope=scope)
         request_id = _choose_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
+        scope["state"]["is_read"] = not has_body(headers)
+        self._proxies.resolve(scope, headers)
         status = 500
 
         async def send_framed(message: Message) -> None:
@@ -93,25 +106,17 @@ class Frame:
                 for name, value in _HEADERS.items():
                     answer.setdefault(name, value)
                 answer["x-request-id"] = request_id
+                if not scope["state"]["is_read"]:  # nor is the rest of it
+                    answer["connection"] = "close"
             await send(message)
 
         try:
-            refusal = self._refuse(scope, headers)
-            if refusal is None:
-                body = await self._read_body(receive, headers)
-                if isinstance(body, bytes):
-                    refusal = await self._answer(scope, headers, body, receive, send_framed)
-                else:
-                    refusal = body
-            if refusal is not None:
-                await _send_error(send_framed, *refusal)
+            await self._answer(scope, headers, receive, send_framed)
         finally:
             self._note(scope, status, time.perf_counter() - started_s, request_id)
 
-    async def _answer(
-        self, scope: Scope, headers: Headers, body: bytes, receive: Receive, send: Send
-    ) -> tuple[int, str, str] | None:
-        """Have the application answer; tell what to say if it fails before it has begun to."""
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Answer, or say why not if that fails before an answer has begun."""
         is_begun = False
 
         async def watch_begin(message: Message) -> None:
@@ -120,22 +125,42 @@ class Frame:
             await send(message)
 
         try:
-            known = await self._look_up(scope, headers, body)
-            if known is None:
-                await self._app(scope, _replay(body, receive), watch_begin)
-            else:
-                await _send_json(send, HTTPStatus.OK, known)
+            self._check_origin(scope, headers)
+            _check_address(scope)
+            await self._respond(scope, headers, receive, watch_begin)
+        except ApiError as error:
+            if is_begun:
+                raise
+            await _send_error(send, error)
         except Exception as error:  # whatever it is: the caller gets no traceback
             request_id = scope["state"]["request_id"]
             LOGGER.exception("request failed", extra={"fields": {"request_id": request_id}})
             if is_begun:
                 raise
-            return (
+            told = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error",
                 f"the service failed ({type(error).__name__}); please report it with the request "
                 f"id {request_id}",
             )  # fmt: skip
-        return None
+            await _send_error(send, told)
+
+    async def _respond(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if scope["state"]["is_read"]:
+            await self._app(scope, receive, send)
+            return
+        most = await self._admit(scope)
+        if most == 0:
+            # The application says why: it knows whom it refuses, and whether as a page or as JSON.
+            await self._app(scope, replay(b"", tell_gone), send)
+            return
+        body = await read_body(receive, headers, most=most, seconds=self._limits.body_seconds)
+        scope["state"]["is_read"] = True
+        _check_body(scope, body)
+        known = await self._look_up(scope, headers, body)
+        if known is None:
+            await self._app(scope, replay(body, receive), send)
+        else:
+            await _send_json(send, HTTPStatus.OK, known)
 
     async def _look_up(self, scope: Scope, headers: Headers, body: bytes) -> bytes | None:
         """Ask for an answer that is there already."""
@@ -143,56 +168,24 @@ class Frame:
             return None
         if headers.get("content-type") != _JSON:
             return None
-        return await self._shortcut(scope, headers, body)
+        return await self._shortcut(scope, body)
 
-    def _refuse(self, scope: Scope, headers: Headers) -> tuple[int, str, str] | None:
-        """Tell what is wrong with where a request comes from."""
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a page of another site has sent."""
         host = _strip_port(headers.get("host", ""))
         if self._hosts is not None and host not in self._hosts:
             names = ", ".join(sorted(self._hosts))
-            return (
+            raise ApiError(
                 HTTPStatus.MISDIRECTED_REQUEST, "wrong_host",
                 f"this service is not called {host!r}; use one of {names}",
             )  # fmt: skip
         origin = headers.get("origin")
         if origin is None or scope["method"] in _SAFE_METHODS:
-            return None
-        if urlsplit(origin).netloc != headers.get("host"):
-            return (
-                HTTPStatus.FORBIDDEN, "wrong_origin",
-                f"requests of pages from {origin} are refused",
-            )  # fmt: skip
-        return None
-
-    async def _read_body(self, receive: Receive, headers: Headers) -> bytes | tuple[int, str, str]:
-        """Read the whole body, or tell why not."""
-        most = self._limits.body_bytes
-        too_large = (
-            int(HTTPStatus.REQUEST_ENTITY_TOO_LARGE), "body_too_large",
-            f"the body is larger than {most} bytes; send less at once",
-        )  # fmt: skip
-        told = headers.get("content-length", "0")
-        if told.isdigit() and int(told) > most:
-            return too_large
-        parts: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return (HTTPStatus.BAD_REQUEST, "disconnected", "the caller went away")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
-                        return too_large
-                    if not message.get("more_body", False):
-                        return parts[0] if len(parts) == 1 else b"".join(parts)
-        except TimeoutError:
-            return (
-                HTTPStatus.REQUEST_TIMEOUT, "body_timeout",
-                f"the body took longer than {self._limits.body_seconds:g} s",
-            )  # fmt: skip
+            return
+        if origin.partition("://")[2] != headers.get("host"):
+            raise ApiError(
+                HTTPStatus.FORBIDDEN, "wrong_origin", f"requests of pages from {origin} are refused"
+            )
 
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = _name_route(scope)
@@ -221,34 +214,35 @@ def _name_route(scope: Scope) -> str:
     return path or "other"
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give what the application reads: the body, then whatever the server says."""
-    is_given = False
-
-    async def read() -> Message:
-        nonlocal is_given
-        if is_given:
-            return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return read
+def _check_address(scope: Scope) -> None:
+    if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
+        _refuse_text()
 
 
-async def _send_error(send: Send, status: int, code: str, message: str) -> None:
-    content = json.dumps(describe_error(code, message)).encode()
-    # The rest of a body that is refused is not read.
-    is_unread = status in {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT}
-    await _send_json(send, status, content, closes=is_unread)
+def _check_body(scope: Scope, body: bytes) -> None:
+    is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
+    if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
+        _refuse_text()
 
 
-async def _send_json(send: Send, status: int, content: bytes, *, closes: bool = False) -> None:
+def _refuse_text() -> NoReturn:
+    raise ApiError(
+        HTTPStatus.BAD_REQUEST,
+        "invalid_text",
+        "the request holds a NUL character or half of a surrogate pair; send text without them",
+    )
+
+
+async def _send_error(send: Send, error: ApiError) -> None:
+    content = json.dumps(describe_error(error.code, error.message)).encode()
+    await _send_json(send, error.status, content)
+
+
+async def _send_json(send: Send, status: int, content: bytes) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(content)).encode()),
     ]
-    if closes:
-        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": int(status), "headers": headers})
     await send({"type": "http.response.body", "body": content})
 

@@ -6,19 +6,23 @@ import shutil
 import signal
 import sys
 import tempfile
+from functools import partial
+from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
 
-from kernelcast.predictor.data_folder import data_folder
+from kernelcast.predictor.data_folder import data_folder, protect_data_folder
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
 from kernelcast.service.instance import INSTANCE_HEADER, Instance
-from kernelcast.service.logs import set_up_logs
+from kernelcast.service.logs import log, set_up_logs
 from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
 from kernelcast.service.ports import check_port
+from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.settings import ServiceSettings, load_settings
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
@@ -38,12 +42,14 @@ def serve(settings: ServiceSettings) -> None:
         why.
     """
     set_up_logs()
+    os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
     check_port(settings.host, settings.port)
     instance = Instance.make()
     instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
         signal.signal(number, _end)
+    _warn_of_readers(settings)
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
     folder = tempfile.mkdtemp(prefix="kernelcast-metrics-") if settings.workers > 1 else None
     if folder is not None:
@@ -53,6 +59,8 @@ def serve(settings: ServiceSettings) -> None:
         uvicorn.run(
             "kernelcast.service.process:make_app",
             factory=True,
+            # uvicorn takes any callable that makes a protocol; other processes get it pickled.
+            http=cast(Any, partial(PatientProtocol, limits=settings.limits)),
             host=settings.host,
             port=settings.port,
             workers=settings.workers,
@@ -72,6 +80,19 @@ def serve(settings: ServiceSettings) -> None:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _warn_of_readers(settings: ServiceSettings) -> None:
+    """Tell of data that other users of this machine can reach, and that we may not close."""
+    found = []
+    with contextlib.suppress(InputError):  # a user without a home has no such folder
+        if protect_data_folder():
+            found.append(data_folder())
+    if settings.database is not None and "://" not in settings.database:
+        database = Path(settings.database)
+        found += [database] if close_to_others(database) else []
+    for one in found:
+        log("others can read this; `chmod go-rwx` closes it", level=30, path=str(one))
 
 
 def _end(number: int, frame: FrameType | None) -> None:

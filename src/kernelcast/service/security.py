@@ -1,31 +1,28 @@
 """Who calls, and what they may do."""
 
 import asyncio
-import hashlib
 import re
 import stat
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NoReturn
 
-from kernelcast.predictor.service_state import ServiceState
+from kernelcast.predictor.service_state import ServiceState, StoreError
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.errors import ApiError
+from kernelcast.service.guessing import WrongTokens, name_address
+from kernelcast.service.logs import log
 from kernelcast.service.settings import ServiceSettings
-from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, parse_token
+from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, is_slow, parse_token
 
-_REMEMBERED_S: Final = 30.0
-_MOST_REMEMBERED: Final = 1000
-_MOST_ADDRESSES: Final = 10_000
-_WINDOW_S: Final = 60.0
-# Hashing takes 40 ms and 16 MiB: guesses must not take all processors and memory.
-_HASHES_AT_ONCE: Final = 2
+# Changes are seen within a second; this bounds how old tokens are while the database is away.
+_HELD_S: Final = 30.0
+_UNKNOWN: Final = "the token is not known, or was revoked"
 _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
 
 
@@ -48,6 +45,9 @@ class Caller:
 class Gate:
     """Tells callers by their tokens.
 
+    A right token always opens: whoever guesses beside it, at the same address or at its id, is
+    told to wait and keeps nobody else out. A wrong one costs microseconds.
+
     Parameters
     ----------
     settings : ServiceSettings
@@ -68,19 +68,25 @@ class Gate:
         self._settings = settings
         self._state = state
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
-        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
-        self._hashing = asyncio.Semaphore(_HASHES_AT_ONCE)
+        self._held: dict[str, TokenRecord] | None = None
+        self._held_until_s = 0.0
+        self._changes = 0
+        most = settings.limits.wrong_tokens
+        self._of_address = WrongTokens(most, clock)
+        self._of_id = WrongTokens(most, clock)
+        self._hashed = WrongTokens(most, clock)
+        self._reading = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        self._hashing = asyncio.Lock()
         file = settings.token_file
         self._of_file = {} if file is None else read_token_file(file)
 
     def forget(self) -> None:
-        """Check every token anew: one was made or revoked."""
-        self._known.clear()
+        """Read every token anew: one was made or revoked."""
+        self._held = None
+        self._changes += 1
 
-    async def identify(
-        self, authorization: str | None, address: str, *, is_counted: bool = True
-    ) -> Caller:
+    async def identify(self, authorization: str | None, address: str) -> Caller:
         """Tell who calls.
 
         Parameters
@@ -89,8 +95,6 @@ class Gate:
             The header ``Authorization: Bearer TOKEN``.
         address : str
             Of the caller.
-        is_counted : bool
-            Whether a wrong token counts; not if the same request is looked at once more.
 
         Raises
         ------
@@ -103,15 +107,16 @@ class Gate:
             if self._settings.needs_tokens:
                 _refuse("this service needs a token: Authorization: Bearer TOKEN")
             return self._limit(Caller(name="local", scopes=frozenset(Scope)))
-        self._refuse_guessing(address)
         kind, _, text = authorization.partition(" ")
         parsed = parse_token(text.strip()) if kind.lower() == "bearer" else None
-        caller = None if parsed is None else await self._look_up(text.strip(), parsed)
-        if caller is None:
-            if is_counted:
-                self._note_wrong(address)
-            _refuse("the token is not known, or was revoked")
-        return self._limit(caller)
+        if parsed is None:  # no guess at anything: it costs nothing and does not count
+            _refuse(_UNKNOWN)
+        record = await self._find(parsed.id, address)
+        if record is None or record.revoked_at is not None:
+            self._refuse_wrong(address, None)
+        if not await self._is_right(parsed, record, address):
+            self._refuse_wrong(address, parsed.id)
+        return self._limit(Caller(name=record.id, scopes=record.scopes))
 
     def _limit(self, caller: Caller) -> Caller:
         """Take the right to run kernels away where the service runs none."""
@@ -119,44 +124,70 @@ class Gate:
             return caller
         return Caller(name=caller.name, scopes=caller.scopes - {Scope.RUN})
 
-    async def _look_up(self, text: str, parsed: ParsedToken) -> Caller | None:
-        key = hashlib.sha256(text.encode()).digest()
-        found = self._known.get(key)
-        if found is not None and self._clock() < found[1]:
-            return found[0]
-        record = self._of_file.get(parsed.id)
-        if record is None:
-            record = await asyncio.to_thread(self._state.tokens.find, parsed.id)
-        if record is None or record.revoked_at is not None:
-            return None
+    async def _find(self, token_id: str, address: str) -> TokenRecord | None:
+        """Find a token in memory; what is not there may have been made within this second."""
+        record = (await self._read_all()).get(token_id)
+        if record is not None:
+            return record
+        _refuse_if(self._of_address.wait_s(name_address(address)))
+        async with self._looking:  # strangers share one connection to the database
+            record = await asyncio.to_thread(self._state.tokens.find, token_id)
+        if record is not None:
+            self.forget()
+        return record
+
+    async def _read_all(self) -> dict[str, TokenRecord]:
+        """Give all tokens; they are few, and read once in a while."""
+        if self._held is not None and self._clock() < self._held_until_s:
+            return self._held
+        async with self._reading:
+            if self._held is not None and self._clock() < self._held_until_s:
+                return self._held
+            changes = self._changes
+            rows = await asyncio.to_thread(self._state.tokens.list)
+            found = {one.id: one for one in rows} | self._of_file
+            if changes == self._changes:
+                self._held, self._held_until_s = found, self._clock() + _HELD_S
+            return found
+
+    async def _is_right(self, parsed: ParsedToken, record: TokenRecord, address: str) -> bool:
+        if not is_slow(record):
+            return is_right(parsed.secret, record)
         async with self._hashing:
+            proven = (await self._read_all()).get(record.id, record)
+            if not is_slow(proven):  # by another request that was first in the queue
+                return is_right(parsed.secret, proven)
+            key = f"{record.id} {name_address(address)}"
+            _refuse_if(self._hashed.wait_s(key))
+            self._hashed.note(key)
             if not await asyncio.to_thread(is_right, parsed.secret, record):
-                return None
-        caller = Caller(name=record.id, scopes=record.scopes)
-        self._known[key] = (caller, self._clock() + _REMEMBERED_S)
-        while len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
-        return caller
+                return False
+            await self._make_fast(parsed.secret, record)
+            return True
 
-    def _refuse_guessing(self, address: str) -> None:
-        times = self._wrong.get(address)
-        now_s = self._clock()
-        while times and times[0] < now_s - _WINDOW_S:
-            times.popleft()
-        if times and len(times) >= self._settings.limits.wrong_tokens:
-            wait_s = max(1, round(times[0] + _WINDOW_S - now_s))
-            raise ApiError(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "too_many_wrong_tokens",
-                f"too many wrong tokens from this address; try again in {wait_s} s",
-                retry_after_s=wait_s,
-            )
+    async def _make_fast(self, secret: str, record: TokenRecord) -> None:
+        """Keep a token as tokens are made today, so that it is never hashed slowly again."""
+        fast = replace(record, salt=b"", digest=hash_secret(secret, b""))
+        if self._held is not None:
+            self._held[record.id] = fast
+        try:
+            await asyncio.to_thread(self._state.tokens.rehash, fast)
+        except StoreError as error:
+            log("a token is hashed anew at the next start", level=30, token=record.id,
+                error=str(error))  # fmt: skip
 
-    def _note_wrong(self, address: str) -> None:
-        self._wrong.setdefault(address, deque()).append(self._clock())
-        self._wrong.move_to_end(address)
-        while len(self._wrong) > _MOST_ADDRESSES:
-            self._wrong.popitem(last=False)
+    def _refuse_wrong(self, address: str, token_id: str | None) -> NoReturn:
+        """Count a wrong token and refuse it."""
+        source = name_address(address)
+        waits = [self._of_address.wait_s(source)]
+        is_last = self._of_address.note(source)
+        if token_id is not None:
+            waits.append(self._of_id.wait_s(token_id))
+            is_last = self._of_id.note(token_id) or is_last
+        if is_last and not any(waits):
+            log("many wrong tokens", level=30, client=address, token=token_id)
+        _refuse_if(max((one for one in waits if one is not None), default=None))
+        _refuse(_UNKNOWN)
 
 
 def read_token_file(path: Path) -> dict[str, TokenRecord]:
@@ -200,12 +231,11 @@ def _read_line(line: str, place: str) -> TokenRecord:
     if match is None or parsed is None:
         msg = f"{place}: expected SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
         raise InputError(msg)
-    salt = hashlib.sha256(place.encode()).digest()
     return TokenRecord(
         id=parsed.id,
         name=place,
-        salt=salt,
-        digest=hash_secret(parsed.secret, salt),
+        salt=b"",
+        digest=hash_secret(parsed.secret, b""),
         scopes=read_scopes(match["scopes"]),
         created_at=datetime.now(UTC),
     )
@@ -253,3 +283,13 @@ def require(caller: Caller, scope: Scope) -> None:
 
 def _refuse(message: str) -> NoReturn:
     raise ApiError(HTTPStatus.UNAUTHORIZED, "unauthorized", message)
+
+
+def _refuse_if(wait_s: int | None) -> None:
+    if wait_s is not None:
+        raise ApiError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            "too_many_wrong_tokens",
+            f"too many wrong tokens; try again in {wait_s} s",
+            retry_after_s=wait_s,
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.records.errors import InputError
+from kernelcast.service.forwarded import read_networks
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
@@ -24,6 +25,12 @@ class Limits:
         Of a request.
     body_seconds : float
         Time that a request's body may take to arrive.
+    header_seconds : float
+        Time that a request's headers may take to arrive.
+    header_bytes : int
+        Of a request's headers.
+    connections : int
+        At once, in each process.
     source_bytes : int
         Of a kernel's source.
     buffer_bytes : int
@@ -38,13 +45,16 @@ class Limits:
     queue : int
         Samplings that may wait for one device, in each process of the service.
     wrong_tokens : int
-        From one address within a minute; more are refused unread.
+        From one address, or of one token's id, within a minute; further ones are told to wait.
     streams : int
         Jobs that are followed at once, in each process: each stream looks twice a second.
     """
 
     body_bytes: int = 4 * _MIB
     body_seconds: float = 30.0
+    header_seconds: float = 10.0
+    header_bytes: int = 64 * 1024
+    connections: int = 512
     source_bytes: int = 256 * 1024
     buffer_bytes: int = 1024 * _MIB
     problems: int = 64
@@ -84,6 +94,9 @@ class ServiceSettings:
         Whether submitted kernels may be compiled and run at all.
     require_tokens : bool
         Whether callers need a token; always the case beyond loopback.
+    trusted_proxies : tuple of str
+        Addresses and networks of proxies that tell where requests began; such a service always
+        needs tokens, for whoever comes through a proxy may come from anywhere.
     token_file : Path or None
         Tokens beside those of the database; see `kernelcast.service.security`.
     runs_jobs : bool
@@ -94,7 +107,7 @@ class ServiceSettings:
     Raises
     ------
     InputError
-        If port or number of processes are none.
+        If port, number of processes or the address of a proxy are none.
     """
 
     host: str = DEFAULT_HOST
@@ -104,6 +117,7 @@ class ServiceSettings:
     registry: str | None = None
     allow_run: bool = False
     require_tokens: bool = False
+    trusted_proxies: tuple[str, ...] = ()
     token_file: Path | None = None
     runs_jobs: bool = True
     limits: Limits = field(default_factory=Limits)
@@ -115,6 +129,7 @@ class ServiceSettings:
         if self.workers < 1:
             msg = f"workers {self.workers}: give at least 1"
             raise InputError(msg)
+        read_networks(self.trusted_proxies)
 
     @property
     def is_loopback(self) -> bool:
@@ -129,7 +144,8 @@ class ServiceSettings:
     @property
     def needs_tokens(self) -> bool:
         """Whether callers need a token."""
-        return self.require_tokens or self.token_file is not None or not self.is_loopback
+        is_asked_for = self.require_tokens or self.token_file is not None
+        return is_asked_for or bool(self.trusted_proxies) or not self.is_loopback
 
     def dump(self) -> str:
         """Write as JSON, for processes that are started."""
@@ -150,6 +166,7 @@ def load_settings(text: str) -> ServiceSettings:
         **{
             **held,
             "limits": Limits(**held["limits"]),
+            "trusted_proxies": tuple(held["trusted_proxies"]),
             "token_file": None if token_file is None else Path(token_file),
         }
     )

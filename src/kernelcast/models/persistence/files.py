@@ -12,6 +12,7 @@ from kernelcast.models.persistence.format import (
 from kernelcast.models.protocol import FittedModel
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.private_files import make_private_folder
 
 
 def save_model(
@@ -103,6 +104,8 @@ def write_bytes(url: str, content: bytes) -> None:
 
     try:
         files, path = fsspec.core.url_to_fs(url)
+        if is_local(url):
+            make_private_folder(Path(path).parent)
         files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001  # fsspec's own way
         part = f"{path}.part"
         with files.open(part, "wb") as file:

@@ -20,6 +20,7 @@ from kernelcast.predictor.data_folder import data_folder
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.private_files import make_private_folder
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class FactsStore:
         """Write facts so that readers see all of them or nothing; failing that, say so once."""
         try:
             path = self._locate(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             part = path.with_suffix(f".{os.getpid()}.part")
             part.write_text(json.dumps(_write(facts)), encoding="utf-8")
             part.replace(path)

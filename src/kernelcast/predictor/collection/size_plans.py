@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.records.device import DeviceDescription
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import StoreError
 
@@ -53,7 +54,7 @@ class SizePlans:
         path = self._path(device, kernel)
         content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             with tempfile.NamedTemporaryFile(
                 "w", dir=path.parent, delete=False, encoding="utf-8"
             ) as file:

@@ -13,6 +13,7 @@ import yaml
 from kernelcast.predictor.machine_file.plain import machine_to_plain
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.traits import TraitSource
 
 _HEADER = """\
@@ -54,7 +55,7 @@ def write_machine(path: Path, machine: MachineDescription) -> None:
     text = dump_machine(machine)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             path.write_text(text, encoding="utf-8")
             return

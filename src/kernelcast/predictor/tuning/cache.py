@@ -10,6 +10,7 @@ from kernelcast.predictor.data_folder import data_folder
 from kernelcast.predictor.tuning.messages import EventKind, TuningEvent
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 
 _SCHEMA = "kernelcast-tuning-1"
@@ -67,7 +68,7 @@ class MeasurementFile:
                 "reason": event.reason}  # fmt: skip
         is_new = not self.path.exists()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             with self.path.open("a", encoding="utf-8") as file:
                 if is_new:
                     file.write(json.dumps({"schema": _SCHEMA}) + "\n")

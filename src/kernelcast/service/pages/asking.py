@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Depends, Query, Request
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import get_service
+from kernelcast.service.asking import get_service, identify
 from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.frame import COOKIE
+from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.security import Caller, require
 from kernelcast.service.service import Service
 
@@ -82,13 +82,8 @@ async def get_page_caller(
         401 if somebody must sign in, 403 if a form comes from elsewhere.
     """
     refuse_foreign_form(request)
-    authorization = request.headers.get("authorization")
-    token = request.cookies.get(COOKIE)
-    if authorization is None and token is not None and service.settings.needs_tokens:
-        authorization = f"Bearer {token}"
-    address = request.client.host if request.client else ""
-    caller = await service.gate.identify(authorization, address)
-    request.state.caller = caller.name
+    authorization = read_authorization(request, service.settings)
+    caller = await identify(request, service, authorization)
     request.state.page_caller = caller
     return caller
 

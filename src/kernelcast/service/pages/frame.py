@@ -20,11 +20,10 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.session import forget_token, read_token
 from kernelcast.service.pages.words import FILTERS
 from kernelcast.service.security import Caller
 
-COOKIE: Final = "kernelcast_token"
-"""Holds the token of somebody who has signed in."""
 FIRST_PAGE: Final = "/lab"
 """Where a visit begins."""
 FRAGMENT_HEADER: Final = "x-fragment"
@@ -110,7 +109,7 @@ def render(
         "navigation": NAVIGATION,
         "path": request.url.path,
         "caller": caller,
-        "is_signed_in": COOKIE in request.cookies and caller is not None,
+        "is_signed_in": read_token(request) is not None and caller is not None,
         "is_fragment": is_fragment(request),
         "can": lambda scope: Scope(scope) in scopes,
     }
@@ -161,8 +160,8 @@ def _lead_to_sign_in(request: Request) -> Response:
     answer = RedirectResponse(
         f"/sign-in?{urlencode({'next': wanted})}", HTTPStatus.SEE_OTHER, _HEADERS
     )
-    if COOKIE in request.cookies:
-        answer.delete_cookie(COOKIE)
+    if read_token(request) is not None:
+        forget_token(answer, request)
     return answer
 
 

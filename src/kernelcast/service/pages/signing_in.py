@@ -1,6 +1,7 @@
 """The page that asks for a token, and keeps it in a cookie that scripts cannot read."""
 
 from http import HTTPStatus
+from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -8,12 +9,17 @@ from starlette.responses import RedirectResponse, Response
 from kernelcast.service.asking import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of
 from kernelcast.service.pages.asking import SentForm, refuse_foreign_form
-from kernelcast.service.pages.frame import COOKIE, FIRST_PAGE, PageRoute, render
+from kernelcast.service.pages.frame import FIRST_PAGE, PageRoute, render
+from kernelcast.service.pages.session import forget_token, keep_token
 
+SIGN_IN_PATH: Final = "/sign-in"
+"""Takes the form of somebody who is not known yet."""
+FORM_BYTES: Final = 4096
+"""Of that form: a token and where to go."""
 router = APIRouter(route_class=PageRoute)
 
 
-@router.get("/sign-in", response_model=None)
+@router.get(SIGN_IN_PATH, response_model=None)
 async def show_sign_in(request: Request, service: OurService) -> Response:
     """Ask for a token, where one is needed."""
     wanted = _choose_next(request.query_params.get("next", ""))
@@ -22,7 +28,7 @@ async def show_sign_in(request: Request, service: OurService) -> Response:
     return render(request, "sign_in.html", {"next": wanted, "error": ""})
 
 
-@router.post("/sign-in", response_model=None)
+@router.post(SIGN_IN_PATH, response_model=None)
 async def sign_in(request: Request, form: SentForm, service: OurService) -> Response:
     """Take a token; a wrong one counts as everywhere."""
     refuse_foreign_form(request)
@@ -35,9 +41,7 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
         return render(request, "sign_in.html", values, status=kind_of(error).status)
     request.state.caller = caller.name
     answer = RedirectResponse(wanted, HTTPStatus.SEE_OTHER)
-    answer.set_cookie(
-        COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https"
-    )
+    keep_token(answer, request, token)
     return answer
 
 
@@ -45,8 +49,8 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
 async def sign_out(request: Request) -> Response:
     """Forget the token of this browser."""
     refuse_foreign_form(request)
-    answer = RedirectResponse("/sign-in", HTTPStatus.SEE_OTHER)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    answer = RedirectResponse(SIGN_IN_PATH, HTTPStatus.SEE_OTHER)
+    forget_token(answer, request)
     return answer
 
 

@@ -54,6 +54,15 @@ class TokenTable:
             rows = connection.execute(sa.select(TOKENS).order_by(TOKENS.c.created_at_us)).all()
         return [_read_token(row) for row in rows]
 
+    def rehash(self, one: TokenRecord) -> None:
+        """Keep another hash of the same secret; nobody else need look at the token again."""
+        with self._database.write() as connection:
+            connection.execute(
+                sa.update(TOKENS)
+                .where(TOKENS.c.id == one.id)
+                .values(salt=one.salt, digest=one.digest)
+            )
+
     def revoke(self, token_id: str) -> TokenRecord:
         """Refuse a token from now on.
 

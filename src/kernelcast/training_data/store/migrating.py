@@ -6,6 +6,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from kernelcast.records.private_files import make_private_file
 from kernelcast.training_data.store.connecting import WRITER
 from kernelcast.training_data.store.errors import StoreError
 from kernelcast.training_data.store.tables import HEAD, VERSION_TABLE
@@ -120,6 +121,7 @@ def _back_up(url: sa.URL, version: str) -> Path | None:
         return None
     source = Path(url.database)
     target = source.with_name(f"{source.name}.version-{version}.backup")
+    make_private_file(target)
     with sqlite3.connect(source) as old, sqlite3.connect(target) as new:
         old.backup(new)
     old.close()

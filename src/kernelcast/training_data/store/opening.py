@@ -1,9 +1,15 @@
 """Opens a store and makes sure that this release can work with it."""
 
+import contextlib
 import logging
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import (
+    close_to_others,
+    make_private_file,
+    make_private_folder,
+)
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.errors import StoreError, speak_plainly
 from kernelcast.training_data.store.migrating import migrate
@@ -69,7 +75,13 @@ def _prepare_file(path: Path, *, must_exist: bool) -> None:
         )
         raise InputError(msg)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
     except OSError as error:
         msg = f"{path}: the folder cannot be made: {error.strerror or error}"
         raise StoreError(msg) from error
+    if not path.exists():
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            make_private_file(path)
+    # SQLite gives its log and its index the rights of the database, when it makes them.
+    for suffix in ("", "-wal", "-shm"):
+        close_to_others(path.with_name(path.name + suffix))

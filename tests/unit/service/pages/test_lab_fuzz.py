@@ -28,6 +28,7 @@ KERNEL = {
     "global_offset": "", "args": "buffer: float32, count: 64", "device": "fake-device-0000",
     "machine": "a100", "method": "analytic", "sampling": "auto",
 }  # fmt: skip
+_EXPECTED = {200, 400, 422}  # 400 for a NUL, which no browser sends
 _MILD = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -39,8 +40,9 @@ _MILD = settings(
 def test_conditions(post: Post, check_page: Check, changes: dict[str, str]) -> None:
     """The calculator answers or complains."""
     answer = post("/lab/conditions", {**CONDITIONS, **changes}, is_fragment=True)
-    assert answer.status_code in {200, 422}
-    check_page(answer)
+    assert answer.status_code in _EXPECTED
+    if answer.status_code != 400:
+        check_page(answer)
 
 
 @_MILD
@@ -48,8 +50,9 @@ def test_conditions(post: Post, check_page: Check, changes: dict[str, str]) -> N
 def test_estimates(post: Post, check_page: Check, changes: dict[str, str]) -> None:
     """Estimates answer or complain."""
     answer = post("/lab/estimate", {**KERNEL, **changes}, is_fragment=True)
-    assert answer.status_code in {200, 404, 422}
-    check_page(answer)
+    assert answer.status_code in _EXPECTED | {404}
+    if answer.status_code != 400:
+        check_page(answer)
 
 
 @pytest.mark.usefixtures("in_process")
@@ -61,6 +64,6 @@ def test_sources(post: Post, check_page: Check, code: str, args: str) -> None:
     changes = {"code": f"{KERNEL['code']}\n{code}", "args": f"{KERNEL['args']}{args}"}
     for path in ("/lab/source", "/lab/arguments"):
         answer = post(path, {**KERNEL, **changes}, is_fragment=True)
-        assert answer.status_code in {200, 422}
+        assert answer.status_code in _EXPECTED
         if answer.headers["content-type"].startswith("text/html"):
             check_page(answer)

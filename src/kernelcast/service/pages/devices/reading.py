@@ -7,7 +7,7 @@ from kernelcast.predictor.machine_file import read_machine
 from kernelcast.predictor.machines import list_machines
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.errors import message_of, refuse_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def read_calibration(device_id: str) -> Calibration:
     try:
         return Calibration(machine=read_machine(found.path))
     except KernelcastError as error:
-        return Calibration(error=str(error))
+        return Calibration(error=message_of(error))
 
 
 def read_named(name: str) -> MachineDescription:

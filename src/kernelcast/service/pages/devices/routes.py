@@ -14,7 +14,7 @@ from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.asking import OurService
-from kernelcast.service.errors import ApiError, refuse_unknown
+from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.pages.asking import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.devices.pictures import make_picture
 from kernelcast.service.pages.devices.reading import list_shipped, read_calibration, read_named
@@ -41,7 +41,7 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
     try:
         devices = [await _describe(one) for one in await service.devices.list()]
     except DeviceError as error:
-        failure = str(error)
+        failure = message_of(error)
     values = {
         "devices": devices,
         "failure": failure,

@@ -16,6 +16,7 @@ from kernelcast.predictor.lab.written_nest import FieldError, WrittenNestTask
 from kernelcast.predictor.machines import list_machines
 from kernelcast.records.errors import InputError
 from kernelcast.service.asking import OurService
+from kernelcast.service.errors import message_of
 from kernelcast.service.pages.asking import Form, PageReader, SentForm
 from kernelcast.service.pages.frame import PageRoute, is_fragment, render
 from kernelcast.service.pages.lab.showing import choose_machine
@@ -123,7 +124,7 @@ async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
     try:
         found = await service.static_work.run(partial(ask_conditions, task, timeout_s=TIME_LIMIT_S))
     except InputError as error:
-        raise FieldError(name="machine", message=str(error)) from error
+        raise FieldError(name="machine", message=message_of(error)) from error
     if isinstance(found, FieldComplaint):
         raise FieldError(name=found.name, message=found.message)
     return found

@@ -11,6 +11,7 @@ from kernelcast.predictor.lab.written_nest import FieldError
 from kernelcast.predictor.problem_file.inline import InlineProblemError, read_inline_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
+from kernelcast.service.errors import message_of
 from kernelcast.service.guard import check_options, check_source
 from kernelcast.service.pages.asking import Form
 from kernelcast.service.pages.lab.examples import Example
@@ -130,12 +131,12 @@ class LabFields:
         try:
             check_source(self.code, service.settings.limits)
         except InputError as error:
-            raise FieldError(name="code", message=str(error)) from error
+            raise FieldError(name="code", message=message_of(error)) from error
         try:
             check_options(self.options)
             check_source(self.code, service.settings.limits, self.options)
         except InputError as error:
-            raise FieldError(name="build_options", message=str(error)) from error
+            raise FieldError(name="build_options", message=message_of(error)) from error
 
     def to_content(self) -> dict[str, Any]:
         """Give the problem as the API takes it.
@@ -197,10 +198,10 @@ class LabFields:
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})
         except InlineProblemError as error:
-            message = str(error).removeprefix("problem: ")
+            message = message_of(error).removeprefix("problem: ")
             raise FieldError(name=_field_of(error.key), message=message) from error
         except InputError as error:
-            raise FieldError(name="args", message=str(error)) from error
+            raise FieldError(name="args", message=message_of(error)) from error
 
 
 def _field_of(key: str) -> str:

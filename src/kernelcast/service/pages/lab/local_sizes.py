@@ -16,6 +16,7 @@ from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
+from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Outcome, Sampling
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import LocalSizeTime
@@ -77,9 +78,9 @@ async def _model(fields: LabFields, problem: Problem, service: Service) -> Local
             partial(ask_local_sizes, task, timeout_s=TIME_LIMIT_S)
         )
     except CompileError as error:
-        raise FieldError(name="code", message=str(error)) from error
+        raise FieldError(name="code", message=message_of(error)) from error
     except InputError as error:
-        raise FieldError(name="machine", message=str(error)) from error
+        raise FieldError(name="machine", message=message_of(error)) from error
     return LocalSizes(
         kernel=problem.kernel.name,
         where=machine,

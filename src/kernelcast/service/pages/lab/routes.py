@@ -20,6 +20,7 @@ from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.asking import OurService
+from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling
 from kernelcast.service.pages.asking import PageReader, SentForm
 from kernelcast.service.pages.frame import PageRoute, is_fragment
@@ -196,9 +197,9 @@ async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
             partial(ask_local_sizes, task, timeout_s=TIME_LIMIT_S)
         )
     except CompileError as error:
-        raise FieldError(name="code", message=str(error)) from error
+        raise FieldError(name="code", message=message_of(error)) from error
     except InputError as error:
-        raise FieldError(name="machine", message=str(error)) from error
+        raise FieldError(name="machine", message=message_of(error)) from error
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
@@ -236,7 +237,7 @@ async def _read_source(
     try:
         report = await service.static_work.run(partial(ask_source, task, timeout_s=TIME_LIMIT_S))
     except InputError as error:
-        raise FieldError(name="code", message=str(error)) from error
+        raise FieldError(name="code", message=message_of(error)) from error
     if report.errors:
         raise FieldError(name="code", message=_point_at(fields.code, report))
     if report.failure:

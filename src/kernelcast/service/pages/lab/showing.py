@@ -12,6 +12,7 @@ from kernelcast.predictor.machines import KnownMachine, list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.service_state import Scope
+from kernelcast.service.errors import message_of
 from kernelcast.service.pages.frame import is_fragment, render
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
@@ -78,7 +79,7 @@ async def list_devices(service: Service) -> tuple[list[DeviceDescription], str]:
     try:
         return list(await service.devices.list()), ""
     except DeviceError as error:
-        return [], str(error)
+        return [], message_of(error)
 
 
 def choose_machine(wanted: str, known: list[KnownMachine]) -> str:

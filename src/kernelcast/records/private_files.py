@@ -1,0 +1,84 @@
+"""Files and folders that their owner alone can read, on a machine with other users."""
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+OWNER_ONLY_UMASK: Final = 0o077
+"""Of a process all of whose files are its owner's alone."""
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_FOLDER: Final = 0o700
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for the owner alone.
+
+    A folder that is there stays as it is: somebody may have shared it on purpose.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    missing = []
+    for one in (folder, *folder.parents):
+        if one.exists():
+            break
+        missing.append(one)
+    for one in reversed(missing):
+        one.mkdir(mode=_FOLDER, exist_ok=True)
+    if not missing and not folder.is_dir():
+        folder.mkdir()  # says that a file is in the way
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file for the owner alone, unless one is there.
+
+    The file is never open under its name: closing a database would drop the locks that SQLite
+    holds on it elsewhere in this process.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(made, path)
+    finally:
+        Path(made).unlink()
+
+
+def close_to_others(path: Path) -> bool:
+    """Take the right to read from others where only a usual umask has given it.
+
+    What others may write is left as it is: that somebody has chosen.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder; it need not be there.
+
+    Returns
+    -------
+    bool
+        Whether others can still reach it.
+    """
+    if sys.platform == "win32":  # a user's folders are closed to others there
+        return False
+    try:
+        found = path.stat()
+        is_open = bool(found.st_mode & _OTHERS)
+        if is_open and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+            return False
+    except OSError:
+        return False
+    return is_open

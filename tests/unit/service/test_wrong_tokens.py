@@ -1,0 +1,176 @@
+"""What wrong tokens do to others: nothing."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.service_state import Scope, TokenRecord
+from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service.guessing import WrongTokens, name_address
+from kernelcast.service.tokens import hash_secret, is_slow, make_token, parse_token
+from kernelcast.testing.service_backend import FakeBackend
+
+MOST = 3
+Ask = Callable[[str], int]
+
+
+@pytest.fixture
+def guarded(settings: ServiceSettings) -> ServiceSettings:
+    """Give settings of a service that needs tokens and bears few wrong ones."""
+    return replace(settings, require_tokens=True, limits=Limits(wrong_tokens=MOST))
+
+
+def _add(settings: ServiceSettings, record: TokenRecord) -> None:
+    with open_state(str(settings.database)) as state:
+        state.tokens.add(record)
+
+
+def _make(settings: ServiceSettings) -> str:
+    text, record = make_token("tester", frozenset({Scope.ESTIMATE}))
+    _add(settings, record)
+    return text
+
+
+def _make_of_older_release(settings: ServiceSettings) -> tuple[str, TokenRecord]:
+    """Make a token whose secret is kept by scrypt."""
+    secret, salt = secrets.token_urlsafe(32), b"0123456789abcdef"
+    record = TokenRecord(
+        id="0123456789ab",
+        name="old",
+        salt=salt,
+        digest=hashlib.scrypt(secret.encode(), salt=salt, dklen=32, n=1 << 14, r=8, p=1,
+                              maxmem=64 << 20),
+        scopes=frozenset({Scope.ESTIMATE}),
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    _add(settings, record)
+    return f"kc_{record.id}_{secret}", record
+
+
+def _ask(client: TestClient, token: str) -> int:
+    found: int = client.get("/v1/devices", headers={"authorization": f"Bearer {token}"}).status_code
+    return found
+
+
+def _unknown(number: int) -> str:
+    return f"kc_{number:012x}_{'x' * 43}"
+
+
+def _open(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
+    return TestClient(create_app(settings, backend=backend), base_url="http://localhost")
+
+
+def test_a_right_token_opens_beside_any_number_of_wrong_ones(
+    guarded: ServiceSettings, backend: FakeBackend
+) -> None:
+    """From the same address, and although nobody has used it before."""
+    token = _make(guarded)
+    with _open(guarded, backend) as client:
+        wrong = [_ask(client, _unknown(one)) for one in range(4 * MOST)]
+        assert _ask(client, token) == 200
+    assert wrong == [401] * MOST + [429] * (3 * MOST)
+
+
+def test_guessing_at_an_id_keeps_its_owner_in(
+    guarded: ServiceSettings, backend: FakeBackend
+) -> None:
+    """Wrong secrets of one id are told to wait; the right one is not."""
+    token = _make(guarded)
+    wrong = token[:16] + "x" * 43
+    with _open(guarded, backend) as client:
+        found = [_ask(client, wrong) for _ in range(2 * MOST)]
+        assert _ask(client, token) == 200
+    assert found == [401] * MOST + [429] * MOST
+
+
+def test_who_waits_is_told_how_long(guarded: ServiceSettings, backend: FakeBackend) -> None:
+    """Retry-After says so."""
+    with _open(guarded, backend) as client:
+        for one in range(MOST):
+            _ask(client, _unknown(one))
+        headers = {"authorization": f"Bearer {_unknown(MOST)}"}
+        answer = client.get("/v1/devices", headers=headers)
+    assert answer.status_code == 429
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+
+
+def test_a_flood_costs_neither_hashes_nor_looks_at_the_database(
+    guarded: ServiceSettings, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong tokens are compared in memory; after a few the database is not asked either."""
+    token = _make(guarded)
+    monkeypatch.setattr(hashlib, "scrypt", None)  # calling it fails
+    app = create_app(guarded, backend=backend)
+    with TestClient(app, base_url="http://localhost") as client:
+        assert _ask(client, token) == 200
+        table = app.state.service.state.tokens
+        looked = []
+        find = table.find
+        table.find = lambda one: looked.append(one) or find(one)
+        for one in range(50):
+            assert _ask(client, _unknown(one)) in {401, 429}
+            assert _ask(client, token[:16] + "x" * 43) in {401, 429}
+    assert len(looked) <= MOST
+
+
+def test_a_token_of_an_older_release_goes_on(
+    guarded: ServiceSettings, backend: FakeBackend
+) -> None:
+    """It is hashed slowly once, and kept as tokens are made today."""
+    token, record = _make_of_older_release(guarded)
+    assert is_slow(record)
+    for _ in range(2):
+        with _open(guarded, backend) as client:
+            assert _ask(client, token) == 200
+            assert _ask(client, token[:16] + "x" * 43) == 401
+        with open_state(str(guarded.database)) as state:
+            kept = state.tokens.find(record.id)
+        assert kept is not None
+        assert not is_slow(kept)
+        parsed = parse_token(token)
+        assert parsed is not None
+        assert kept.digest == hash_secret(parsed.secret, b"")
+
+
+def test_slow_hashes_are_few(
+    guarded: ServiceSettings, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that guesses at an older token gets a few of them a minute."""
+    token, _ = _make_of_older_release(guarded)
+    hashed = 0
+    scrypt = hashlib.scrypt
+
+    def count(*args: object, **options: object) -> bytes:
+        nonlocal hashed
+        hashed += 1
+        return scrypt(*args, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr(hashlib, "scrypt", count)
+    with _open(guarded, backend) as client:
+        for _ in range(5 * MOST):
+            assert _ask(client, token[:16] + "x" * 43) in {401, 429}
+    assert hashed == MOST
+
+
+def test_counts_end_after_a_minute() -> None:
+    """Whoever waits as told is heard again; what is counted takes little memory."""
+    now_s = 0.0
+    counts = WrongTokens(2, lambda: now_s)
+    assert [counts.note("a") for _ in range(4)] == [False, True, True, True]
+    assert counts.wait_s("a") == 60
+    assert counts.wait_s("b") is None
+    now_s = 61.0
+    assert counts.wait_s("a") is None
+
+
+def test_addresses_of_one_network_count_as_one() -> None:
+    """Whoever has one IPv6 address has 2**64 of them."""
+    assert name_address("2001:db8::1") == name_address("2001:db8::ffff:1")
+    assert name_address("192.0.2.1") != name_address("192.0.2.2")
+    assert name_address("testclient") == "testclient"
