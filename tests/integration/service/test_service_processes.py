@@ -109,6 +109,12 @@ def test_an_orderly_end_answers_what_is_under_way(tmp_path: Path) -> None:
             followed.join()
         messages = [one["message"] for one in service.read_log()]
     assert "service has stopped" in messages
+    assert _list_open(tmp_path / "data") == [service.log]  # which we have made
+
+
+def _list_open(folder: Path) -> list[Path]:
+    """List what users beside the owner can reach."""
+    return [one for one in [folder, *folder.rglob("*")] if one.stat().st_mode & 0o077]
 
 
 def test_several_processes_share_one_port(tmp_path: Path) -> None:

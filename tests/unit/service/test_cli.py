@@ -80,6 +80,18 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
     assert load_settings(settings.dump()) == settings
 
 
+def test_a_trusted_proxy_needs_tokens(folder: Path, served: list[ServiceSettings]) -> None:
+    """On loopback too, and a name that is no network is refused before anything listens."""
+    del folder
+    result = _run("--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8")
+    assert result.exit_code == 0
+    assert served[0].trusted_proxies == ("127.0.0.1", "10.0.0.0/8")
+    assert served[0].needs_tokens
+    refused = _run("--trusted-proxy", "proxy.example")
+    assert refused.exit_code == 2
+    assert "trusted proxy 'proxy.example'" in refused.stderr
+
+
 def test_it_is_careful_unless_told_otherwise(folder: Path, served: list[ServiceSettings]) -> None:
     """Loopback, no submitted kernels."""
     del folder

@@ -41,8 +41,8 @@ def _post(client: TestClient, problem: Plain, **more: object) -> httpx.Response:
     return answer
 
 
-def _observe(client: TestClient, problem: Plain) -> None:
-    told = {"key": "1", "problem": problem, "device": FIRST, "seconds": 0.25}
+def _observe(client: TestClient, problem: Plain, seconds: float) -> None:
+    told = {"key": "1", "problem": problem, "device": FIRST, "seconds": seconds}
     assert client.post("/v1/observations", json={"observations": [told]}).status_code == 200
 
 
@@ -96,7 +96,7 @@ def test_what_runs_nothing_still_answers(
     _post(client, problem)
     backend.is_calibrated = True
     modelled = _post(client, problem, sampling="never").json()["estimates"][0]
-    _observe(client, problem)
+    _observe(client, problem, modelled["seconds"])
     observed = _post(client, problem).json()["estimates"][0]
     assert (modelled["tier"], observed["tier"]) == ("analytic", "history")
     assert backend.calls["sample"] == 1

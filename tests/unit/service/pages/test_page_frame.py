@@ -114,6 +114,45 @@ def test_signing_in_and_out(locked: TestClient, check_page: Check) -> None:
     assert locked.get("/devices").status_code == 303
 
 
+@pytest.mark.parametrize("base", ["https://127.0.0.1", "http://127.0.0.1"])
+def test_over_tls_the_cookie_stays_there(
+    settings: ServiceSettings, backend: FakeBackend, base: str
+) -> None:
+    """Also where a trusted proxy has the TLS; without TLS a browser would drop such a cookie."""
+    behind = replace(settings, trusted_proxies=("127.0.0.1",))
+    origin = base.replace("http:", "https:")
+    headers = {"origin": origin, "x-forwarded-proto": "https", "x-forwarded-for": "203.0.113.9"}
+    with TestClient(
+        create_app(behind, backend=backend),
+        base_url=base,
+        client=("127.0.0.1", 5000),
+        follow_redirects=False,
+    ) as client:
+        token = _make_token(client, Scope.ESTIMATE)
+        answer = client.post("/sign-in", content=f"token={token}", headers=headers)
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith(f"__Host-kernelcast_token={token};")
+        for wanted in ("Secure", "HttpOnly", "Path=/", "SameSite=strict"):
+            assert wanted in cookie
+        assert "Domain" not in cookie
+        cookies = {"cookie": f"__Host-kernelcast_token={token}"}
+        assert client.get("/devices", headers=headers | cookies).status_code == 200
+        planted = {"cookie": f"kernelcast_token={token}"}
+        assert client.get("/devices", headers=headers | planted).status_code == 303
+        gone = client.post("/sign-out", headers=headers | cookies).headers["set-cookie"]
+        assert gone.startswith('__Host-kernelcast_token=""')
+        assert "Secure" in gone
+
+
+def test_without_tls_the_cookie_has_its_plain_name(locked: TestClient) -> None:
+    """Whatever a stranger says of the scheme."""
+    headers = FORM | {"x-forwarded-proto": "https"}
+    token = _make_token(locked, Scope.ESTIMATE)
+    cookie = locked.post("/sign-in", content=f"token={token}", headers=headers)
+    assert cookie.headers["set-cookie"].startswith("kernelcast_token=")
+    assert "Secure" not in cookie.headers["set-cookie"]
+
+
 def test_a_wrong_token_is_told(locked: TestClient, check_page: Check) -> None:
     """Beside the field, and nothing is kept."""
     answer = _sign_in(locked, "kc_000000000000_" + "a" * 43)
