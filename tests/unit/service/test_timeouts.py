@@ -176,7 +176,7 @@ def test_who_waits_is_answered_from_what_was_observed_meanwhile(
     ):
         waiting = pool.submit(_post, client, behind)
         time.sleep(0.2 * _WAIT_S)  # it has looked for observations by then
-        _observe(client, behind)
+        _observe(client, behind, 0.25)
         (found,) = waiting.result().json()["estimates"]
     assert found["tier"] == "history"
     assert found["seconds"] == 0.25
