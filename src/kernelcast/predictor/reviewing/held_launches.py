@@ -34,7 +34,9 @@ _REPLAYED: Final = 12
 # are of other machines.
 _JUDGED: Final = Selection(
     origins=(Origin.COLLECTED, Origin.OBSERVED),
-    without_flags=frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED, ObservationFlag.DOUBTED}),
+    without_flags=frozenset(
+        {ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED, ObservationFlag.DOUBTED}
+    ),
 )
 
 
