@@ -1,7 +1,7 @@
 import pytest
 
 from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
-from kernelcast.predictor.isolation import run_isolated
+from kernelcast.predictor.answering.devices_at_work import SAMPLE
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.errors import (
@@ -14,6 +14,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers import run_isolated
 
 pytestmark = pytest.mark.device
 
@@ -45,9 +46,7 @@ def estimate(session: DeviceSession, source: str, timeout_s: float) -> EstimateO
     )
     device_id = session.description.id
     task = EstimateTask(problem=problem, device_id=device_id, settings=EstimateSettings())
-    outcome = run_isolated("estimate_problem", task, timeout_s=timeout_s, subject=device_id)
-    assert isinstance(outcome, EstimateOutcome)
-    return outcome
+    return run_isolated(SAMPLE, task, timeout_s=timeout_s, subject=device_id)
 
 
 def test_a_child_gives_an_estimate(session: DeviceSession) -> None:

@@ -1,9 +1,19 @@
 """Asks the Lab's questions, each in a child process with a time limit."""
 
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
 from kernelcast.predictor.lab.local_sizes import LocalSizeAnswer, LocalSizeTask
 from kernelcast.predictor.lab.source import SourceReport, SourceTask
+from kernelcast.workers import Task, run_isolated
+
+_SOURCE = Task(entry="kernelcast.predictor.lab.source:read_lab_source", returns=SourceReport)
+_LOCAL_SIZES = Task(
+    entry="kernelcast.predictor.lab.local_sizes:model_local_sizes",
+    returns=tuple[LocalSizeAnswer, ...],
+)
+_CONDITIONS: Task[ConditionsReport | FieldComplaint] = Task(
+    entry="kernelcast.predictor.lab.conditions:find_layer_conditions",
+    returns=ConditionsReport | FieldComplaint,  # type: ignore[arg-type]  # a union is no class
+)
 
 
 def ask_source(task: SourceTask, *, timeout_s: float) -> SourceReport:
@@ -14,9 +24,7 @@ def ask_source(task: SourceTask, *, timeout_s: float) -> SourceReport:
     KernelcastError
         If it cannot be read, takes too long, or crashes the parser.
     """
-    found: SourceReport = run_isolated(
-        "read_lab_source", task, timeout_s=timeout_s, subject="the source"
-    )
+    found: SourceReport = run_isolated(_SOURCE, task, timeout_s=timeout_s, subject="the source")
     return found
 
 
@@ -29,7 +37,7 @@ def ask_local_sizes(task: LocalSizeTask, *, timeout_s: float) -> tuple[LocalSize
         If the source cannot be used, or it takes too long.
     """
     found: tuple[LocalSizeAnswer, ...] = run_isolated(
-        "model_local_sizes", task, timeout_s=timeout_s, subject="the model"
+        _LOCAL_SIZES, task, timeout_s=timeout_s, subject="the model"
     )
     return found
 
@@ -43,6 +51,6 @@ def ask_conditions(task: ConditionsTask, *, timeout_s: float) -> ConditionsRepor
         If there is no such machine, or it takes too long.
     """
     found: ConditionsReport | FieldComplaint = run_isolated(
-        "find_layer_conditions", task, timeout_s=timeout_s, subject="layer conditions"
+        _CONDITIONS, task, timeout_s=timeout_s, subject="layer conditions"
     )
     return found
