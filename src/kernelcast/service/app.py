@@ -25,6 +25,7 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.frame import answer_error, wants_page
+from kernelcast.service.protecting import describe_gap
 from kernelcast.service.routes import devices, estimates, health, jobs, models
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
@@ -121,7 +122,14 @@ async def _run(
     app.state.service = service
     _stop_streams_on_signal(service)
     await service.start()
-    log("service starts", needs_tokens=settings.needs_tokens, allow_run=settings.allow_run)
+    log(
+        "service starts",
+        needs_tokens=settings.needs_tokens,
+        allow_run=settings.allow_run,
+        sandbox=service.protection.name,
+    )
+    if warning := describe_gap(settings, service.protection):
+        log("strangers' kernels are not confined", level=30, said=warning)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.composing import answer_from_history
+from kernelcast.predictor.answering.devices_at_work import ChildProcesses
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.devices import list_descriptions
@@ -17,6 +18,7 @@ from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.problem import Problem
+from kernelcast.workers import Confinement
 
 _MOST_ANSWERERS = 64
 
@@ -76,9 +78,19 @@ class PredictorBackend:
         Store of observations.
     registry : str or None
         Where models are.
+    confinement : Confinement or None
+        What those processes may see; None: what this user can.
+
+    Notes
+    -----
+    Each sampling has a fresh process. A warm one would answer sooner, but in it a stranger's kernel
+    could wait for the next stranger's.
     """
 
-    def __init__(self, database: str, registry: str | None) -> None:
+    def __init__(
+        self, database: str, registry: str | None, confinement: Confinement | None = None
+    ) -> None:
+        self._asker = ChildProcesses(confinement)
         self._shelf = ModelShelf(registry)
         self._memory = Memory(database)
         self._answerers: OrderedDict[tuple[EstimateSettings, float], Answerer] = OrderedDict()
@@ -129,6 +141,7 @@ class PredictorBackend:
             if found is None:
                 found = self._answerers[key] = Answerer(
                     settings=ask.settings,
+                    asker=self._asker,
                     shelf=self._shelf,
                     memory=self._memory,
                     timeout_s=ask.timeout_s,

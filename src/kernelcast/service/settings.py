@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.errors import InputError
 
 DEFAULT_HOST = "127.0.0.1"
@@ -81,6 +82,8 @@ class ServiceSettings:
         Folder or URL of trained models; the user's own when left out.
     allow_run : bool
         Whether submitted kernels may be compiled and run at all.
+    sandbox : SandboxMode
+        Whether processes with submitted sources and kernels are confined.
     require_tokens : bool
         Whether callers need a token; always the case beyond loopback.
     token_file : Path or None
@@ -102,6 +105,7 @@ class ServiceSettings:
     database: str | None = None
     registry: str | None = None
     allow_run: bool = False
+    sandbox: SandboxMode = SandboxMode.AUTO
     require_tokens: bool = False
     token_file: Path | None = None
     runs_jobs: bool = True
@@ -149,6 +153,7 @@ def load_settings(text: str) -> ServiceSettings:
         **{
             **held,
             "limits": Limits(**held["limits"]),
+            "sandbox": SandboxMode(held["sandbox"]),
             "token_file": None if token_file is None else Path(token_file),
         }
     )

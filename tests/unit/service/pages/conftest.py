@@ -91,7 +91,9 @@ def post(client: TestClient) -> Post:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do here what the Lab does in child processes: they take a second each to start."""
 
-    def run(task: Task[object], arguments: object, *, timeout_s: float, subject: str) -> object:
+    def run(
+        task: Task[object], arguments: object, *, timeout_s: float, subject: str, **_: object
+    ) -> object:
         assert timeout_s > 0
         assert subject
         found: object = find_function(task.entry)(arguments, lambda _: None)  # type: ignore[arg-type]
