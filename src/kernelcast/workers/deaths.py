@@ -12,7 +12,7 @@ _MOST_STDERR_BYTES = 64 * 1024
 _SIGNALLED = 128
 
 
-def explain_death(status: int, errors: IO[bytes], subject: str, stage: str) -> str:
+def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "") -> str:
     """Say how a process has ended, and what it wrote before.
 
     Parameters
@@ -24,7 +24,7 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str) -> s
     subject : str
         The device's id.
     stage : str
-        The last that it told.
+        The last that it told; empty where it tells none.
     """
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _MOST_STDERR_BYTES))
@@ -36,10 +36,8 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str) -> s
             "It ran a copy of the kernel that counts what it does: a kernel that reads or writes "
             "outside its buffers does that, or the device's compiler fails at the copy"
         )
-    return (
-        f"{subject}: the process that ran the kernel died ({name_status(status)}, stage: {stage}). "
-        f"{cause}{said}"
-    )
+    how = f"{name_status(status)}, stage: {stage}" if stage else name_status(status)
+    return f"{subject}: the process that ran the kernel died ({how}). {cause}{said}"
 
 
 def name_status(status: int) -> str:
