@@ -1,7 +1,8 @@
 import pytest
 
 from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
-from kernelcast.predictor.isolation import run_isolated
+from kernelcast.predictor.answering.devices_at_work import SAMPLE
+from kernelcast.predictor.confinement import SandboxMode, choose_protection
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.errors import (
@@ -14,6 +15,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers import Confinement, run_isolated
 
 pytestmark = pytest.mark.device
 
@@ -35,7 +37,12 @@ kernel void k(global volatile int *a)
 GOOD = "kernel void k(global volatile int *a) { a[get_global_id(0)] = 1; }"
 
 
-def estimate(session: DeviceSession, source: str, timeout_s: float) -> EstimateOutcome:
+def estimate(
+    session: DeviceSession,
+    source: str,
+    timeout_s: float,
+    confinement: Confinement | None = None,
+) -> EstimateOutcome:
     """Estimate a kernel in a child process."""
     problem = Problem(
         name="k",
@@ -45,14 +52,25 @@ def estimate(session: DeviceSession, source: str, timeout_s: float) -> EstimateO
     )
     device_id = session.description.id
     task = EstimateTask(problem=problem, device_id=device_id, settings=EstimateSettings())
-    outcome = run_isolated("estimate_problem", task, timeout_s=timeout_s, subject=device_id)
-    assert isinstance(outcome, EstimateOutcome)
-    return outcome
+    return run_isolated(
+        SAMPLE, task, timeout_s=timeout_s, subject=device_id, confinement=confinement
+    )
 
 
 def test_a_child_gives_an_estimate(session: DeviceSession) -> None:
     """Gives the estimate that a child process made on the device."""
     outcome = estimate(session, GOOD, PATIENCE_S)
+    assert outcome.estimate.device_id == session.description.id
+    assert outcome.estimate.seconds > 0
+
+
+@pytest.mark.skipif(
+    choose_protection(SandboxMode.AUTO).confinement is None, reason="no bubblewrap that works"
+)
+def test_a_confined_child_gives_an_estimate(session: DeviceSession) -> None:
+    """The device answers as well in a process that sees next to nothing."""
+    confinement = choose_protection(SandboxMode.AUTO).confinement
+    outcome = estimate(session, GOOD, PATIENCE_S, confinement)
     assert outcome.estimate.device_id == session.description.id
     assert outcome.estimate.seconds > 0
 

@@ -75,8 +75,14 @@ database_option = click.option(
 @click.option(
     "--allow-run",
     is_flag=True,
-    help="Compile and run submitted kernels, for callers with the scope 'run'. A kernel can do on "
-    "a CPU device what this user can.",
+    help="Compile and run submitted kernels, for callers with the scope 'run'.",
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "required", "off"]),
+    default="auto",
+    help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
+    "works, always, or never. Outside it a kernel on a CPU device can do what this user can.",
 )
 @click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(

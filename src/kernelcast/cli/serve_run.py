@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.predictor.data_store import choose_store
 from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -24,12 +25,14 @@ def run_service(  # noqa: PLR0913 - one per option
     require_tokens: bool,
     trusted_proxies: Sequence[str],
     allow_run: bool,
+    sandbox: str,
     no_jobs: bool,
     queue: int,
     timeout_s: float,
 ) -> None:
     """Check what can be checked before anything listens, then serve."""
     from kernelcast.service.process import serve
+    from kernelcast.service.protecting import describe_gap, protect
     from kernelcast.service.security import read_token_file
     from kernelcast.service.settings import Limits, ServiceSettings
 
@@ -40,6 +43,7 @@ def run_service(  # noqa: PLR0913 - one per option
         database=database or str(choose_store()),
         registry=registry,
         allow_run=allow_run,
+        sandbox=SandboxMode(sandbox),
         require_tokens=require_tokens,
         trusted_proxies=tuple(trusted_proxies),
         token_file=token_file,
@@ -51,6 +55,9 @@ def run_service(  # noqa: PLR0913 - one per option
         tokens = [one for one in state.tokens.list() if one.revoked_at is None]
     if settings.needs_tokens and not (known or tokens):
         complain("there are no tokens yet: `kernelcast serve token create NAME` makes one")
+    # Before anything listens: a sandbox that is required and does not work ends it here.
+    if gap := describe_gap(settings, protect(settings, str(settings.database))):
+        complain(gap)
     serve(settings)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kernelcast.predictor.calibration_store import CalibrationStore, open_store
 from kernelcast.predictor.calibration_task import BenchmarkTask
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.machine_file import read_machine, write_machine
 from kernelcast.predictor.machine_parts import (
     describe_failure,
@@ -27,13 +26,18 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.machine_merge import merge_machines
 from kernelcast.sampling.microbenchmarks.effort import Effort
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import suite
+from kernelcast.workers import Task, run_isolated
 
 __all__ = [
     "Calibration", "CalibrationSettings", "Effort", "Progress", "calibrate_device",
     "list_benchmarks",
 ]  # fmt: skip
 
+_BENCHMARK = Task(
+    entry="kernelcast.predictor.calibration_task:run_benchmark", returns=BenchmarkResult
+)
 # A microbenchmark that takes so long hangs, in seconds.
 _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 
@@ -253,7 +257,7 @@ class _Run:
     def _ask(self, name: str, progress: Progress) -> MachineDescription:
         effort = self.settings.effort
         result = run_isolated(
-            "run_benchmark",
+            _BENCHMARK,
             BenchmarkTask(name=name, device_id=self.device.id, effort=effort),
             timeout_s=_TIMEOUTS_S[effort],
             subject=self.device.id,

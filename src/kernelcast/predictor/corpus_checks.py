@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from kernelcast.predictor.corpus_check_task import CheckOutcome, CheckStatus, CheckTask
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.training_data.applications import CorpusKernel
+from kernelcast.workers import Task, run_isolated
 
 DEFAULT_CHECK_TIMEOUT_S = 60.0
+_CHECK = Task(
+    entry="kernelcast.predictor.corpus_check_task:check_corpus", returns=tuple[CheckOutcome, ...]
+)
 
 
 def check_on_devices(
@@ -51,7 +54,7 @@ def _check(
     """Check kernels in one process; if it dies, each in one of its own to see which it was."""
     try:
         outcomes: tuple[CheckOutcome, ...] = run_isolated(
-            "check_corpus",
+            _CHECK,
             CheckTask(kernels=kernels, device_id=device_id),
             timeout_s=timeout_s * len(kernels),
             subject=device_id,

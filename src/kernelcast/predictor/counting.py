@@ -8,7 +8,6 @@ from typing import TypeVar
 from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.instrumentation.source import instrument
-from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
@@ -20,6 +19,7 @@ from kernelcast.sampling.counted_samples import make_sample, make_uncounted_samp
 from kernelcast.sampling.counting import BuiltCopy, CountingLaunch
 from kernelcast.sampling.recorded_accesses import read_log
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers.deaths import COUNTING
 
 _MOST_LOGGED = 1 << 22
 """Addresses written down per work-group at most: 64 MiB."""

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import match_device_id
+from kernelcast.workers import Task, run_isolated
 
 LIST_TIMEOUT_S = 60.0
 CHECK_TIMEOUT_S = 60.0
+_LIST = Task(
+    entry="kernelcast.predictor.device_tasks:list_devices", returns=tuple[DeviceDescription, ...]
+)
+_CHECK = Task(entry="kernelcast.predictor.device_tasks:check_device", returns=TimerCheck)
 
 
 def list_descriptions() -> list[DeviceDescription]:
@@ -23,9 +27,8 @@ def list_descriptions() -> list[DeviceDescription]:
     DeviceError
         If a driver crashes or hangs while it is asked.
     """
-    return list(
-        run_isolated("list_devices", None, timeout_s=LIST_TIMEOUT_S, subject="list of devices")
-    )
+    found = run_isolated(_LIST, None, timeout_s=LIST_TIMEOUT_S, subject="list of devices")
+    return list(found)
 
 
 def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
@@ -68,7 +71,7 @@ def examine_devices(*, report: Callable[[str], None] = lambda _: None) -> list[D
 def _examine(description: DeviceDescription, report: Callable[[str], None]) -> DeviceReport:
     try:
         timer: TimerCheck = run_isolated(
-            "check_device",
+            _CHECK,
             description.id,
             timeout_s=CHECK_TIMEOUT_S,
             subject=description.id,

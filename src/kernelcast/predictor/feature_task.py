@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from kernelcast.models.linear import fit_linear
 from kernelcast.predictor.counting import CountSettings, count_in_session
 from kernelcast.predictor.feature_counts import summarise_run
-from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import model_own_launch
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import sample_by_source
@@ -28,6 +27,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.workers.deaths import COUNTING
 
 ReportProgress = Callable[[str], None]
 

@@ -16,7 +16,6 @@ from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.feature_counts import count_from_source
 from kernelcast.predictor.feature_task import DeviceFindings, FeatureTask
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -26,6 +25,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts
+from kernelcast.workers import Task, run_isolated
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
 """Groups without those that time the kernel."""
@@ -34,6 +34,7 @@ _NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
 # As in `predictor.estimates`: longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
 _ASSUMED_WORK_GROUP_SIZE = 64
+_READ = Task(entry="kernelcast.predictor.feature_task:read_device_features", returns=DeviceFindings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +268,7 @@ def _ask(
     )
     try:
         findings: DeviceFindings = run_isolated(
-            "read_device_features",
+            _READ,
             task,
             timeout_s=settings.timeout_s,
             subject=device.id,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S
 from kernelcast.predictor.trace_task import TraceSettings, TraceTask
 from kernelcast.records.device import DeviceDescription
@@ -13,8 +12,10 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Timeline, TraceAnswer, WorkGroupTrace
 from kernelcast.sampling import trace_analysis
+from kernelcast.workers import Task, run_isolated
 
 _LONGEST_TIMEOUT_S = 1e6
+_TRACE = Task(entry="kernelcast.predictor.trace_task:trace_problem", returns=WorkGroupTrace)
 
 
 def trace_on_devices(
@@ -84,7 +85,7 @@ def _ask(
     cause: KernelcastError | None = None
     try:
         trace = run_isolated(
-            "trace_problem",
+            _TRACE,
             TraceTask(problem=problem, device_id=device.id, settings=settings),
             timeout_s=timeout_s,
             subject=device.id,

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 T = TypeVar("T", int, float, str, bool)
+MaybeKnown = Annotated[float, "NaN where it is not known"]
+"""A number that alone may come from a child process as NaN; all others are finite."""
 
 
 class TraitSource(StrEnum):

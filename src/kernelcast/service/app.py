@@ -29,12 +29,13 @@ from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.frame import answer_error, wants_page
 from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.pages.signing_in import FORM_BYTES, SIGN_IN_PATH
+from kernelcast.service.protecting import describe_gap
 from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.2.0"
+API_VERSION: Final = "1.3.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -142,7 +143,14 @@ async def _run(
     app.state.service = service
     _stop_streams_on_signal(service)
     await service.start()
-    log("service starts", needs_tokens=settings.needs_tokens, allow_run=settings.allow_run)
+    log(
+        "service starts",
+        needs_tokens=settings.needs_tokens,
+        allow_run=settings.allow_run,
+        sandbox=service.protection.name,
+    )
+    if warning := describe_gap(settings, service.protection):
+        log("strangers' kernels are not confined", level=30, said=warning)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.composing import Remembered, answer_from_history
+from kernelcast.predictor.answering.devices_at_work import ChildProcesses
 from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
@@ -22,6 +23,7 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.service.withholding import hide_paths, tell, tell_estimate
+from kernelcast.workers import Confinement
 
 _MOST_ANSWERERS = 64
 
@@ -89,9 +91,19 @@ class PredictorBackend:
         Store of observations.
     registry : str or None
         Where models are.
+    confinement : Confinement or None
+        What those processes may see; None: what this user can.
+
+    Notes
+    -----
+    Each sampling has a fresh process. A warm one would answer sooner, but in it a stranger's kernel
+    could wait for the next stranger's.
     """
 
-    def __init__(self, database: str, registry: str | None) -> None:
+    def __init__(
+        self, database: str, registry: str | None, confinement: Confinement | None = None
+    ) -> None:
+        self._asker = ChildProcesses(confinement)
         self._shelf = ModelShelf(registry)
         self._memory = Memory(database)
         self._answerers: OrderedDict[tuple[EstimateSettings, float], Answerer] = OrderedDict()
@@ -158,6 +170,7 @@ class PredictorBackend:
             if found is None:
                 found = self._answerers[key] = Answerer(
                     settings=ask.settings,
+                    asker=self._asker,
                     shelf=self._shelf,
                     memory=self._memory,
                     timeout_s=ask.timeout_s,

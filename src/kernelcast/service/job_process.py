@@ -1,10 +1,10 @@
 """A process that does one job: ``python -m`` this module, started by `kernelcast.service.jobs`.
 
-The order comes as JSON on standard input. What happens goes as JSON lines to the descriptor that is
+The order comes as a line of JSON on standard input, which is the lifeline from then on
+(`kernelcast.workers.lifeline`). What happens goes as JSON lines to the descriptor that is
 the only argument, so that nothing that a driver prints gets in between.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -17,6 +17,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind
 from kernelcast.service.device_lock import HostTurns
 from kernelcast.service.errors import kind_of
+from kernelcast.workers.lifeline import die_with_parent
 
 _EVERY_S: Final = 0.5
 
@@ -45,10 +46,10 @@ class _Teller:
 
 def main() -> None:
     """Do the job and end."""
-    _die_with_parent()
     # Whoever cancels does not wait for handlers; what is stored is stored row by row.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
+    die_with_parent()  # a job must not run twice
     teller = _Teller(int(sys.argv[1]))
     place = JobPlace(database=order["database"], registry=order["registry"], turns=HostTurns())
     try:
@@ -59,13 +60,6 @@ def main() -> None:
         teller.tell("result", result)
     # Threads of libraries must not keep a job alive that is done.
     os._exit(0)
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to kill us when the service dies: a job must not run twice."""
-    if sys.platform == "linux":
-        set_parent_death_signal = 1  # PR_SET_PDEATHSIG of sys/prctl.h
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -155,9 +155,9 @@ class _Work:
         if process.stdin is None:
             return
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            process.stdin.write(json.dumps(order).encode())
+            # It stays open: the process ends when it closes, and with it this one.
+            process.stdin.write(json.dumps(order).encode() + b"\n")
             await process.stdin.drain()
-            process.stdin.close()
 
     async def _listen(self, descriptor: int) -> None:
         """Take what the process tells."""

@@ -5,6 +5,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Self
 
+from kernelcast.predictor.confinement import Protection
 from kernelcast.predictor.data_store import choose_store
 from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.service.auditing import Auditor
@@ -17,6 +18,7 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.observing import Observing
 from kernelcast.service.predictions import Predictions
 from kernelcast.service.problems import ProblemShelf
+from kernelcast.service.protecting import protect
 from kernelcast.service.repeats import Repeats
 from kernelcast.service.security import Gate
 from kernelcast.service.settings import ServiceSettings
@@ -39,6 +41,8 @@ class Service:
         Its parts.
     upkeep, runner
         What runs beside requests.
+    protection : Protection
+        Of what is ours from submitted sources and kernels.
     static_work : StaticWork
         Answers questions about sources and loops that run nothing.
     stopping : asyncio.Event
@@ -62,6 +66,7 @@ class Service:
     auditor: Auditor
     upkeep: Upkeep
     runner: JobRunner
+    protection: Protection
     static_work: StaticWork
     stopping: asyncio.Event
     streams: int = 0
@@ -76,13 +81,15 @@ class Service:
         Raises
         ------
         InputError
-            If the place of the database or the token file cannot be used.
+            If the place of the database or the token file cannot be used, or the sandbox that is
+            required does not work.
         StoreError
             If the database does not answer.
         """
         database = settings.database or str(choose_store())
         state = open_state(database)
-        asked = backend or PredictorBackend(database, settings.registry)
+        protection = protect(settings, database)
+        asked = backend or PredictorBackend(database, settings.registry, protection.confinement)
         predictions = Predictions(metrics)
         versions = Versions()
         gate = Gate(settings, state)
@@ -106,6 +113,7 @@ class Service:
             auditor=Auditor(state),
             upkeep=Upkeep(state, asked, versions, gate.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
+            protection=protection,
             static_work=StaticWork(),
             stopping=asyncio.Event(),
             _tasks=[],

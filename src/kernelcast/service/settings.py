@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.errors import InputError
 from kernelcast.service.forwarded import read_networks
 
@@ -92,6 +93,8 @@ class ServiceSettings:
         Folder or URL of trained models; the user's own when left out.
     allow_run : bool
         Whether submitted kernels may be compiled and run at all.
+    sandbox : SandboxMode
+        Whether processes with submitted sources and kernels are confined.
     require_tokens : bool
         Whether callers need a token; always the case beyond loopback.
     trusted_proxies : tuple of str
@@ -116,6 +119,7 @@ class ServiceSettings:
     database: str | None = None
     registry: str | None = None
     allow_run: bool = False
+    sandbox: SandboxMode = SandboxMode.AUTO
     require_tokens: bool = False
     trusted_proxies: tuple[str, ...] = ()
     token_file: Path | None = None
@@ -167,6 +171,7 @@ def load_settings(text: str) -> ServiceSettings:
             **held,
             "limits": Limits(**held["limits"]),
             "trusted_proxies": tuple(held["trusted_proxies"]),
+            "sandbox": SandboxMode(held["sandbox"]),
             "token_file": None if token_file is None else Path(token_file),
         }
     )

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.predictor.data_folder import data_folder
-from kernelcast.predictor.isolation import WROTE
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.kernel import Kernel
+from kernelcast.workers import WROTE
 
 _HIDDEN: Final = "(path withheld)"
 _ROOTS: Final = (

@@ -119,7 +119,7 @@ def _wait_for_job(service: ServiceProcess) -> int:
     while True:
         for pid, command in list_children(service.pid).items():
             if "job_process" in command and any(
-                "worker_main" in one for one in list_children(pid).values()
+                "child_main" in one for one in list_children(pid).values()
             ):
                 return pid
         time.sleep(0.05)

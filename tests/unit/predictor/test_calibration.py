@@ -1,7 +1,9 @@
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,7 @@ from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.testing.builders import make_description
+from kernelcast.workers import Task
 
 DEVICE = make_description()
 
@@ -35,7 +38,7 @@ DEVICE = make_description()
 STAND_INS = """
 import os, signal
 
-import kernelcast.predictor.tasks as tasks
+import kernelcast.predictor.calibration_task as tasks
 from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 
 
@@ -46,7 +49,7 @@ def run_benchmark(task, report):
     return BenchmarkResult(name=task.name, duration_s=0.0, not_obtained={"x": "why"})
 
 
-tasks._TASKS["run_benchmark"] = run_benchmark
+tasks.run_benchmark = run_benchmark
 """
 
 
@@ -89,10 +92,15 @@ class FakeSuite:
         )
 
     def run_isolated(
-        self, task: str, arguments: BenchmarkTask, *, report: Callable[[str], None], **_: object
+        self,
+        task: Task[Any],
+        arguments: BenchmarkTask,
+        *,
+        report: Callable[[str], None],
+        **_: object,
     ) -> BenchmarkResult:
         """Stand in for the child process."""
-        assert task == "run_benchmark"
+        assert task.name == "run_benchmark"
         self.asked.append(arguments.name)
         report("measuring")
         outcome = self.outcomes[arguments.name]
@@ -285,8 +293,8 @@ def test_a_crash_of_a_real_child_is_contained(
 ) -> None:
     """Survives a child process that dies by a signal in the middle of a benchmark."""
     (tmp_path / "sitecustomize.py").write_text(STAND_INS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    from kernelcast.predictor.isolation import run_isolated
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    from kernelcast.workers import run_isolated
 
     monkeypatch.setattr(calibration, "run_isolated", run_isolated)
     done = calibrate_device(DEVICE, CalibrationSettings())

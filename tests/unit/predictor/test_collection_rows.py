@@ -19,8 +19,6 @@ from kernelcast.predictor.collection.messages import (
 )
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.collection.size_plans import SizePlans
-from kernelcast.predictor.isolation import Message as ChildMessage
-from kernelcast.predictor.isolation import MessageKind
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.launch_identity import (
     DeviceIdentity,
@@ -35,6 +33,8 @@ from kernelcast.sampling.plan import SAMPLER
 from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import Selection, StoreError, open_store
+from kernelcast.workers import Message as ChildMessage
+from kernelcast.workers import MessageKind, Task
 
 KERNEL = find_kernels("nbody")[0]
 DEVICE = make_description()
@@ -91,7 +91,7 @@ def collect_with(
 ) -> kernel_rows.DeviceOutcome:
     """Collect one kernel on one device with a child of our own."""
 
-    def stream(_: str, task: KernelTask, **__: object) -> Iterator[ChildMessage]:
+    def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[ChildMessage]:
         for message in child(task):
             yield ChildMessage(MessageKind.ITEM, message)
         yield ChildMessage(MessageKind.RESULT, None)

@@ -156,7 +156,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
     kernels = find_kernels("mat_vec_mul")
     asked = []
 
-    def run(_: str, task: CheckTask, **__: object) -> tuple[CheckOutcome, ...]:
+    def run(_: object, task: CheckTask, **__: object) -> tuple[CheckOutcome, ...]:
         names = [one.name for one in task.kernels]
         asked.append(names)
         if "mat_vec_mul/coal1" in names:

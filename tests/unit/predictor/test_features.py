@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.testing.builders import make_description, make_sample_run
+from kernelcast.workers import Task
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = FeatureSettings(groups=frozenset(FeatureGroup))
@@ -44,9 +46,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Give what devices shall answer, one after the other; an exception is raised."""
     found: list[object] = []
 
-    def run_isolated(name: str, task: FeatureTask, *, report: Callable[[str], None],
+    def run_isolated(asked: Task[Any], task: FeatureTask, *, report: Callable[[str], None],
                      **_: object) -> object:  # fmt: skip
-        assert name == "read_device_features"
+        assert asked.name == "read_device_features"
         report("stage")
         answer = found.pop(0)
         if isinstance(answer, Exception):

@@ -21,7 +21,7 @@ from kernelcast.service.service import Service
 Plain = dict[str, Any]
 _HEAD = """
 import json, os, sys, time
-order = json.load(sys.stdin)
+order = json.loads(sys.stdin.readline())
 out = os.fdopen(int(sys.argv[1]), "w")
 def tell(kind, content):
     out.write(json.dumps({kind: content}) + "\\n")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.isolation import WROTE
 from kernelcast.predictor.problem_file.inline import read_inline_problem
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import CompileError, KernelRunError, SignatureError
@@ -16,6 +15,7 @@ from kernelcast.service.backend import Ask, _telling_own
 from kernelcast.service.errors import message_of
 from kernelcast.service.withholding import hide_paths, tell, tell_estimate
 from kernelcast.testing.service_backend import make_answer, make_devices
+from kernelcast.workers import WROTE
 
 _KERNEL = Kernel(
     name="fill",

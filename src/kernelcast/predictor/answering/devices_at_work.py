@@ -1,7 +1,7 @@
 """Has devices sample, each in a process of its own."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kernelcast.predictor.answering.asking import (
@@ -10,10 +10,24 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.isolation import MessageKind, run_isolated, stream_isolated
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import KernelcastError, KernelRunError
+from kernelcast.workers import (
+    Confinement,
+    Message,
+    MessageKind,
+    Task,
+    run_isolated,
+    stream_isolated,
+)
 
 ReportProgress = Callable[[str], None]
+SAMPLE = Task(
+    entry="kernelcast.predictor.answering.device_bench:estimate_problem",
+    returns=EstimateOutcome,
+    gives=EstimateOutcome,
+    most_items=1,
+)
+_MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
 
 
 class Asker(Protocol):
@@ -42,34 +56,69 @@ class Asker(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class ChildProcesses:
-    """Asks devices in child processes: a driver's crash or hang ends the task, not us."""
+    """Asks devices in fresh child processes: a driver's crash or hang ends the task, not us.
+
+    Parameters
+    ----------
+    confinement : Confinement or None
+        What they may see; None: what we see.
+    """
+
+    confinement: Confinement | None = None
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
         """Sample a launch; what crashes while features are made does not cost the samples."""
-        sampled: EstimateOutcome | None = None
-        try:
-            for message in stream_isolated(
-                "estimate_problem", task, timeout_s=timeout_s, subject=task.device_id
-            ):
-                if message.kind is MessageKind.PROGRESS:
-                    report(message.content)
-                    continue
-                sampled = message.content
-                if message.kind is MessageKind.RESULT:
-                    return message.content  # type: ignore[no-any-return]  # the task's type
-        except KernelcastError as error:
-            if sampled is None:
-                raise
-            return replace(sampled, row_failure=str(error))
-        msg = f"{task.device_id}: the sampling ended without a result; please report it"
-        raise KernelcastError(msg)
+        messages = stream_isolated(
+            SAMPLE,
+            task,
+            timeout_s=timeout_s,
+            subject=task.device_id,
+            confinement=self.confinement,
+        )
+        return take_outcome(messages, task.device_id, report)
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Ask the analytic model alone."""
-        outcome: ModelOutcome = run_isolated(
-            "model_alone", task, timeout_s=timeout_s, subject=task.device_id, report=report
+        return run_isolated(
+            _MODEL,
+            task,
+            timeout_s=timeout_s,
+            subject=task.device_id,
+            report=report,
+            confinement=self.confinement,
         )
-        return outcome
+
+
+def take_outcome(
+    messages: Iterable[Message], device_id: str, report: ReportProgress
+) -> EstimateOutcome:
+    """Take what a sampling tells; samples that were there before something failed are given.
+
+    Raises
+    ------
+    KernelcastError
+        Why there are no samples.
+    """
+    sampled: EstimateOutcome | None = None
+    try:
+        for message in messages:
+            if message.kind is MessageKind.PROGRESS:
+                report(message.content)
+                continue
+            outcome: EstimateOutcome = message.content
+            if outcome.estimate.device_id != device_id:
+                msg = f"{device_id}: the process that ran the kernel answered for another device"
+                raise KernelRunError(msg)
+            sampled = outcome
+    except KernelcastError as error:
+        if sampled is None:
+            raise
+        return replace(sampled, row_failure=str(error))
+    if sampled is None:
+        msg = f"{device_id}: the sampling ended without a result; please report it"
+        raise KernelcastError(msg)
+    return sampled

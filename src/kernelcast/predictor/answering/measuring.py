@@ -18,7 +18,6 @@ from kernelcast.predictor.answering.asking import (
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
-from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
 from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.settings import EstimateSettings
@@ -36,6 +35,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers.deaths import COUNTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

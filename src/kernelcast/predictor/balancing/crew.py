@@ -18,8 +18,8 @@ from kernelcast.predictor.balancing.messages import Command, Failed, Prepare, Re
 from kernelcast.predictor.balancing.settings import DevicePlace
 from kernelcast.predictor.balancing.shared_memory import SharedMemory
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.workers.deaths import explain_death
 
-_STDERR_LINES = 5
 _AFTER_A_STOP_S = 5.0
 """A machine that was stopped for a while, as virtual ones are, has let its clock run and its
 processes not: silence by the clock is none before they had this time to speak."""
@@ -159,6 +159,8 @@ class ProcessCrew:
                 os.killpg(one.process.pid, signal.SIGKILL)
             one.process.wait()
             one.errors.close()
+            if one.process.stdin is not None:
+                one.process.stdin.close()
         self._members = []
 
     def _signal(self, device: int, number: signal.Signals) -> None:
@@ -181,10 +183,14 @@ class ProcessCrew:
         try:
             reply = cast("Reply", one.channel.recv())
         except (EOFError, OSError):
-            reply = self._fail(KernelRunError(_explain_death(one)))
+            reply = self._fail(KernelRunError(self._explain(one)))
         if isinstance(reply, Failed) and reply.is_final:
             self._end(one)
         return reply
+
+    @staticmethod
+    def _explain(one: _Member) -> str:
+        return explain_death(one.process.wait(), one.errors, one.place.device_id)
 
     def _give_up(self, devices: Sequence[int]) -> None:
         """End devices that are silent for too long."""
@@ -221,7 +227,7 @@ def _start(place: DevicePlace) -> _Member:
                 sys.executable, "-P", "-m", "kernelcast.predictor.balancing.worker_main",
                 *map(str, descriptors),
             ],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # the lifeline
             stdout=subprocess.DEVNULL,
             stderr=errors,
             pass_fds=descriptors,
@@ -231,15 +237,3 @@ def _start(place: DevicePlace) -> _Member:
     channel = Connection(ours.detach())
     channel.send((place.device_id, place.cores, place.compute_units))
     return _Member(place, process, channel, memory, errors)
-
-
-def _explain_death(one: _Member) -> str:
-    status = one.process.wait()
-    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    one.errors.seek(0)
-    written = one.errors.read().decode(errors="replace").strip().splitlines()
-    said = "; it wrote: " + " | ".join(written[-_STDERR_LINES:]) if written else ""
-    return (
-        f"{one.place.device_id}: the process that ran the kernel died ({how}). A kernel that "
-        f"reads or writes outside its buffers does that{said}"
-    )

@@ -17,7 +17,6 @@ from kernelcast.predictor.collection.messages import (
 from kernelcast.predictor.collection.progress import DeviceOutcome
 from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.collection.size_plans import SizePlans
-from kernelcast.predictor.isolation import MessageKind, stream_isolated
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -26,6 +25,11 @@ from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError
 from kernelcast.training_data.store.plain import load_mapping
+from kernelcast.workers import MessageKind, Task, stream_isolated
+
+_COLLECT: Task[None] = Task(
+    entry="kernelcast.predictor.collection.kernel_task:collect_kernel", gives=Message
+)
 
 
 class OutOfTimeError(KernelcastError):
@@ -239,7 +243,7 @@ def _run_child(job: KernelJob, place: Place, keeper: _Keeper, sizes: tuple[int, 
         done=keeper.finished,
     )
     messages = stream_isolated(
-        "collect_kernel", task, timeout_s=job.settings.row_timeout_s, subject=job.device.id
+        _COLLECT, task, timeout_s=job.settings.row_timeout_s, subject=job.device.id
     )
     for message in messages:
         if message.kind is MessageKind.ITEM:

@@ -19,7 +19,6 @@ from kernelcast.predictor.collection.sizes import choose_sizes, find_anchor
 from kernelcast.predictor.corpus import prepare_launch
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.problem_file import read_parameters
-from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.weighing import sample_by_source
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
@@ -36,6 +35,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel
+from kernelcast.workers.task import Reporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from kernelcast.predictor.counting import CountSettings, count_launch
 from kernelcast.predictor.feature_counts import summarise_run
 from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
-from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.preparing import prepared_launch
 from kernelcast.predictor.weighing import sample_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
@@ -34,6 +33,7 @@ from kernelcast.sampling.machine_state import read_processor_times, read_state_s
 from kernelcast.sampling.multiples import choose_unit, sample_pairs
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers.deaths import COUNTING
 
 _EVERYTHING = frozenset(FeatureGroup)
 _PACKAGES = ("kernelcast", "pyopencl", "numpy")

@@ -1,12 +1,24 @@
 """Asks the Lab's questions, each in a child process with a time limit."""
 
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.predictor.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
 from kernelcast.predictor.lab.local_sizes import LocalSizeAnswer, LocalSizeTask
 from kernelcast.predictor.lab.source import SourceReport, SourceTask
+from kernelcast.workers import Confinement, Task, run_isolated
+
+_SOURCE = Task(entry="kernelcast.predictor.lab.source:read_lab_source", returns=SourceReport)
+_LOCAL_SIZES = Task(
+    entry="kernelcast.predictor.lab.local_sizes:model_local_sizes",
+    returns=tuple[LocalSizeAnswer, ...],
+)
+_CONDITIONS: Task[ConditionsReport | FieldComplaint] = Task(
+    entry="kernelcast.predictor.lab.conditions:find_layer_conditions",
+    returns=ConditionsReport | FieldComplaint,  # type: ignore[arg-type]  # a union is no class
+)
 
 
-def ask_source(task: SourceTask, *, timeout_s: float) -> SourceReport:
+def ask_source(
+    task: SourceTask, *, timeout_s: float, confinement: Confinement | None = None
+) -> SourceReport:
     """Read a source.
 
     Raises
@@ -15,12 +27,14 @@ def ask_source(task: SourceTask, *, timeout_s: float) -> SourceReport:
         If it cannot be read, takes too long, or crashes the parser.
     """
     found: SourceReport = run_isolated(
-        "read_lab_source", task, timeout_s=timeout_s, subject="the source"
+        _SOURCE, task, timeout_s=timeout_s, confinement=confinement, subject="the source"
     )
     return found
 
 
-def ask_local_sizes(task: LocalSizeTask, *, timeout_s: float) -> tuple[LocalSizeAnswer, ...]:
+def ask_local_sizes(
+    task: LocalSizeTask, *, timeout_s: float, confinement: Confinement | None = None
+) -> tuple[LocalSizeAnswer, ...]:
     """Model a launch with many local sizes.
 
     Raises
@@ -29,12 +43,14 @@ def ask_local_sizes(task: LocalSizeTask, *, timeout_s: float) -> tuple[LocalSize
         If the source cannot be used, or it takes too long.
     """
     found: tuple[LocalSizeAnswer, ...] = run_isolated(
-        "model_local_sizes", task, timeout_s=timeout_s, subject="the model"
+        _LOCAL_SIZES, task, timeout_s=timeout_s, confinement=confinement, subject="the model"
     )
     return found
 
 
-def ask_conditions(task: ConditionsTask, *, timeout_s: float) -> ConditionsReport | FieldComplaint:
+def ask_conditions(
+    task: ConditionsTask, *, timeout_s: float, confinement: Confinement | None = None
+) -> ConditionsReport | FieldComplaint:
     """Find layer conditions, or what is wrong with a field.
 
     Raises
@@ -43,6 +59,6 @@ def ask_conditions(task: ConditionsTask, *, timeout_s: float) -> ConditionsRepor
         If there is no such machine, or it takes too long.
     """
     found: ConditionsReport | FieldComplaint = run_isolated(
-        "find_layer_conditions", task, timeout_s=timeout_s, subject="layer conditions"
+        _CONDITIONS, task, timeout_s=timeout_s, confinement=confinement, subject="layer conditions"
     )
     return found

@@ -8,7 +8,6 @@ from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.predictor.estimation import ReportProgress
 from kernelcast.predictor.features import KernelFeatures, read_source_features
-from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.source_report.counts import summarise_memory, summarise_operations
 from kernelcast.predictor.source_report.expressions import explain, write_address, write_guard
 from kernelcast.predictor.source_report.lines import CountedLines, name_pattern
@@ -16,6 +15,7 @@ from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.problem import Problem
+from kernelcast.workers.deaths import COUNTING
 
 _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", re.DOTALL)
 _TAB = 4

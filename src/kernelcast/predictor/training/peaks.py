@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.traits import Trait
+from kernelcast.records.traits import MaybeKnown, Trait
 
 _FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
 
@@ -25,10 +25,10 @@ class DevicePeaks:
         Single-precision operations per second.
     """
 
-    compute_units: float = math.nan
-    cache_bytes: float = math.nan
-    bandwidth_bytes_per_s: float = math.nan
-    flops_per_s: float = math.nan
+    compute_units: MaybeKnown = math.nan
+    cache_bytes: MaybeKnown = math.nan
+    bandwidth_bytes_per_s: MaybeKnown = math.nan
+    flops_per_s: MaybeKnown = math.nan
 
 
 UNKNOWN = DevicePeaks()

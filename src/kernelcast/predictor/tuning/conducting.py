@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 
-from kernelcast.predictor.isolation import MessageKind, stream_isolated
 from kernelcast.predictor.tuning.messages import (
     EventKind,
     MeasureTask,
     SampleTask,
     TuningEvent,
 )
-from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+from kernelcast.workers import MessageKind, Task, stream_isolated
 
 Take = Callable[[TuningEvent], None]
+_TUNE: Task[None] = Task(
+    entry="kernelcast.predictor.tuning.device_task:run_tuning", gives=TuningEvent
+)
 
 
 def conduct(
@@ -57,12 +60,9 @@ def _listen(
 ) -> None:
     """Pass on what a child tells; `current` ends with the configuration it is at."""
     subject = task.device_id
-    for message in stream_isolated("run_tuning", task, timeout_s=timeout_s, subject=subject):
+    for message in stream_isolated(_TUNE, task, timeout_s=timeout_s, subject=subject):
         if message.kind is MessageKind.ITEM:
-            event = message.content
-            if not isinstance(event, TuningEvent):
-                msg = f"{subject}: told something unknown: {event!r}; please report it"
-                raise KernelcastError(msg)
+            event: TuningEvent = message.content
             if event.kind is EventKind.STARTED:
                 current.append(event.number)
             take(event)

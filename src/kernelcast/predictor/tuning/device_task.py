@@ -7,7 +7,6 @@ from functools import partial
 from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.estimation import sample_launch
 from kernelcast.predictor.persistence_check import refuse_persistent
-from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.tuning.messages import (
     EventKind,
     MeasureTask,
@@ -21,6 +20,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.tuning_runs import SharedBuffers, TimedLaunch
+from kernelcast.workers.task import Reporter
 
 _Outcome = tuple[EventKind, float, float]
 """What happened, the seconds it is about, and the time that the process's threads spent."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import Field
@@ -36,6 +36,7 @@ class Readiness(Open):
 
     status: str
     devices: int
+    sandbox: Literal["bubblewrap", "none"]
 
 
 @router.get("/health", response_model=Health)
@@ -55,9 +56,13 @@ async def health(request: Request) -> Health:
 
 @router.get("/ready", response_model=Readiness)
 async def readiness(service: OurService) -> Readiness:
-    """Tell whether the database and the devices answer."""
+    """Tell whether the database and the devices answer, and what confines submitted kernels."""
     await asyncio.to_thread(service.state.check)
-    return Readiness(status="ready", devices=len(await service.devices.list()))
+    return Readiness(
+        status="ready",
+        devices=len(await service.devices.list()),
+        sandbox="none" if service.protection.confinement is None else "bubblewrap",
+    )
 
 
 @router.get(

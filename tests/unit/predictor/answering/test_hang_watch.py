@@ -1,17 +1,18 @@
 """A hang is noticed early where something speaks for it, and slow launches are left alone."""
 
 import os
+import socket
 import threading
 import time
-from multiprocessing import Pipe
 
 import pytest
 
 from kernelcast.predictor.answering import hang_watch
 from kernelcast.predictor.answering.hang_watch import HangWatch
-from kernelcast.predictor.worker_main import _ChannelReporter
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.kernel import Kernel
+from kernelcast.workers.child_main import _ChannelReporter
+from kernelcast.workers.protocol import Channel, MessageKind, read_message
 
 _WAITING = Kernel(name="k", source="kernel void k(volatile global int *f) { while (!*f); }")
 _PLAIN = Kernel(name="k", source="kernel void k(global int *f) { *f = 1; }")
@@ -80,8 +81,10 @@ def test_a_child_that_gives_up_sends_the_error_and_ends(monkeypatch: pytest.Monk
     """Its parent raises the error; the thread in the driver is not waited for."""
     ends: list[int] = []
     monkeypatch.setattr(os, "_exit", ends.append)
-    here, there = Pipe(duplex=False)
-    with here, there:
-        _ChannelReporter(there).give_up(EstimateTimeoutError("hung"))
-        kind, error = here.recv()
-    assert (kind, type(error), str(error), ends) == ("error", EstimateTimeoutError, "hung", [0])
+    here, there = (Channel(one) for one in socket.socketpair())
+    _ChannelReporter(there).give_up(EstimateTimeoutError("hung"))
+    told = read_message(here.receive(within_s=10), returns=str, gives=str)
+    for one in (here, there):
+        one.close()
+    assert (told.kind, type(told.content)) == (MessageKind.ERROR, EstimateTimeoutError)
+    assert (str(told.content), ends) == ("hung", [0])

@@ -61,7 +61,7 @@ session.open_session = lambda device_id: device_id
 def asker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandingProcesses]:
     """Give an asker whose children know the stand-ins."""
     (tmp_path / "sitecustomize.py").write_text(STAND_INS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     found = StandingProcesses()
     yield found
     found.close()
@@ -137,8 +137,9 @@ def test_samples_survive_what_comes_after(asker: StandingProcesses) -> None:
 
 def test_an_idle_process_ends_and_another_serves(asker: StandingProcesses) -> None:
     """A process gives its device back after a while; nobody notices."""
-    asker.idle_s = 0.2
+    asker.children.idle_s = 0.2
     first = number_of(ask(asker))
-    child = asker._children["one"]
+    child = asker.children._places["one"].child
+    assert child is not None
     child.process.wait()
     assert number_of(ask(asker)) != first

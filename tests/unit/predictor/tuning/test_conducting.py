@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kernelcast.predictor.isolation import Message, MessageKind
 from kernelcast.predictor.tuning import conducting
 from kernelcast.predictor.tuning.messages import EventKind, MeasureTask, TuningEvent
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+from kernelcast.workers import Message, MessageKind, Task
 
 
 class Child:
@@ -19,9 +19,9 @@ class Child:
         self.dies_at_once = dies_at_once
         self.starts: list[list[int]] = []
 
-    def __call__(self, name: str, task: MeasureTask, **_: Any) -> Iterator[Message]:  # noqa: ANN401
+    def __call__(self, asked: Task[Any], task: MeasureTask, **_: Any) -> Iterator[Message]:  # noqa: ANN401
         """Tell what happens to each configuration."""
-        assert name == "run_tuning"
+        assert asked.name == "run_tuning"
         self.starts.append(list(task.problems))
         if self.dies_at_once:
             msg = "gone"

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.tasks import run_task
+from kernelcast.workers import Task
+from kernelcast.workers.task import find_function
 
 _VOID = frozenset({"meta", "link", "input", "img", "source", "br", "rect", "hr"})
 Fields = Mapping[str, str | Sequence[str]]
@@ -90,10 +91,12 @@ def post(client: TestClient) -> Post:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do here what the Lab does in child processes: they take a second each to start."""
 
-    def run(task: str, arguments: object, *, timeout_s: float, subject: str) -> object:
+    def run(
+        task: Task[object], arguments: object, *, timeout_s: float, subject: str, **_: object
+    ) -> object:
         assert timeout_s > 0
         assert subject
-        found: object = run_task(task, arguments, lambda _: None)  # type: ignore[arg-type]
+        found: object = find_function(task.entry)(arguments, lambda _: None)  # type: ignore[arg-type]
         return found
 
     monkeypatch.setattr("kernelcast.predictor.lab.asking.run_isolated", run)

@@ -122,7 +122,14 @@ async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
         machine = choose_machine(machine, await work(list_machines))
     task = fields.to_task(machine)
     try:
-        found = await service.static_work.run(partial(ask_conditions, task, timeout_s=TIME_LIMIT_S))
+        found = await service.static_work.run(
+            partial(
+                ask_conditions,
+                task,
+                timeout_s=TIME_LIMIT_S,
+                confinement=service.protection.confinement,
+            )
+        )
     except InputError as error:
         raise FieldError(name="machine", message=message_of(error)) from error
     if isinstance(found, FieldComplaint):

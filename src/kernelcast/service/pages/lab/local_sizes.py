@@ -75,7 +75,12 @@ async def _model(fields: LabFields, problem: Problem, service: Service) -> Local
     task = LocalSizeTask(problem=problem, machine=machine)
     try:
         answers = await service.static_work.run(
-            partial(ask_local_sizes, task, timeout_s=TIME_LIMIT_S)
+            partial(
+                ask_local_sizes,
+                task,
+                timeout_s=TIME_LIMIT_S,
+                confinement=service.protection.confinement,
+            )
         )
     except CompileError as error:
         raise FieldError(name="code", message=message_of(error)) from error

@@ -194,7 +194,12 @@ async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
     task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
     try:
         [found] = await service.static_work.run(
-            partial(ask_local_sizes, task, timeout_s=TIME_LIMIT_S)
+            partial(
+                ask_local_sizes,
+                task,
+                timeout_s=TIME_LIMIT_S,
+                confinement=service.protection.confinement,
+            )
         )
     except CompileError as error:
         raise FieldError(name="code", message=message_of(error)) from error
@@ -235,7 +240,11 @@ async def _read_source(
     """
     task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
     try:
-        report = await service.static_work.run(partial(ask_source, task, timeout_s=TIME_LIMIT_S))
+        report = await service.static_work.run(
+            partial(
+                ask_source, task, timeout_s=TIME_LIMIT_S, confinement=service.protection.confinement
+            )
+        )
     except InputError as error:
         raise FieldError(name="code", message=message_of(error)) from error
     if report.errors:

@@ -1,24 +1,22 @@
 import os
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kernelcast.predictor import isolation, tasks
-from kernelcast.predictor.isolation import run_isolated
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,
     KernelRunError,
     SignatureError,
 )
+from kernelcast.workers import Task, run_isolated, running
 
-# Python imports a module of this name at its start: it gives the child tasks of ours.
+# What a child can be asked here.
 STAND_INS = """
 import os, signal, sys, time
 
-import kernelcast.predictor.tasks as tasks
 from kernelcast.records.errors import SignatureError
 
 
@@ -56,19 +54,20 @@ def chatter(arguments, report):
     for stream in (sys.stdout, sys.stderr):
         stream.write("noise of a compiler\\n" * arguments)
     return "done"
-
-
-tasks._TASKS.update(
-    (one.__name__, one) for one in (echo, die, leave, hang, refuse, explode, chatter)
-)
 """
 
 
 @pytest.fixture(autouse=True)
 def _stand_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the child processes know the tasks of this module."""
-    (tmp_path / "sitecustomize.py").write_text(STAND_INS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "stand_ins.py").write_text(STAND_INS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+
+def ask(name: str, arguments: object, *, returns: Any = str, **options: Any) -> Any:  # noqa: ANN401
+    """Have a child do a task of this module."""
+    task = Task(entry=f"stand_ins:{name}", returns=returns)
+    return run_isolated(task, arguments, **{"timeout_s": 200, "subject": "d", **options})
 
 
 def is_alive(process_id: int) -> bool:
@@ -83,9 +82,7 @@ def is_alive(process_id: int) -> bool:
 def test_gives_the_result_and_reports_progress() -> None:
     """Gives what the task returned and passes on its stages in their order."""
     stages: list[str] = []
-    result = run_isolated(
-        "echo", ("one", "two", "three"), timeout_s=200, subject="d", report=stages.append
-    )
+    result = ask("echo", ("one", "two", "three"), returns=list[str], report=stages.append)
     assert result == ["one", "two", "three"]
     assert stages == ["one", "two", "three"]
 
@@ -93,14 +90,14 @@ def test_gives_the_result_and_reports_progress() -> None:
 def test_errors_arrive_as_they_were_raised() -> None:
     """Raises in the parent what the task raised, with its message."""
     with pytest.raises(SignatureError, match=r"^argument 3: a buffer given$"):
-        run_isolated("refuse", "argument 3: a buffer given", timeout_s=200, subject="d")
+        ask("refuse", "argument 3: a buffer given")
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGFPE", "SIGKILL"])
 def test_a_crash_ends_the_child_only(name: str) -> None:
     """Turns a child that dies by a signal into an error with signal, stage and last words."""
     with pytest.raises(KernelRunError) as caught:
-        run_isolated("die", name, timeout_s=200, subject="pocl-cpu-1234")
+        ask("die", name, subject="pocl-cpu-1234")
     said = str(caught.value)
     assert said.startswith("pocl-cpu-1234: ")
     for part in (name, "about to die", "the driver's last words"):
@@ -110,13 +107,13 @@ def test_a_crash_ends_the_child_only(name: str) -> None:
 def test_a_child_that_leaves_is_an_error() -> None:
     """Turns a child that ends without an answer into an error with its exit status."""
     with pytest.raises(KernelRunError, match=r"exit status 3"):
-        run_isolated("leave", 3, timeout_s=200, subject="d")
+        ask("leave", 3)
 
 
 def test_other_exceptions_are_errors_with_their_text() -> None:
     """Turns an exception that is none of ours into one of ours that shows its text."""
     with pytest.raises(KernelcastError, match="ValueError: not foreseen"):
-        run_isolated("explode", "not foreseen", timeout_s=200, subject="d")
+        ask("explode", "not foreseen")
 
 
 def test_a_hang_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,9 +121,9 @@ def test_a_hang_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     stages: list[str] = []
     # Time stands still until the child hangs: how long it takes to start is the machine's affair.
     clock = SimpleNamespace(monotonic=lambda: 1000.0 * len(stages))
-    monkeypatch.setattr(isolation, "time", clock)
+    monkeypatch.setattr(running, "time", clock)
     with pytest.raises(EstimateTimeoutError) as caught:
-        run_isolated("hang", None, timeout_s=200, subject="intel-cpu", report=stages.append)
+        ask("hang", None, subject="intel-cpu", report=stages.append)
     (process_id,) = stages
     assert str(caught.value).startswith(
         f"intel-cpu: no answer within 200 s (stage: {process_id}); the kernel may never end."
@@ -144,17 +141,10 @@ def test_an_interrupted_parent_leaves_no_child(interrupt: type[BaseException]) -
         raise interrupt
 
     with pytest.raises(interrupt):
-        run_isolated("hang", None, timeout_s=200, subject="d", report=_interrupt)
+        ask("hang", None, report=_interrupt)
     assert not is_alive(seen[0])
 
 
 def test_talkative_compilers_do_not_block() -> None:
     """Gives the answer of a child that writes megabytes on its output and error streams."""
-    assert run_isolated("chatter", 200_000, timeout_s=200, subject="d") == "done"
-
-
-def test_every_task_is_a_function() -> None:
-    """Tasks that are named by their module are there, under the name that parents ask for."""
-    for name, found in tasks._TASKS.items():
-        if isinstance(found, str):
-            assert callable(getattr(import_module(f"kernelcast.predictor.{found}"), name))
+    assert ask("chatter", 200_000) == "done"

@@ -1,0 +1,100 @@
+"""Whether strangers' kernels can be run where they see nothing of ours, and how."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.predictor.machines import machine_path
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.workers import Confinement, Task, run_isolated
+from kernelcast.workers.sandbox import PROGRAM
+
+_TRIAL: Task[tuple[str, ...]] = Task(
+    entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
+)
+_TRIAL_TIMEOUT_S = 60.0
+_MACHINES = "/tmp/data/kernelcast/machines"
+
+
+class SandboxMode(StrEnum):
+    """Whether processes with strangers' kernels are confined."""
+
+    AUTO = "auto"
+    """Where it works; it is said where it does not."""
+    REQUIRED = "required"
+    """Always; without it nothing starts."""
+    OFF = "off"
+    """Never: something else protects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """How strangers' kernels are kept from what is ours.
+
+    Parameters
+    ----------
+    confinement : Confinement or None
+        What their processes may see; None: what this user can.
+    failure : str
+        Why they see more although they should not; empty if they do not, or nobody wants it.
+    """
+
+    confinement: Confinement | None = None
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """``bubblewrap`` or ``none``."""
+        return "none" if self.confinement is None else "bubblewrap"
+
+
+def choose_protection(mode: SandboxMode, hidden: Iterable[Path] = ()) -> Protection:
+    """Find out how strangers' kernels can be kept from what is ours.
+
+    Parameters
+    ----------
+    mode : SandboxMode
+        Whether they are to be.
+    hidden : iterable of Path
+        Files and folders that their processes must not see in any case, beside the data folder.
+
+    Raises
+    ------
+    InputError
+        If they are to be and cannot be.
+    """
+    if mode is SandboxMode.OFF:
+        return Protection()
+    confinement = Confinement(
+        readable=((machine_path("any").parent, _MACHINES),), hidden=(data_folder(), *hidden)
+    )
+    failure = _try_it()
+    if not failure:
+        return Protection(confinement=confinement)
+    if mode is SandboxMode.REQUIRED:
+        msg = f"--sandbox required: {failure}"
+        raise InputError(msg)
+    return Protection(failure=failure)
+
+
+@cache
+def _try_it() -> str:
+    """Start a confined process; give what is wrong with it, and what to do."""
+    try:
+        seen = run_isolated(
+            _TRIAL, None, timeout_s=_TRIAL_TIMEOUT_S, subject="sandbox", confinement=Confinement()
+        )
+    except FileNotFoundError:
+        return (
+            f"there is no {PROGRAM}; install bubblewrap (`apt install bubblewrap`, "
+            "`dnf install bubblewrap`)"
+        )
+    except KernelcastError as error:
+        return (
+            f"{PROGRAM} does not work here ({error}); it needs user namespaces, which containers "
+            "and some distributions forbid"
+        )
+    return f"a confined process still sees {', '.join(seen)}" if seen else ""

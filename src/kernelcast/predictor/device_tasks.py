@@ -1,0 +1,19 @@
+"""What a child process is asked about devices: which there are, and whether they work."""
+
+from kernelcast.records.device import DeviceDescription, TimerCheck
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.workers.task import Reporter
+
+
+def list_devices(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
+    """Describe every device the drivers show."""
+    report("asking the drivers")
+    return tuple(description for description, _ in find_devices())
+
+
+def check_device(device_id: str, report: Reporter) -> TimerCheck:
+    """Build and run a kernel on one device."""
+    from kernelcast.sampling.trial import try_device
+
+    report("trial kernel")
+    return try_device(*choose_device(device_id, find_devices()))

@@ -1,0 +1,88 @@
+"""A child process that does tasks for its parent: ``python -m`` this module.
+
+Drivers compile and run foreign code; what crashes or hangs here does not take the parent along.
+Its arguments are the descriptor of a socket, for orders and messages, and for how many seconds to
+wait for another order; its standard input is the lifeline (`kernelcast.workers.lifeline`).
+"""
+
+import os
+import pickle
+import resource
+import socket
+import sys
+import traceback
+from typing import Any
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.workers.encoding import encode
+from kernelcast.workers.lifeline import die_with_parent
+from kernelcast.workers.protocol import (
+    MOST_BYTES,
+    Channel,
+    ClosedError,
+    MessageKind,
+    name_error,
+)
+from kernelcast.workers.task import find_function
+
+_MOST_ORDER_BYTES = 1 << 62
+
+
+class _ChannelReporter:
+    """Sends what a task tells."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def __call__(self, stage: str) -> None:
+        self.tell(MessageKind.PROGRESS, stage)
+
+    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
+        self.tell(MessageKind.ITEM, item)
+
+    def give_up(self, error: KernelcastError) -> None:
+        self.tell(MessageKind.ERROR, (name_error(error), str(error)))
+        os._exit(0)  # the thread that waits for the driver does not end
+
+    def tell(self, kind: MessageKind, content: object) -> None:
+        frame = encode((kind.value, content))
+        if len(frame) > MOST_BYTES:
+            msg = f"an answer of {len(frame)} bytes is longer than {MOST_BYTES}; ask for less"
+            raise KernelcastError(msg)
+        self._channel.send(frame)
+
+
+def main() -> None:
+    """Do tasks until there are none."""
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    connected = socket.socket(fileno=int(sys.argv[1]))
+    connected.set_inheritable(False)  # compilers that drivers start must not keep it open
+    idle_s = float(sys.argv[2])
+    channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
+    try:
+        _do(channel.receive(), channel)
+        while idle_s:
+            _do(channel.receive(within_s=idle_s), channel)
+    except (ClosedError, TimeoutError):  # the parent has ended, or has nothing more to do
+        pass
+    # Some drivers hang or crash in their exit handlers; everything that matters has been sent.
+    os._exit(0)
+
+
+def _do(order: bytes, channel: Channel) -> None:
+    """Do one task and tell how it went."""
+    reporter = _ChannelReporter(channel)
+    try:
+        entry, arguments = pickle.loads(order)
+        reporter.tell(MessageKind.RESULT, find_function(entry)(arguments, reporter))
+    except KernelcastError as error:
+        reporter.tell(MessageKind.ERROR, (name_error(error), str(error)))
+    except ClosedError:
+        raise
+    except Exception:  # noqa: BLE001 - a bug of ours must be told apart from a driver's crash
+        reporter.tell(MessageKind.BUG, traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main()

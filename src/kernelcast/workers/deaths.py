@@ -1,0 +1,56 @@
+"""How a child process has ended, in words: the one place that says so."""
+
+import os
+import signal
+from typing import IO
+
+COUNTING = "counting"
+"""Stage in which a copy of the kernel runs that counts what it does."""
+WROTE = "; it wrote: "
+"""Begins what messages quote of a child's standard error."""
+_STDERR_LINES = 5
+_MOST_STDERR_BYTES = 64 * 1024
+# By shells' and bubblewrap's custom, whoever waits for a process that a signal ended exits so.
+_SIGNALLED = 128
+
+
+def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "") -> str:
+    """Say how a process has ended, and what it wrote before.
+
+    Parameters
+    ----------
+    status : int
+        As of `subprocess.Popen.returncode`.
+    errors : file
+        Its standard error.
+    subject : str
+        The device's id.
+    stage : str
+        The last that it told; empty where it tells none.
+    """
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - _MOST_STDERR_BYTES))
+    written = errors.read().decode(errors="replace").strip().splitlines()
+    said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
+    cause = "A kernel that reads or writes outside its buffers does that"
+    if stage == COUNTING:
+        cause = (
+            "It ran a copy of the kernel that counts what it does: a kernel that reads or writes "
+            "outside its buffers does that, or the device's compiler fails at the copy"
+        )
+    how = f"{name_status(status)}, stage: {stage}" if stage else name_status(status)
+    return f"{subject}: the process that ran the kernel died ({how}). {cause}{said}"
+
+
+def name_status(status: int) -> str:
+    """Name an exit status or the signal that ended a process.
+
+    Examples
+    --------
+    >>> name_status(-11), name_status(139), name_status(3), name_status(255)
+    ('signal SIGSEGV', 'signal SIGSEGV', 'exit status 3', 'exit status 255')
+    """
+    number = -status if status < 0 else status - _SIGNALLED
+    if number in {one.value for one in signal.Signals}:
+        return f"signal {signal.Signals(number).name}"
+    return f"exit status {status}"

@@ -1,0 +1,172 @@
+"""JSON to records, by the types that are expected and nothing else.
+
+What comes from a child process may come from a stranger's kernel: nothing is looked up by a name
+that the text brings, every value has exactly the type that its field declares, numbers are finite,
+and each record checks itself as when it is made here.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
+
+from kernelcast.records.traits import MaybeKnown
+
+if TYPE_CHECKING:
+    import cattrs
+
+_Hook = Callable[[Any, Any], Any]
+_SEQUENCES: tuple[type, ...] = (tuple, list, frozenset)
+
+
+class NotDecodableError(ValueError):
+    """Is raised when a text is not what was expected; says what is wrong with it."""
+
+
+def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
+    """Read a value of an expected type.
+
+    Parameters
+    ----------
+    text : bytes or str
+        As `kernelcast.workers.encoding.encode` writes.
+    expected : type
+        What it must be.
+
+    Raises
+    ------
+    NotDecodableError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> decode(b"[1.5, 2.0]", tuple[float, ...])
+    (1.5, 2.0)
+    >>> decode(b'["1"]', tuple[float, ...])
+    Traceback (most recent call last):
+    ...
+    kernelcast.workers.decoding.NotDecodableError: a number was expected, not '1'
+    """
+    try:
+        return structure(json.loads(text), expected)
+    except (ValueError, RecursionError) as error:
+        raise NotDecodableError(_cut(str(error))) from None
+
+
+def structure(plain: object, expected: Any) -> Any:  # noqa: ANN401 - any type
+    """Make a value of an expected type from what JSON holds.
+
+    Raises
+    ------
+    NotDecodableError
+        If it is anything else.
+    """
+    try:
+        return _converter().structure(plain, expected)
+    except NotDecodableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - records and cattrs raise all kinds at foreign values
+        raise NotDecodableError(_cut(f"{type(error).__name__}: {error}")) from None
+
+
+def prepare(*expected: Any) -> None:  # noqa: ANN401 - types
+    """Get ready to read values of types: up to 0.1 s, better spent while a child starts."""
+    for one in expected:
+        _converter().get_structure_hook(one)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
+def _refuse(wanted: str, value: object) -> NoReturn:
+    msg = f"{wanted} was expected, not {value!r:.100}"
+    raise NotDecodableError(msg)
+
+
+@cache
+def _converter() -> "cattrs.Converter":
+    # Half as slow to import as a child is to start: it is imported while one does.
+    import cattrs
+    from cattrs.strategies import configure_union_passthrough
+
+    made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+    for plain, wanted in (
+        (int, "a whole number"), (str, "a text"), (bool, "a truth value"), (NoneType, "nothing"),
+    ):  # fmt: skip
+        made.register_structure_hook(plain, _take_exactly(plain, wanted))
+    # A subclass of str: without its own hook it would come as plain text.
+    made.register_structure_hook(StrEnum, lambda value, kind: kind(value))
+    made.register_structure_hook(float, lambda value, _: _take_number(value))
+    made.register_structure_hook_func(
+        lambda kind: kind == MaybeKnown, lambda value, _: _take_number(value, may_be_nan=True)
+    )
+    made.register_structure_hook(datetime, lambda value, _: _take_moment(value))
+    configure_union_passthrough(Union[int, float, str, bool, None], made)  # noqa: UP007 - as asked
+    made.register_structure_hook_factory(_is_sequence, lambda t: _make_sequence_hook(t, made))
+    made.register_structure_hook_factory(_is_mapping, lambda t: _make_mapping_hook(t, made))
+    return made
+
+
+def _take_exactly(plain: type, wanted: str) -> _Hook:
+    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
+        if type(value) is not plain:
+            _refuse(wanted, value)
+        return value
+
+    return take
+
+
+def _take_number(value: object, *, may_be_nan: bool = False) -> float:
+    if type(value) not in {int, float}:
+        _refuse("a number", value)
+    number = float(value)  # type: ignore[arg-type]  # checked above
+    if not math.isfinite(number) and not (may_be_nan and math.isnan(number)):
+        _refuse("a finite number", value)
+    return number
+
+
+def _take_moment(value: object) -> datetime:
+    if type(value) is not str:
+        _refuse("a moment", value)
+    return datetime.fromisoformat(value)
+
+
+def _is_sequence(kind: Any) -> bool:  # noqa: ANN401 - any type
+    return kind in _SEQUENCES or get_origin(kind) in _SEQUENCES
+
+
+def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - any type
+    origin = get_origin(kind) or kind
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _make_sequence_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # noqa: ANN401
+    make, members = get_origin(kind), get_args(kind)
+    has_fixed_length = make is tuple and not (len(members) > 1 and members[-1] is Ellipsis)
+
+    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
+        if type(value) is not list:
+            _refuse("a list", value)
+        if not has_fixed_length:
+            return make(converter.structure(one, members[0]) for one in value)
+        if len(value) != len(members):
+            _refuse(f"a list of {len(members)}", value)
+        return tuple(map(converter.structure, value, members))
+
+    return take
+
+
+def _make_mapping_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # noqa: ANN401
+    wanted: Any = tuple.__class_getitem__(get_args(kind))
+
+    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
+        if type(value) is not list:
+            _refuse("a list of pairs", value)
+        return dict(converter.structure(one, wanted) for one in value)
+
+    return take

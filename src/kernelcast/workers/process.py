@@ -1,0 +1,99 @@
+"""One child process: how it is started, spoken to and ended."""
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import IO, Any
+
+from kernelcast.workers.deaths import explain_death
+from kernelcast.workers.environment import child_environment
+from kernelcast.workers.protocol import Channel, ClosedError
+from kernelcast.workers.sandbox import Confinement, confine
+from kernelcast.workers.task import Task
+
+_MAIN = "kernelcast.workers.child_main"
+_LAST_S = 5.0
+"""Who has closed its channel and lives on for so long does not end by itself."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChildProcess:
+    """A process, the channel to it, and what it wrote on standard error.
+
+    Parameters
+    ----------
+    process, channel, errors
+        Of `start`.
+    """
+
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    errors: IO[bytes]
+
+    @classmethod
+    def start(
+        cls, *, idle_s: float = 0.0, confinement: Confinement | None = None
+    ) -> "ChildProcess":
+        """Start a process in a session of its own; it ends when this one does.
+
+        Parameters
+        ----------
+        idle_s : float
+            It waits so long for another order, in seconds; 0: it does one.
+        confinement : Confinement or None
+            What it may see; None: what we see.
+        """
+        ours, theirs = socket.socketpair()
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        with theirs:
+            command = [sys.executable, "-P", "-m", _MAIN, str(theirs.fileno()), str(idle_s)]
+            environment = child_environment()
+            if confinement is not None:
+                command, environment = confine(command, environment, confinement)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # the lifeline
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches us first; we end the child
+            )
+        return cls(process=process, channel=Channel(ours), errors=errors)
+
+    def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
+        """Give it a task; that it has died is told by the channel's end.
+
+        Raises
+        ------
+        TimeoutError
+            If it does not take the order in time.
+        """
+        with contextlib.suppress(ClosedError):
+            self.channel.send(pickle.dumps((task.entry, arguments)), within_s=within_s)
+
+    def explain_death(self, subject: str, stage: str) -> str:
+        """Say how it ended; ends it where it has only closed its channel."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LAST_S)
+        self._kill()
+        return explain_death(self.process.wait(), self.errors, subject, stage)
+
+    def end(self) -> None:
+        """Kill it and all that it started."""
+        self._kill()
+        self.process.wait()
+        self.channel.close()
+        self.errors.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)

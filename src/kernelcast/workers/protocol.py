@@ -1,0 +1,179 @@
+"""What parent and child say to each other, and how it lies on the wire.
+
+A frame is the length of its content, eight bytes, and the content. Orders are pickles: the child is
+ours and trusts its parent. Messages are JSON, because a kernel that runs in the child can send
+whatever it likes: `kernelcast.workers.decoding` reads them by the types that the order expects.
+"""
+
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kernelcast.records import errors
+from kernelcast.records.errors import KernelcastError
+from kernelcast.workers.decoding import NotDecodableError, decode, structure
+
+MOST_BYTES = 16 << 20
+"""Of a message: the trace of 10,000 work-groups takes 2 MB."""
+_LENGTH = struct.Struct(">Q")
+_PART_BYTES = 1 << 16
+_LONGEST_STAGE = 500
+_LONGEST_TEXT = 1 << 18
+
+ERRORS: dict[str, type[KernelcastError]] = {
+    name: one
+    for name, one in vars(errors).items()
+    if isinstance(one, type) and issubclass(one, KernelcastError)
+}
+"""What a child may raise in its parent, by name."""
+
+
+class MessageKind(StrEnum):
+    """What a child process tells."""
+
+    PROGRESS = "progress"
+    """A sentence about the stage that begins."""
+    ITEM = "item"
+    """A result that is ready before the end."""
+    RESULT = "result"
+    """What the task returned; nothing follows."""
+    ERROR = "error"
+    """The error that it raised; nothing follows."""
+    BUG = "bug"
+    """An exception that is none of ours, as text; nothing follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that a child process tells."""
+
+    kind: MessageKind
+    content: Any
+
+
+class ClosedError(Exception):
+    """Is raised when the other end has closed the channel."""
+
+
+class Channel:
+    """Frames over a socket.
+
+    Parameters
+    ----------
+    connected : socket
+        One of a pair; belongs to the channel from now on.
+    most_bytes : int
+        Longest frame that is taken.
+    """
+
+    def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
+        self._socket = connected
+        self._most_bytes = most_bytes
+        self._held = bytearray()
+
+    def send(self, content: bytes, *, within_s: float | None = None) -> None:
+        """Send a frame.
+
+        Raises
+        ------
+        TimeoutError
+            If the other end does not take it in time.
+        ClosedError
+            If there is no other end any more.
+        """
+        self._socket.settimeout(within_s)
+        try:
+            self._socket.sendall(_LENGTH.pack(len(content)))
+            self._socket.sendall(content)
+        except (BrokenPipeError, ConnectionResetError):
+            raise ClosedError from None
+
+    def receive(self, *, within_s: float | None = None) -> bytes:
+        """Take the next frame.
+
+        Raises
+        ------
+        TimeoutError
+            If it is not there in time as a whole.
+        ClosedError
+            If the other end has closed.
+        NotDecodableError
+            If it is longer than allowed.
+        """
+        ends_s = None if within_s is None else time.monotonic() + within_s
+        (length,) = _LENGTH.unpack(self._take(_LENGTH.size, ends_s))
+        if length > self._most_bytes:
+            msg = f"a message of {length} bytes; at most {self._most_bytes} are allowed"
+            raise NotDecodableError(msg)
+        return self._take(length, ends_s)
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+    def _take(self, count: int, ends_s: float | None) -> bytes:
+        while len(self._held) < count:
+            left_s = None if ends_s is None else ends_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                left_s = 1e-6  # what has arrived already is taken; 0 would mean "do not block"
+            self._socket.settimeout(left_s)
+            try:
+                part = self._socket.recv(_PART_BYTES)
+            except ConnectionResetError:
+                raise ClosedError from None
+            if not part:
+                raise ClosedError
+            self._held += part
+        taken = bytes(self._held[:count])
+        del self._held[:count]
+        return taken
+
+
+def name_error(error: KernelcastError) -> str:
+    """Name an error's class or, where that is no class of `kernelcast.records`, its next base.
+
+    Examples
+    --------
+    >>> name_error(errors.CompileError("no"))
+    'CompileError'
+    """
+    return next(one.__name__ for one in type(error).__mro__ if ERRORS.get(one.__name__) is one)
+
+
+def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa: ANN401 - types
+    """Read what a child sent.
+
+    Parameters
+    ----------
+    frame : bytes
+        As it came.
+    returns, gives : type
+        Of a result, and of an item.
+
+    Raises
+    ------
+    NotDecodableError
+        If it is no message, or holds something else.
+    """
+    kind, content = decode(frame, tuple[str, Any])
+    if kind not in set(MessageKind):
+        msg = f"a message of kind {kind!r:.50}"
+        raise NotDecodableError(msg)
+    match MessageKind(kind):
+        case MessageKind.RESULT:
+            return Message(MessageKind.RESULT, structure(content, returns))
+        case MessageKind.ITEM:
+            return Message(MessageKind.ITEM, structure(content, gives))
+        case MessageKind.ERROR:
+            name, text = structure(content, tuple[str, str])
+            if name not in ERRORS:
+                msg = f"an error of class {name!r:.50}"
+                raise NotDecodableError(msg)
+            return Message(MessageKind.ERROR, ERRORS[name](text[:_LONGEST_TEXT]))
+        case MessageKind.PROGRESS:
+            return Message(MessageKind.PROGRESS, structure(content, str)[:_LONGEST_STAGE])
+        case MessageKind.BUG:
+            return Message(MessageKind.BUG, structure(content, str)[:_LONGEST_TEXT])

@@ -1,0 +1,206 @@
+"""Runs a task in a child process, so that a driver's crash or hang ends the task, not us."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.workers.decoding import NotDecodableError, prepare
+from kernelcast.workers.process import ChildProcess
+from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
+from kernelcast.workers.sandbox import Confinement
+from kernelcast.workers.task import Task
+
+R = TypeVar("R")
+MOST_STAGES = 10_000
+"""That a task may tell between two items; none of ours tells 200."""
+
+
+class UnheardError(KernelRunError):
+    """Is raised when a child died without a word: a warm one had perhaps just ended."""
+
+
+def run_isolated(  # noqa: PLR0913 - a task, its limits, its listener, its view
+    task: Task[R],
+    arguments: object,
+    *,
+    timeout_s: float,
+    subject: str,
+    report: Callable[[str], None] = lambda _: None,
+    confinement: Confinement | None = None,
+) -> R:
+    """Run a task in a child process of its own.
+
+    Parameters
+    ----------
+    task : Task
+        The function.
+    arguments : object
+        What it is given; must be picklable.
+    timeout_s : float
+        The child is killed after so many seconds.
+    subject : str
+        What messages call it: the device's id.
+    report : callable, optional
+        Is told of each stage.
+    confinement : Confinement or None
+        What the child may see; None: what we see.
+
+    Returns
+    -------
+    object
+        What the task returned.
+
+    Raises
+    ------
+    KernelcastError
+        What the task raised.
+    KernelRunError
+        If the child died, for instance because the kernel wrote out of bounds, or sent something
+        that is no answer.
+    EstimateTimeoutError
+        If it did not end in time.
+    """
+    messages = stream_isolated(
+        task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
+    )
+    for message in messages:
+        if message.kind is MessageKind.RESULT:
+            result: R = message.content
+            return result
+        if message.kind is MessageKind.PROGRESS:
+            report(message.content)
+    msg = f"{subject}: the task {task.name} ended without a result; please report it"
+    raise KernelcastError(msg)
+
+
+def stream_isolated(
+    task: Task[Any],
+    arguments: object,
+    *,
+    timeout_s: float,
+    subject: str,
+    confinement: Confinement | None = None,
+) -> Iterator[Message]:
+    """Run a task in a child process of its own and give what it tells as it comes.
+
+    Parameters
+    ----------
+    task, arguments, subject, confinement
+        As of `run_isolated`.
+    timeout_s : float
+        The child is killed after so many seconds, counted anew from each item.
+
+    Yields
+    ------
+    Message
+        Stages and items; the result is the last.
+
+    Raises
+    ------
+    KernelcastError, KernelRunError, EstimateTimeoutError
+        As `run_isolated`.
+    """
+    child = ChildProcess.start(confinement=confinement)
+    try:
+        yield from converse(child, task, arguments, timeout_s=timeout_s, subject=subject)
+    except UnheardError as error:
+        raise KernelRunError(str(error)) from None
+    finally:
+        child.end()
+
+
+def converse(
+    child: ChildProcess, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
+) -> Iterator[Message]:
+    """Give a child a task and pass on what it tells.
+
+    Parameters
+    ----------
+    child : ChildProcess
+        Fresh, or done with all earlier tasks. After any error but one that the task raised it is
+        of no more use.
+    task, arguments, timeout_s, subject
+        As of `stream_isolated`.
+
+    Raises
+    ------
+    UnheardError
+        If it died without a word.
+    KernelcastError, KernelRunError, EstimateTimeoutError
+        As `run_isolated`.
+    """
+    heard = _Heard(subject=subject, timeout_s=timeout_s, most_items=task.most_items)
+    try:
+        child.order(task, arguments, within_s=timeout_s)
+        prepare(task.returns, task.gives)
+        while not heard.is_over:
+            frame = child.channel.receive(within_s=heard.left_s)
+            message = read_message(frame, returns=task.returns, gives=task.gives)
+            heard.note(message)
+            yield message
+    except TimeoutError:
+        msg = (
+            f"{subject}: no answer within {timeout_s:g} s (stage: {heard.stage}); the kernel may "
+            "never end. Its process was stopped; allow more time if it is only slow"
+        )
+        raise EstimateTimeoutError(msg) from None
+    except NotDecodableError as error:
+        msg = (
+            f"{subject}: the process that ran the kernel sent what is no answer (stage: "
+            f"{heard.stage}): {error}. A kernel that writes outside its buffers may do that"
+        )
+        raise KernelRunError(msg) from None
+    except ClosedError:
+        died = child.explain_death(subject, heard.stage)
+        raise (KernelRunError if heard.is_any else UnheardError)(died) from None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Heard:
+    """What has been heard of a task, and how much longer it may take."""
+
+    subject: str
+    timeout_s: float
+    most_items: int
+    stage: str = "starting"
+    is_any: bool = False
+    is_over: bool = False
+    _stages: int = 0
+    _items: int = 0
+    _began_s: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def left_s(self) -> float:
+        """Time until the child is stopped, in seconds."""
+        return max(0.0, self._began_s + self.timeout_s - time.monotonic())
+
+    def note(self, message: Message) -> None:
+        """Take note of a message; raise what the child raised.
+
+        Raises
+        ------
+        NotDecodableError
+            If there are more than the task can have.
+        """
+        self.is_any = True
+        match message.kind:
+            case MessageKind.PROGRESS:
+                self.stage, self._stages = message.content, self._stages + 1
+            case MessageKind.ITEM:
+                self._began_s, self._stages = time.monotonic(), 0
+                self._items += 1
+            case MessageKind.RESULT:
+                self.is_over = True
+            case MessageKind.ERROR:
+                raise message.content
+            case MessageKind.BUG:
+                msg = (
+                    f"{self.subject}: kernelcast failed at {self.stage!r}; please report:\n"
+                    f"{message.content}"
+                )
+                raise KernelcastError(msg)
+        if self._stages > MOST_STAGES or self._items > self.most_items:
+            msg = "more messages than its task can have"
+            raise NotDecodableError(msg)

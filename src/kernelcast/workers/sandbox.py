@@ -1,0 +1,191 @@
+"""A child process that sees only what a kernel's run needs, by bubblewrap.
+
+Namespaces of its own for mounts, processes, IPC and network; of the file system nothing but the
+system's libraries, Python, this package, the device files, and what the caller adds, all to read
+only; folders of its own for temporary files and the runtimes' caches; no environment variable that
+could hold a secret; without root's rights where we have them.
+"""
+
+import os
+import pwd
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernelcast.workers.environment import keep_harmless
+
+PROGRAM = "bwrap"
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_SYSTEM = (
+    "/usr", "/opt/intel", "/opt/rocm", "/etc/OpenCL", "/etc/ld.so.cache", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/etc/nvidia", "/sys",
+)  # fmt: skip
+_DEVICES = ("/dev/dri", "/dev/kfd", "/dev/dxg")
+_DEVICE_PATTERNS = ("nvidia*", "accel*")
+_VENDORS = "OCL_ICD_VENDORS"
+_OWN = "/tmp"
+_NOBODY = 65534
+# Inside, every runtime keeps what it compiles to itself: no stranger finds what another left.
+_PLACES = {
+    "HOME": _OWN,
+    "TMPDIR": _OWN,
+    "XDG_CACHE_HOME": f"{_OWN}/cache",
+    "XDG_DATA_HOME": f"{_OWN}/data",
+    "POCL_CACHE_DIR": f"{_OWN}/cache/pocl",
+    "MESA_SHADER_CACHE_DIR": f"{_OWN}/cache/mesa",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+# Changing the user before Python starts anew leaves a process that may read its own /proc.
+_DROP = (
+    "import os, sys; user, group, *groups = map(int, sys.argv[1].split(',')); "
+    "os.setgroups(groups); os.setgid(group); os.setuid(user); os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What a confined process may see beside what any needs.
+
+    Parameters
+    ----------
+    readable : tuple of (Path, str)
+        Files and folders, and where they lie inside.
+    hidden : tuple of Path
+        Files and folders that must not be seen even where they lie in a folder that is, such as a
+        database in Python's.
+    environment : mapping of str to str
+        Variables inside.
+    """
+
+    readable: tuple[tuple[Path, str], ...] = ()
+    hidden: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def confine(
+    command: Sequence[str], environment: Mapping[str, str], confinement: Confinement
+) -> tuple[list[str], dict[str, str]]:
+    """Give the command that runs a command confined, and its environment.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Of this Python.
+    environment : mapping of str to str
+        What it would have.
+    confinement : Confinement
+        What it may see.
+    """
+    seen = [one for one in (*_list_system(environment), *_list_python()) if one.exists()]
+    options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net",
+               "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]  # fmt: skip
+    options += ["--perms", "1777", "--tmpfs", _OWN, "--chdir", _OWN]
+    options += _link_root_folders()
+    options += _bind((one, str(one)) for one in seen)
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    for one in _list_devices():
+        options += ["--dev-bind-try", str(one), str(one)]
+    options += _hide(confinement.hidden, seen)
+    options += _bind(confinement.readable)
+    started = [*command]
+    if os.geteuid() == 0:
+        options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        started = [sys.executable, "-I", "-S", "-c", _DROP, _name_nobody(), *command]
+    else:
+        options += ["--unshare-user"]
+    inside = {**keep_harmless(environment), **_PLACES, **confinement.environment}
+    inside["PYTHONPATH"] = str(_PACKAGE.parent)
+    return [shutil.which(PROGRAM) or PROGRAM, *options, "--", *started], inside
+
+
+def _bind(places: Iterable[tuple[Path, str]]) -> Iterator[str]:
+    """Show files and folders; bubblewrap would make the folders above them for root alone."""
+    made: set[Path] = {Path("/"), Path(_OWN)}
+    bound: list[Path] = []
+    for outside, inside in places:
+        for folder in reversed(Path(inside).parents):
+            if folder not in made and not any(folder.is_relative_to(one) for one in bound):
+                made.add(folder)
+                yield from ("--perms", "0755", "--dir", str(folder))
+        bound.append(Path(inside))
+        yield from ("--ro-bind-try", str(outside), inside)
+
+
+def _link_root_folders() -> Iterator[str]:
+    """Make /bin, /lib and the like what they are outside: links into /usr, or folders."""
+    for name in _ROOT_FOLDERS:
+        path = Path("/", name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
+    """List the system's libraries and those that the OpenCL loader is told of."""
+    yield from map(Path, _SYSTEM)
+    folders = [Path("/etc/OpenCL/vendors")]
+    chosen = environment.get(_VENDORS)
+    if chosen:
+        folders.append(Path(chosen))
+        yield Path(chosen)
+    for one in (path for folder in folders for path in _list_icds(folder)):
+        library = Path(_read(one))
+        if library.is_absolute() and library.parent != Path("/"):
+            yield library.parent
+    for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
+        if Path(folder).is_absolute():
+            yield Path(folder)
+
+
+def _list_icds(place: Path) -> list[Path]:
+    return sorted(place.glob("*.icd")) if place.is_dir() else [place]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _list_python() -> list[Path]:
+    """List what Python and this package lie in."""
+    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
+    found = [*dict.fromkeys(map(Path, prefixes)), _PACKAGE]
+    return [one for one in found if one != Path("/")]
+
+
+def _list_devices() -> list[Path]:
+    found = [Path(one) for one in _DEVICES]
+    for pattern in _DEVICE_PATTERNS:
+        found += sorted(Path("/dev").glob(pattern))
+    return [one for one in found if one.exists()]
+
+
+def _hide(hidden: Iterable[Path], seen: Sequence[Path]) -> Iterator[str]:
+    """Cover what would be seen although it must not."""
+    resolved = [one.resolve() for one in seen]
+    for one in hidden:
+        path = one.resolve()
+        if not any(path.is_relative_to(folder) for folder in resolved):
+            continue
+        if path.is_dir():
+            yield from ("--tmpfs", str(path))
+        elif path.exists():
+            yield from ("--ro-bind", "/dev/null", str(path))
+
+
+def _name_nobody() -> str:
+    """Give user, group and further groups of nobody who may use the devices."""
+    try:
+        known = pwd.getpwnam("nobody")
+        user, group = known.pw_uid, known.pw_gid
+    except KeyError:
+        user = group = _NOBODY
+    nodes = [node for one in _list_devices() for node in ([*one.glob("*")] or [one])]
+    groups = {node.stat().st_gid for node in nodes} - {0}
+    return ",".join(map(str, (user, group, *sorted(groups))))

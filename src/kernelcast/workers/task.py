@@ -1,0 +1,68 @@
+"""What a child process can be asked to do: a function of plain records, named by its module."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import NoneType
+from typing import Any, Generic, Protocol, TypeVar
+
+from kernelcast.records.errors import KernelcastError
+
+R = TypeVar("R")
+
+
+class Reporter(Protocol):
+    """Takes sentences about the stage that begins, and results that are ready before the end."""
+
+    def __call__(self, stage: str) -> None:
+        """Tell which stage begins."""
+        ...
+
+    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
+        """Hand over a record before the end."""
+        ...
+
+    def give_up(self, error: KernelcastError) -> None:
+        """End the process with an error as its answer; may be called from any thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Generic[R]):
+    """A function for a child process, and what it may answer.
+
+    Parameters
+    ----------
+    entry : str
+        ``module:function``; the child imports the module. The function takes the arguments and a
+        `Reporter`.
+    returns : type
+        Of its result: a record, plain value, container or union of them.
+    gives : type
+        Of what it hands over before the end.
+    most_items : int
+        That it may hand over; more are no answer.
+    """
+
+    entry: str
+    returns: type[R] = NoneType  # type: ignore[assignment]  # a task without result has R = None
+    gives: Any = NoneType
+    most_items: int = 1_000_000
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.entry.partition(":")[2]
+
+
+def find_function(entry: str) -> Callable[[Any, Reporter], Any]:
+    """Give the function that ``module:function`` names.
+
+    Examples
+    --------
+    >>> find_function("math:gcd")(12, 8)
+    4
+    """
+    module, _, name = entry.partition(":")
+    found: Callable[[Any, Reporter], Any] = getattr(import_module(module), name)
+    return found

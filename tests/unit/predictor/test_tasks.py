@@ -1,0 +1,27 @@
+from types import ModuleType
+
+import pytest
+
+from kernelcast.predictor import calibration, corpus_checks, devices, features, tracing
+from kernelcast.predictor.answering import devices_at_work
+from kernelcast.predictor.collection import kernel_rows
+from kernelcast.predictor.lab import asking
+from kernelcast.predictor.tuning import conducting
+from kernelcast.workers import Task
+from kernelcast.workers.decoding import prepare
+from kernelcast.workers.task import find_function
+
+MODULES = (
+    asking, calibration, conducting, corpus_checks, devices, devices_at_work, features,
+    kernel_rows, tracing,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda one: one.__name__.rpartition(".")[2])
+def test_tasks_are_functions_whose_answers_can_be_read(module: ModuleType) -> None:
+    """What a module orders from child processes is there, and its answers have readable types."""
+    tasks = [one for one in vars(module).values() if isinstance(one, Task)]
+    assert tasks
+    for task in tasks:
+        assert callable(find_function(task.entry))
+        prepare(task.returns, task.gives)

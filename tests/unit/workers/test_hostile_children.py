@@ -1,0 +1,169 @@
+"""What a stranger's kernel may send in the name of a child process."""
+
+import json
+import os
+import pickle
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.records.estimates import Interval
+from kernelcast.workers import Task, protocol, run_isolated, running
+from kernelcast.workers.protocol import MOST_BYTES, Channel
+from kernelcast.workers.running import converse
+
+TASK: Task[Interval] = Task(entry="unused:unused", returns=Interval, gives=int, most_items=3)
+GOOD = {"seconds": 2.0, "low": 1.0, "high": 3.0, "coverage": 0.9}
+
+
+class SpokenFor:
+    """Stands for a child; what it says was written by somebody else."""
+
+    def __init__(self, said: bytes) -> None:
+        ours, self._theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        self._theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, len(said) + 4096)
+        self._theirs.sendall(said)
+
+    def order(self, *_: object, **__: object) -> None:
+        """Take no notice."""
+
+    def explain_death(self, subject: str, stage: str) -> str:
+        """Say nothing."""
+        return f"{subject}: died at {stage}"
+
+
+def frame(content: object) -> bytes:
+    """Frame a message."""
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return struct.pack(">Q", len(text)) + text
+
+
+def hear(said: bytes, *, timeout_s: float = 5.0) -> list[Any]:
+    """Listen to a child to the end."""
+    child: Any = SpokenFor(said)
+    heard = converse(child, TASK, None, timeout_s=timeout_s, subject="d")
+    return [one.content for one in heard]
+
+
+class Trap:
+    """A pickle that makes a folder where it is read."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> Any:  # noqa: ANN401
+        return os.mkdir, (str(self.place),)
+
+
+def test_what_is_right_is_taken() -> None:
+    """Stages, items and a result of the expected types arrive."""
+    said = frame(["progress", "at work"]) + frame(["item", 4]) + frame(["result", GOOD])
+    assert hear(said) == ["at work", 4, Interval(**GOOD)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"no frame at all, only text of a kernel's",
+        frame(b"\xff\xfe"),
+        frame(b"[" * 100_000),
+        frame(b"1" * 10_000),
+        frame({}),
+        frame(["result"]),
+        frame(["order", GOOD]),
+        frame([["result"], GOOD]),
+        frame(["result", None]),
+        frame(["result", [GOOD]]),
+        frame(["result", {**GOOD, "more": 1}]),
+        frame(["result", {**GOOD, "low": "1.0"}]),
+        frame(["result", {**GOOD, "low": True}]),
+        frame(["result", {**GOOD, "seconds": float("nan")}]),
+        frame(["result", {**GOOD, "high": float("inf")}]),
+        frame(["result", {**GOOD, "high": 10**400}]),
+        frame(["result", {**GOOD, "low": 9.0}]),
+        frame(["item", 1.5]),
+        frame(["item", 1]) * 4,
+        frame(["progress", 7]),
+        frame(["progress", "and on"]) * (running.MOST_STAGES + 1),
+        frame(["error", ["SystemExit", "0"]]),
+        frame(["error", ["KernelRunError"]]),
+        frame(["bug", {"text": "none"}]),
+        struct.pack(">Q", MOST_BYTES + 1),
+    ],
+    ids=lambda said: repr(said[8:48]),
+)
+def test_what_is_no_answer_is_an_error_of_this_task(said: bytes) -> None:
+    """Whatever else comes is an error that names the device, and nothing is made of it."""
+    with pytest.raises(KernelRunError, match=r"^d: .* sent what is no answer \(stage: ") as caught:
+        hear(said)
+    assert len(str(caught.value)) < 1000
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    """A pickle that would run something is refused unread."""
+    with pytest.raises(KernelRunError, match="no answer"):
+        hear(frame(pickle.dumps(("result", Trap(tmp_path / "made")))))
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0", struct.pack(">Q", 100) + b'["result"'])
+def test_half_a_message_ends_with_the_time(said: bytes) -> None:
+    """A message that never ends does not hold the parent longer than the time limit."""
+    with pytest.raises(EstimateTimeoutError, match=r"no answer within 0\.2 s"):
+        hear(said, timeout_s=0.2)
+
+
+def test_stages_and_errors_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of a child do not fill logs."""
+    monkeypatch.setattr(protocol, "_LONGEST_TEXT", 1000)
+    stage = "s" * 50_000
+    with pytest.raises(KernelcastError) as caught:
+        hear(frame(["progress", stage]) + frame(["error", ["CompileError", "e" * 50_000]]))
+    assert type(caught.value).__name__ == "CompileError"
+    assert len(str(caught.value)) == 1000
+    (heard, *_) = hear(frame(["progress", stage]) + frame(["result", GOOD]))
+    assert len(heard) < 1000
+
+
+# What a kernel could do in a child: write to each of its descriptors, and go on.
+STAND_INS = """
+import os, struct, sys, time
+
+
+def shout(arguments, report):
+    report(str(os.getpid()))
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"garbage" * 1000)
+        except OSError:
+            pass
+    time.sleep(600)
+
+
+def hang_up(arguments, report):
+    report(str(os.getpid()))
+    os.closerange(3, 64)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("shout", "no answer"), ("hang_up", "died")])
+def test_a_child_that_misbehaves_is_killed(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real process that sends garbage or hangs up is gone afterwards."""
+    (tmp_path / "stand_ins.py").write_text(STAND_INS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("kernelcast.workers.process._LAST_S", 0.1)
+    stages: list[str] = []
+    task: Task[SaturationPoint] = Task(entry=f"stand_ins:{name}", returns=SaturationPoint)
+    with pytest.raises(KernelRunError, match=text):
+        run_isolated(task, None, timeout_s=100, subject="d", report=stages.append)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(stages[0]), 0)

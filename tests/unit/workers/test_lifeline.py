@@ -1,0 +1,80 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PARENT = """
+import subprocess, sys, threading, time
+
+CHILD = '''
+import sys, time
+from kernelcast.workers.lifeline import die_with_parent
+die_with_parent()
+print(sys.stdin.read() == "", flush=True)
+sum(range(10 ** 12))  # as a driver that never lets go of the interpreter
+'''
+found = []
+
+
+def start():
+    found.append(subprocess.Popen([sys.executable, "-P", "-c", CHILD], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE))
+
+
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()  # what started it has ended, and it lives on
+found[0].stdout.readline()
+print(found[0].pid, flush=True)
+time.sleep(600)
+"""
+
+
+def has_ended(process_id: int) -> bool:
+    """Tell whether a process ends within seconds; nobody may have taken note of its end."""
+    for _ in range(100):
+        try:
+            if Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux sends the signal")
+def test_a_busy_child_ends_with_its_killed_parent() -> None:
+    """A child that never comes back to Python ends with its parent, not with a thread of it."""
+    with subprocess.Popen([sys.executable, "-P", "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        try:
+            time.sleep(0.2)
+            os.kill(child, 0)
+            parent.send_signal(signal.SIGKILL)
+            assert has_ended(child)
+        finally:
+            parent.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux sends the signal")
+def test_a_socket_is_a_lifeline_too() -> None:
+    """Asyncio connects standard input by a socket: its end is noticed as well."""
+    ours, theirs = socket.socketpair()
+    code = (
+        "from kernelcast.workers.lifeline import die_with_parent; die_with_parent(); "
+        "print(1, flush=True); import time; time.sleep(600)"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    with theirs, subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE) as child:
+        theirs.close()
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert child.poll() is None
+        ours.close()
+        assert child.wait(10) == -signal.SIGKILL
