@@ -133,7 +133,6 @@ def test_text_that_cannot_be_kept_is_refused(
     app = create_app(settings, backend=FakeBackend(cluster.url))
     body = {"key": name, "problem": PROBLEM, "device": {"id": "far-away", "driver": "1"},
             "seconds": 0.1}  # fmt: skip
-    headers = {"content-type": "application/json"}
     with TestClient(app, base_url="http://localhost") as client:
         answers = [
             client.post(
