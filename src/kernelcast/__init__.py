@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from kernelcast.sampling.caches import ensure_caches
 from kernelcast.sampling.runtimes import ensure_vendors
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ __all__ = [
     "tune",
 ]
 
-# Before the program asks pyopencl for platforms, which looks for runtimes once.
+# Before the program asks pyopencl for platforms, which looks for runtimes and caches once.
+ensure_caches()
 ensure_vendors()
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.

@@ -19,7 +19,7 @@ from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.user_launch import hold_buffer
+from kernelcast.sampling.user_arguments import hold_buffer
 from kernelcast.testing.conformance import PreparedLaunchConformance
 
 pytestmark = pytest.mark.device

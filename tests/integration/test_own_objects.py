@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernelcast
-from kernelcast.records.errors import NDRangeError, SignatureError
+from kernelcast.records.errors import NDRangeError, PersistentKernelError, SignatureError
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -76,3 +76,19 @@ def test_the_embedded_device_is_there_after_the_import() -> None:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert int(found.stdout) == len(cl.get_platforms())
+
+
+def test_a_kernel_that_fetches_its_work_is_refused(session: DeviceSession) -> None:
+    """Its few sampled work-groups would do everybody's work: the launch is not run at all."""
+    source = (
+        "kernel void drain(volatile global int *head, global float *a, int n) {"
+        " int i; while ((i = atomic_inc(head)) < n) a[i] *= 2; }"
+    )
+    program = cl.Program(session.context, source).build()
+    head = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, 4)
+    a = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, 4 * _ITEMS)
+    queue = cl.CommandQueue(session.context, session.queue.device)
+    with pytest.raises(PersistentKernelError, match="atomic_inc in line 1"):
+        kernelcast.estimate(
+            program.drain, (_ITEMS,), (_LOCAL,), [head, a, np.int32(_ITEMS)], queue=queue
+        )

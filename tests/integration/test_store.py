@@ -9,18 +9,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from kernelcast.records.observation import Origin
+from kernelcast.records.observed_times import RunTimes
 from kernelcast.testing.observations import make_failure, make_observation
-from kernelcast.training_data.check import check_store
+from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.launches import (
+    find_last_change,
+    find_newest_samples,
+    list_changed,
+    read_newest_times,
+    sum_up_launches,
+)
 from kernelcast.training_data.store.migrating import migrate
 
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 2_000
 WRITERS = 4
 BATCH = 50
@@ -219,6 +230,92 @@ def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
         assert store.add(make_observation(4))
 
 
+def test_launches_follow_every_change(url: str) -> None:
+    """In both databases: of an older store, added, replaced, changed by hand, removed, imported."""
+    rows = [make_observation(number) for number in range(6)]
+    engine = connect(parse_url(url))
+    migrate(engine, url, head="0002")
+    with Store(url=parse_url(url), where=url, engine=engine) as old:
+        old.add_many([*rows[:3], replace(rows[5], origin=Origin.IMPORTED)])
+    with open_store(url) as store:
+        assert _list_launches(store) == [rows[place].launch.key for place in (2, 1, 0)]
+        steps: list[tuple[Callable[[], object], list[int]]] = [
+            (lambda: store.add_many(rows[3:5]), [3, 4]),
+            (lambda: store.add_many(rows[:1], replace=True), [0]),
+            (lambda: store.add_many(rows[:1]), []),
+            (lambda: change(store, "update observations set seconds = 9"), [0, 1, 2, 3, 4]),
+            (lambda: store.remove([rows[4].key]), [4]),
+            (lambda: store.add_failures([make_failure(1)]), []),
+        ]  # fmt: skip
+        for step, marked in steps:
+            since = find_last_change(store)
+            step()
+            found = {one.launch_key for one in list_changed(store, since=since, most=9)}
+            assert found == {rows[place].launch.key for place in marked}
+        assert rows[4].launch.key not in _list_launches(store)
+
+
+def test_a_launch_is_summed_up_alike_in_every_database(url: str) -> None:
+    """The median, quantiles and moment of its newest observations, and its newest samples."""
+    first = make_observation(1)
+    more = [
+        replace(
+            first,
+            measurement=str(place),
+            samples=(),
+            features=None,
+            runs=RunTimes(median_s=0.001 * place),
+            measured_at=None if place == 1 else BEGIN + timedelta(seconds=place),
+        )
+        for place in range(1, 30)
+    ]
+    with open_store(url) as store:
+        store.add_many([first, *more])
+        key = first.launch.key
+        (one,) = sum_up_launches(store, [key], Selection())
+        assert (one.observations, one.measured_at_us) == (20, (1767225600 + 29) * 1_000_000)
+        assert (one.seconds, one.low_s, one.high_s) == pytest.approx((0.0195, 0.011, 0.028))
+        few = read_newest_times(store, [key], Selection(), most=3)
+        assert [row.seconds for row in few] == pytest.approx([0.027, 0.028, 0.029])
+        (sampled,) = find_newest_samples(store, [key], Selection())
+        assert sampled.key == first.key
+        store.remove([row.key for row in more[5:]])
+        (one,) = sum_up_launches(store, [key], Selection())
+        assert one.observations == 6  # the one without a time too
+
+
+def test_marks_of_writers_at_work_are_not_missed(url: str) -> None:
+    """Who reads while two processes write has every launch in the end, told by changes alone."""
+    open_store(url).close()
+    share = 150
+    writers = [start_writer(url, number * share, share, 10) for number in range(2)]
+    assert [read_line(one) for one in writers] == ["ready"] * 2
+    for one in writers:
+        tell(one)
+    known: set[str] = set()
+    since, is_last = 0, False
+    with open_store(url) as store:
+        while not is_last:
+            is_last = all(one.poll() is not None for one in writers)
+            found = list_changed(store, since=since, most=10_000)
+            since = max([since, *(one.changed for one in found)])
+            known |= {one.launch_key for one in found}
+            time.sleep(0.005)
+    for one in writers:
+        one.communicate()
+    assert known == {make_observation(number).launch.key for number in range(2 * share)}
+
+
+def _list_launches(store: Store) -> list[str]:
+    return [one.launch_key for one in list_changed(store, most=9)]
+
+
+def change(store: Store, statement: str) -> None:
+    """Change rows past the store's own ways."""
+    with store._write() as connection:
+        connection.exec_driver_sql(statement)
+
+
 def test_a_newer_store_is_refused_in_every_database(url: str) -> None:
     """Names both versions and changes nothing."""
     open_store(url).close()
@@ -234,6 +331,31 @@ def test_a_server_that_does_not_answer(cluster: str) -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(StoreError, match="nowhere"):
         open_store(f"{cluster}/nowhere")
+
+
+@pytest.mark.parametrize("has_amcheck", [True, False])
+def test_a_damaged_index_of_postgresql_is_found(cluster: str, has_amcheck: bool) -> None:
+    """By amcheck where it is installed, else by counting rows with and without the index."""
+    name = f"rows{time.monotonic_ns()}"
+    execute(cluster, f"create database {name}")
+    with open_store(f"{cluster}/{name}") as store:
+        store.add_many(map(make_observation, range(30)))
+        with store._write() as connection:
+            if has_amcheck:
+                connection.exec_driver_sql("create extension amcheck")
+        assert list(check_store(store)) == []
+        for state in ("false", "true"):  # a row comes while nobody keeps the index
+            with store._write() as connection:
+                connection.exec_driver_sql(
+                    f"update pg_index set indisready = {state} "
+                    "where indexrelid = 'observations_pkey'::regclass"
+                )
+            if state == "false":
+                store.close()
+                store.add(make_observation(40))
+        found = list(check_store(store))
+        assert {one.kind for one in found} == {FindingKind.DAMAGED}
+        assert any("observations" in one.message for one in found)
 
 
 def change_version(url: str) -> None:

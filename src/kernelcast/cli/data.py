@@ -5,7 +5,7 @@ They need the database's and Parquet's libraries, which take longer to import th
 
 import click
 
-_COMMANDS = ("check", "export", "import", "ls", "merge", "show")
+_COMMANDS = ("check", "export", "import", "ls", "merge", "rm", "show")
 
 
 class _DataCommands(click.Group):
@@ -24,7 +24,7 @@ class _DataCommands(click.Group):
         return COMMANDS[cmd_name]
 
 
-@click.group(cls=_DataCommands, short_help="Look at, check and exchange observations.")
+@click.group(cls=_DataCommands, short_help="Look at, check, remove and exchange observations.")
 def data() -> None:
     """Look at, check and exchange observations: what models learn from.
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kernelcast.cli.data_options import make_selection, selection_options, store_option
+from kernelcast.cli.data_removal import remove_rows
 from kernelcast.cli.data_tables import (
     make_failure_table,
     make_finding_table,
@@ -18,7 +19,7 @@ from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.predictor.data_exchange import ImportRequest, import_file, merge_stores
 from kernelcast.predictor.data_store import open_data_store
-from kernelcast.training_data.check import check_store
+from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS
 from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import Selection, Store
@@ -160,22 +161,27 @@ def import_files(
         )
 
 
-@click.command("check", short_help="Look for rows that cannot be right.")
+@click.command("check", short_help="Look for damage and for rows that cannot be right.")
 @click.option("--remove", "removes", is_flag=True, help="Remove the rows that are found.")
 @json_flag
 @store_option
 @debug_option
 @click.pass_context
 def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json: bool) -> None:
-    """Look for rows that are unreadable, impossible, inconsistent or duplicated.
+    """Look for damage in the database, and for rows that cannot be right.
 
-    Exit status: 0 if there are none or they were removed, 1 if there are.
+    The database checks its own tables and indexes first; nothing is removed from a damaged one.
+    Rows are found that are unreadable, impossible, inconsistent or duplicated.
+
+    Exit status: 0 if nothing is wrong or what was wrong is removed, 1 if something is.
     """
     with (
         open_data_store(place, must_exist=True) as store,
         progress(is_wanted=not as_json) as report,
     ):
         found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
+        is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
+        removes = removes and not is_damaged
         removed = store.remove([one.key for one in found]) if removes and found else 0
     if as_json:
         show_json([
@@ -192,7 +198,7 @@ def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json:
     elif found:
         ctx.exit(ExitStatus.FAILED)
     elif not as_json:
-        show_line("every row is sound")
+        show_line("no damage found, every row is sound")
 
 
 @click.command("merge", short_help="Add the observations of other stores.")
@@ -225,7 +231,15 @@ def merge_rows(others: tuple[str, ...], place: str | None, *, replace: bool, as_
 
 COMMANDS = {
     one.name or "": one
-    for one in (check_rows, export_rows, import_files, list_rows, merge_rows, show_rows)
+    for one in (
+        check_rows,
+        export_rows,
+        import_files,
+        list_rows,
+        merge_rows,
+        remove_rows,
+        show_rows,
+    )
 }
 """By name."""
 

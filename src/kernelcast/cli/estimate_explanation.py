@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernelcast.cli.text import format_range, format_seconds, format_share
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.explanation import Explanation, HistoryFacts, LinearFacts, ModelFacts
+from kernelcast.records.explanation import (
+    Explanation,
+    HistoryFacts,
+    LinearFacts,
+    ModelFacts,
+    SetAside,
+)
 
 _MOST_LIMITERS = 5
 _DIGEST_LETTERS = 12
@@ -40,6 +46,8 @@ def _describe_parts(known: Explanation) -> Iterator[str]:
         yield "model: " + _describe_model(known.model)
     if known.history is not None:
         yield "history: " + _describe_history(known.history)
+        for one in known.history.set_aside:
+            yield f"set aside: {_describe_aside(one)}"
     if known.influences:
         shown = (f"{one.feature} x{one.factor:.3f}" for one in known.influences)
         yield "features that matter most: " + ", ".join(shown)
@@ -76,6 +84,12 @@ def _describe_history(history: HistoryFacts) -> str:
         return text
     first, last = (one.isoformat(" ", "seconds") for one in (history.first, history.last))
     return f"{text} from {first}" + ("" if first == last else f" to {last}")
+
+
+def _describe_aside(one: SetAside) -> str:
+    when = "" if one.when is None else f" of {one.when.isoformat(' ', 'seconds')}"
+    key = f" (key {one.key[:_DIGEST_LETTERS]})" if one.key else ""
+    return f"{format_seconds(one.seconds)}{when}{key}: {one.reason}"
 
 
 def _describe_cost(estimate: Estimate) -> str:

@@ -2,7 +2,8 @@
 
 from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
 from kernelcast.client.client import Client
-from kernelcast.client.errors import ConnectionFailedError, ServiceError
+from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
+from kernelcast.client.identity import ServiceIdentity
 from kernelcast.client.problems import read_problem_file
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "Job",
     "Model",
     "ServiceError",
+    "ServiceIdentity",
     "StoredRows",
+    "WrongServiceError",
     "read_problem_file",
 ]

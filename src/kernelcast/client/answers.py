@@ -63,6 +63,8 @@ class EstimateAnswer:
         ``history``, ``hybrid``, ``linear`` or ``analytic``, best first.
     limiter : str or None
         What bounds the time.
+    warnings : tuple of str
+        What to know before the answer is relied on.
     error : ServiceError or None
         Why the device has no answer.
     content : mapping
@@ -79,6 +81,7 @@ class EstimateAnswer:
     coverage: float | None
     tier: str | None
     limiter: str | None
+    warnings: tuple[str, ...]
     error: ServiceError | None
     content: Plain = field(repr=False)
 
@@ -100,6 +103,7 @@ class EstimateAnswer:
             coverage=content.get("coverage"),
             tier=content.get("tier"),
             limiter=content.get("limiter"),
+            warnings=tuple(content.get("warnings") or ()),
             error=error,
             content=content,
         )
@@ -113,10 +117,20 @@ class StoredRows:
     ----------
     added, known : int
         New ones, and those whose key was there.
+    doubted : mapping of str to str
+        By their keys, those that are kept but not believed until they repeat: what each
+        contradicts.
     """
 
     added: int
     known: int
+    doubted: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, content: Plain) -> Self:
+        """Read an answer."""
+        doubted = {one["key"]: one["reason"] for one in content.get("doubted", ())}
+        return cls(added=content["added"], known=content["known"], doubted=doubted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

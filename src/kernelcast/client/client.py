@@ -11,6 +11,7 @@ import httpx
 
 from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
 from kernelcast.client.errors import ConnectionFailedError, ServiceError
+from kernelcast.client.identity import ServiceIdentity
 from kernelcast.client.transport import Patience, Transport
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
@@ -37,7 +38,8 @@ class Client:
 
     Notes
     -----
-    Threads share one client. Close it, or use it as a context manager.
+    Threads share one client. Close it, or use it as a context manager. Another instance at the same
+    address, as after a restart, is a warning in the log ``kernelcast.client``.
 
     Examples
     --------
@@ -72,12 +74,24 @@ class Client:
         """Close all connections."""
         self._transport.close()
 
+    def identify(self) -> ServiceIdentity:
+        """Ask which service answers; every other method does so before its first request.
+
+        Raises
+        ------
+        WrongServiceError
+            If something else answers, or it speaks another API.
+        ConnectionFailedError
+            If nobody answers.
+        """
+        return self._transport.identify()
+
     def devices(self) -> tuple[Device, ...]:
         """Describe the devices of the service's host.
 
         Raises
         ------
-        ServiceError, ConnectionFailedError
+        ServiceError, ConnectionFailedError, WrongServiceError
             As every method.
         """
         return tuple(map(Device.read, self._get("/v1/devices")["devices"]))
@@ -139,7 +153,7 @@ class Client:
         """
         keyed = [{"key": uuid.uuid4().hex, **one} for one in observations]
         found = self._post("/v1/observations", {"observations": keyed})
-        return StoredRows(added=found["added"], known=found["known"])
+        return StoredRows.read(found)
 
     def models(self) -> tuple[Model, ...]:
         """List learned models."""

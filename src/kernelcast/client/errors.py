@@ -37,3 +37,7 @@ class ServiceError(KernelcastError):
 
 class ConnectionFailedError(KernelcastError):
     """Is raised when nobody answers at the service's address, or not in time."""
+
+
+class WrongServiceError(KernelcastError):
+    """Is raised when something else answers at the address, or speaks another API."""

@@ -1,5 +1,6 @@
 """Sends requests, again where that is safe and may help."""
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,9 +11,13 @@ from typing import Any, Final
 import httpx
 
 from kernelcast.client.errors import ConnectionFailedError, ServiceError
+from kernelcast.client.identity import INSTANCE_HEADER, ServiceIdentity
 from kernelcast.records.errors import InputError
 
+_log = logging.getLogger("kernelcast.client")
+
 _AGAIN: Final = frozenset({429, 502, 503, 504})
+_HEALTH: Final = "/health"
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 30.0
 
@@ -76,6 +81,8 @@ class Transport:
     ) -> None:
         self._patience = patience
         self._url = url
+        self._service: ServiceIdentity | None = None
+        self._is_checked = False
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
             self._http = httpx.Client(
@@ -91,6 +98,24 @@ class Transport:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
+
+    def identify(self) -> ServiceIdentity:
+        """Ask which service answers.
+
+        Raises
+        ------
+        WrongServiceError
+            If something else answers, or it speaks another API.
+        ServiceError
+            If the service, or a proxy before it, says no.
+        ConnectionFailedError
+            If nobody answers.
+        """
+        self._is_checked = False
+        answer = self._send("GET", _HEALTH, None, None, None)
+        if not answer.is_success:
+            raise read_error(answer)
+        return self._take_identity(answer)
 
     def ask(
         self,
@@ -128,13 +153,44 @@ class Transport:
         """
         timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
+            self._check_service()
             with self._http.stream("GET", path, timeout=timeout) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise read_error(answer)
                 yield answer.iter_lines()
         except httpx.TransportError as error:
+            self._is_checked = False
             raise self._explain(error) from error
+
+    def _check_service(self) -> None:
+        """See who answers before the first request, and after the connection was lost."""
+        if self._is_checked:
+            return
+        answer = self._http.get(_HEALTH)
+        if answer.status_code not in _AGAIN:  # else the request will be told the same
+            self._take_identity(answer)
+
+    def _take_identity(self, answer: httpx.Response) -> ServiceIdentity:
+        """Note who answers; say so where it is another instance than before."""
+        try:
+            content = answer.json()
+        except ValueError:
+            content = None
+        found = ServiceIdentity.read(self._url, content)
+        before, self._service, self._is_checked = self._service, found, True
+        if before is not None and before.instance != found.instance:
+            who = f"{found.instance}, kernelcast {found.version}, running since {found.started_at}"
+            _log.warning(
+                "service %s is another instance now: %s; it was %s", self._url, who, before.instance
+            )
+        return found
+
+    def _notice(self, answer: httpx.Response) -> None:
+        """Have the next request see who answers, where this one was another instance's."""
+        told = answer.headers.get(INSTANCE_HEADER)
+        if told and self._service is not None and told != self._service.instance:
+            self._is_checked = False
 
     def _send(
         self,
@@ -147,10 +203,14 @@ class Transport:
         for attempt in range(self._patience.retries + 1):
             is_last = attempt == self._patience.retries
             try:
+                if path != _HEALTH:
+                    self._check_service()
                 answer = self._http.request(
                     method, path, json=content, params=params, headers=headers
                 )
+                self._notice(answer)
             except httpx.TransportError as error:
+                self._is_checked = False
                 if is_last:
                     raise self._explain(error) from error
                 self._wait(attempt, None)

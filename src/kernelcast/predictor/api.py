@@ -9,22 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.predictor.bounds_check import list_overruns
+from kernelcast.predictor.bounds_check import refuse_overruns
 from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.estimation import estimate_launch
+from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.settings import (
+    DEFAULT_COVERAGE,
+    DEFAULT_TIMEOUT_S,
+    EstimateSettings,
+    make_settings,
+)
 from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.user_launch import (
+from kernelcast.sampling.user_arguments import hold_buffer, list_buffer_bytes, read_arguments
+from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
+from kernelcast.sampling.user_objects import (
     UserKernel,
     UserQueue,
-    hold_buffer,
-    list_buffer_bytes,
-    prepare_user_launch,
+    check_objects,
     read_kernel,
     session_of,
 )
@@ -43,7 +49,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     measure: bool = False,
     seed: int = 0,
     source: str | None = None,
-    build_options: Sequence[str] | None = None,
+    build_options: str | Sequence[str] | None = None,
 ) -> Estimate:
     """Predict how long a launch of your own kernel will take, by running a small part of it.
 
@@ -54,7 +60,8 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     global_size, local_size : sequence of int
         As for `pyopencl.enqueue_nd_range_kernel`; a `local_size` of None lets the device choose.
     args : sequence
-        The kernel's arguments in order: buffers, NumPy scalars, `pyopencl.LocalMemory`.
+        The kernel's arguments in order: buffers, pyopencl's arrays, NumPy scalars,
+        `pyopencl.LocalMemory`.
     queue : pyopencl.CommandQueue
         A queue on the device; finish what it runs first, or it will be timed too.
     global_offset : sequence of int, optional
@@ -79,7 +86,9 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     Raises
     ------
     InputError
-        If kernel, sizes and arguments do not fit together.
+        If kernel, queue, sizes and arguments do not fit together, or work-groups fetch their work.
+    OverrunError
+        If the source proves that the launch leaves a buffer; nothing is run then.
     DeviceError
         If the device cannot hold or run the launch.
 
@@ -88,32 +97,40 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     May be called from several threads; one measurement at a time runs on a device.
     """
     started_s = time.perf_counter()
-    session = session_of(queue)
-    described = read_kernel(kernel, session.device, source=source, options=build_options)
-    ndrange = NDRange(
+    settings = _read_settings(budget, coverage, seed, measure=measure)
+    given = NDRange(
         global_size=_read_sizes("global size", global_size),
         local_size=None if local_size is None else _read_sizes("local size", local_size),
-        global_offset=_read_sizes("global offset", global_offset or ()),
+        global_offset=() if global_offset is None else _read_sizes("global offset", global_offset),
     )
-    settings = EstimateSettings(
-        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, measure=measure
-    )
-    inferred = infer_accesses(described, len(args))
-    with (
-        session.lock,
-        prepare_user_launch(session, described, ndrange, args, inferred=inferred) as launch,
-    ):
-        known = describe_values(args, partial(hold_buffer, session))
-        plan = plan_by_source(settings.plan, described, launch.ndrange, known)
-        overruns = list_overruns(described, launch.ndrange, known, list_buffer_bytes(args))
-        found = estimate_launch(
-            launch,
-            described.name,
-            replace(settings, plan=plan),
-            weigh=partial(weigh_run, kernel=described, arguments=known),
-            started_s=started_s,
-        )
-        return replace(found, warnings=(*overruns, *found.warnings))
+    check_objects(kernel, queue)
+    arguments = read_arguments(args)
+    session = session_of(queue)
+    described = read_kernel(kernel, session.device, source=source, options=build_options)
+    refuse_persistent(described)
+    inferred = infer_accesses(described, len(arguments))
+    with session.lock:
+        ndrange = choose_user_ndrange(session, described, given, arguments)
+        known = describe_values(arguments, partial(hold_buffer, session))
+        refuse_overruns(described, ndrange, known, list_buffer_bytes(arguments))
+        plan = plan_by_source(settings.plan, described, ndrange, known)
+        with prepare_user_launch(
+            session, described, ndrange, arguments, inferred=inferred
+        ) as launch:
+            return estimate_launch(
+                launch,
+                described.name,
+                replace(settings, plan=plan),
+                weigh=partial(weigh_run, kernel=described, arguments=known),
+                started_s=started_s,
+            )
+
+
+def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) -> EstimateSettings:
+    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
+        check_number(name, value)
+    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=int(seed))
+    return replace(settings, measure=measure)
 
 
 def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -157,6 +174,8 @@ def estimate_problem(
     InputError
         If the problem cannot be used on any device.
     """
+    check_problem_path(path)
+    check_device_ids(devices)
     return list(
         iterate_answers(
             read_problem(path, parameters=parameters),

@@ -6,6 +6,7 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.overruns import find_overruns
 from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer
+from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -36,6 +37,48 @@ def list_overruns(
     tuple of str
         The first few; each names the line, a work-item and the buffer's size.
     """
+    found = _find(kernel, ndrange, arguments, sizes)
+    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
+    texts = [f"{one}. The launch is faulty, and so is its time" for one in found[:_MOST]]
+    return tuple([*texts[:-1], texts[-1] + more] if texts else ())
+
+
+def refuse_overruns(
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[Argument | HeldBuffer],
+    sizes: Mapping[int, int],
+) -> None:
+    """Refuse a launch of which the source proves that it leaves a buffer.
+
+    Parameters
+    ----------
+    kernel, ndrange, arguments, sizes
+        As of `list_overruns`.
+
+    Raises
+    ------
+    OverrunError
+        Names the first few places.
+    """
+    found = _find(kernel, ndrange, arguments, sizes)
+    if not found:
+        return
+    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
+    msg = (
+        f"kernel {kernel.name}: {'; '.join(found[:_MOST])}{more}. To run it might end this "
+        "process: give larger buffers or a smaller global size, or guard the access"
+    )
+    raise OverrunError(msg)
+
+
+def _find(
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[Argument | HeldBuffer],
+    sizes: Mapping[int, int] | None,
+) -> list[str]:
+    """Describe each access that leaves its buffer; none where nothing can be told."""
     if sizes is None:
         sizes = {n: one.bytes for n, one in enumerate(arguments) if isinstance(one, BufferArgument)}
     try:
@@ -43,9 +86,6 @@ def list_overruns(
         named = {facts.parameters[n].name: size for n, size in sizes.items()}
         scalars = bind_scalars(facts, arguments)
         # An element that is read and written is two accesses, but one place.
-        found = list(dict.fromkeys(map(str, find_overruns(facts, ndrange, named, scalars))))
-    except Exception:  # noqa: BLE001 - a warning more or less: nothing about it may cost the answer
-        return ()
-    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
-    texts = [f"{one}. The launch is faulty, and so is its time" for one in found[:_MOST]]
-    return tuple([*texts[:-1], texts[-1] + more] if texts else ())
+        return list(dict.fromkeys(map(str, find_overruns(facts, ndrange, named, scalars))))
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return []

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from kernelcast.predictor.data_folder import STORE_VARIABLE, choose_store, protect_data_folder
 from kernelcast.records.errors import InputError
-from kernelcast.training_data.store import Store, open_store
+from kernelcast.training_data.store import Selection, Store, open_store
 
-__all__ = ["STORE_VARIABLE", "choose_store", "open_data_store"]
+__all__ = ["STORE_VARIABLE", "Selection", "choose_store", "open_data_store"]
 
 
 def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:

@@ -105,6 +105,10 @@ def explanation_to_json(explanation: Explanation) -> dict[str, object]:
             "observations": history.observations,
             "first": _write_moment(history.first),
             "last": _write_moment(history.last),
+            "contradiction": history.contradiction,
+            "set_aside": [
+                {**asdict(one), "when": _write_moment(one.when)} for one in history.set_aside
+            ],
         },
         "influences": [asdict(one) for one in explanation.influences],
         "limiters": {

@@ -18,6 +18,8 @@ from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, Ker
 
 COUNTING = "counting"
 """Stage in which a copy of the kernel runs that counts what it does."""
+WROTE = "; it wrote: "
+"""Begins what messages quote of a child's standard error."""
 _STDERR_LINES = 5
 
 
@@ -192,7 +194,7 @@ def explain_death(
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
     errors.seek(0)
     written = errors.read().decode(errors="replace").strip().splitlines()
-    said = "; it wrote: " + " | ".join(written[-_STDERR_LINES:]) if written else ""
+    said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
     cause = "A kernel that reads or writes outside its buffers does that"
     if stage == COUNTING:
         cause = (

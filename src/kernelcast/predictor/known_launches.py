@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.composing import Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.records.device import DeviceDescription
@@ -35,8 +36,8 @@ class KnownLaunch:
         The samples.
     history : LaunchHistory or None
         What was observed; None before the store was asked.
-    absence : str
-        Why the store has nothing to say.
+    absence : Remembered or None
+        Why the store has nothing to say, where that is known.
     shadow_s : float or None
         What the method in the shadow says, in seconds.
     before_shift : Interval or None
@@ -51,7 +52,7 @@ class KnownLaunch:
     sampled: Estimate | None = None
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
-    absence: str = ""
+    absence: Remembered | None = None
     shadow_s: float | None = None
     before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kernelcast.predictor.answering.answerer import Answerer
+from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
     Remembered,
     answer_from_history,
     keep_methods,
     widen,
 )
+from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
@@ -30,6 +32,8 @@ _SHIFTED_UNSAMPLED = (
     "recent observations differ from what was answered before, and nothing may be sampled: the "
     "interval holds both"
 )
+
+_CHANGING = frozenset({ObservationFlag.DOUBTED})
 
 Ask = tuple[Problem, DeviceDescription, KnownLaunch]
 
@@ -90,7 +94,9 @@ class LaunchAnswers:
         """Recall what was observed; sample where that does not answer."""
         settings = self._answerer.settings
         with known.lock:
-            self._recall(known)
+            history = self._recall(known)
+            if known.answer is None and known.sampled is None:
+                self._answerer.check(history, problem, device)
             if known.answer is not None or self._has_history(known):
                 return known
             if known.outcome is not None and known.before_shift is None:
@@ -126,10 +132,13 @@ class LaunchAnswers:
                 known.answer = found and replace(found, warnings=(_SHIFTED_UNSAMPLED,))
                 known.before_shift = None
                 return known
-        remembered = Remembered(absence=known.absence or Remembered().absence)
+        remembered = known.absence or Remembered()
         estimate = self._answerer.answer_unsampled(problem, device, remembered)
         with known.lock:
-            known.sampled = known.answer = replace(estimate, identity=known.identity)
+            known.sampled = replace(estimate, identity=known.identity)
+            known.device = device
+            add_estimate(self._recall(known), known.sampled)
+            known.answer = self._choose(known)
         return known
 
     def _recall(self, known: KnownLaunch) -> LaunchHistory:
@@ -137,8 +146,8 @@ class LaunchAnswers:
         if known.history is not None:
             return known.history
         found = self._answerer.recall(known.identity)
-        known.absence = found if isinstance(found, str) else ""
-        known.history = LaunchHistory() if isinstance(found, str) else found
+        known.absence = found if isinstance(found, Remembered) else None
+        known.history = LaunchHistory() if isinstance(found, Remembered) else found
         return known.history
 
     def _has_history(self, known: KnownLaunch) -> bool:
@@ -166,6 +175,7 @@ class LaunchAnswers:
                     remembered = replace(remembered, absence="its times have shifted")
                 answer = self._answerer.compose(problem, device, outcome, found, remembered)
                 known.sampled, known.shadow_s = answer.estimate, answer.shadow_s
+                add_estimate(self._recall(known), answer.estimate)
         for _, _, known in launches:
             with known.lock:
                 if known.answer is None:
@@ -174,6 +184,8 @@ class LaunchAnswers:
     def _choose(self, known: KnownLaunch) -> Estimate | None:
         """Give the best answer there is."""
         sampled, usual = known.sampled, self._usual(known)
+        if sampled is not None:
+            sampled = known.sampled = update_doubts(sampled, self._recall(known).describe())
         if usual is None:
             return sampled
         if self._has_history(known):
@@ -216,7 +228,7 @@ class LaunchAnswers:
             if verdict.has_shifted:
                 known.before_shift = before.interval if before else self._usual(known)
                 known.answer = known.sampled = None
-            elif not verdict.flags and before is not None and known.before_shift is None:
+            elif verdict.flags <= _CHANGING and before is not None and known.before_shift is None:
                 known.answer = self._choose(known)
             return verdict.flags
 

@@ -1,10 +1,12 @@
 """Answers that a scheduler compares: one launch on one device, with all that it costs."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import NormalDist
 
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 
 _NORMAL = NormalDist()
@@ -47,17 +49,97 @@ class LaunchEstimate:
 
     @property
     def total_s(self) -> float | None:
-        """Kernel and transfers, as far as they are known, in seconds; what a repeat costs.
+        """Kernel and transfers, in seconds: what a repeat costs; None where a part is not known.
 
-        Building is done once, and is not in it.
+        Building is done once, and is not in it. Of devices some of which were not calibrated
+        `choose_fastest` compares what is known of all.
         """
-        if self.kernel_s is None:
+        if self.kernel_s is None or self.to_device_s is None or self.from_device_s is None:
             return None
-        return self.kernel_s + (self.to_device_s or 0.0) + (self.from_device_s or 0.0)
+        return self.kernel_s + self.to_device_s + self.from_device_s
+
+
+class Compared(StrEnum):
+    """What times of devices were compared."""
+
+    WITH_TRANSFERS = "kernel and transfers"
+    KERNEL_ALONE = "kernel alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastestLaunch:
+    """The device on which a launch takes the least time, and what that rests on.
+
+    Parameters
+    ----------
+    entry : LaunchEstimate
+        The launch on that device.
+    compared : Compared
+        `KERNEL_ALONE` where the transfers of a device are not known: those of the others are left
+        out then, too.
+    unknown_transfers, unanswered : tuple of str
+        Ids of devices whose transfers are not known, and of those that have no answer.
+    """
+
+    entry: LaunchEstimate
+    compared: Compared
+    unknown_transfers: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """The time that was the least, in seconds."""
+        whole_s = self.entry.total_s if self.compared is Compared.WITH_TRANSFERS else None
+        return (self.entry.kernel_s or 0.0) if whole_s is None else whole_s
+
+    def __str__(self) -> str:
+        notes = [f"by {self.compared}"]
+        if self.unknown_transfers:
+            notes.append(f"transfers are not known on {', '.join(self.unknown_transfers)}")
+        if self.unanswered:
+            notes.append(f"no answer from {', '.join(self.unanswered)}")
+        return f"{self.entry.device_id} ({'; '.join(notes)})"
+
+
+def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
+    """Choose the device on which a launch takes the least time.
+
+    Times with transfers are compared where those of all devices that answer are known. A device
+    of unknown transfers is never weighed by its kernel against others with their transfers.
+
+    Parameters
+    ----------
+    entries : sequence of LaunchEstimate
+        One launch on several devices.
+
+    Raises
+    ------
+    InputError
+        If they are of several launches, or no device has an answer.
+    """
+    names = list(dict.fromkeys(one.problem for one in entries))
+    if len(names) > 1:
+        msg = f"{', '.join(names)}: devices are compared by one launch; give entries of one problem"
+        raise InputError(msg)
+    answered = [one for one in entries if one.estimate is not None]
+    unanswered = tuple(one.device_id for one in entries if one.estimate is None)
+    if not answered:
+        reasons = "; ".join(f"{one.device_id}: {one.error}" for one in entries) or "no entries"
+        msg = f"no device has an answer to compare ({reasons})"
+        raise InputError(msg)
+    unknown = tuple(one.device_id for one in answered if one.total_s is None)
+    compared = Compared.KERNEL_ALONE if unknown else Compared.WITH_TRANSFERS
+    found = [
+        FastestLaunch(
+            entry=one, compared=compared, unknown_transfers=unknown, unanswered=unanswered
+        )
+        for one in answered
+    ]
+    return min(found, key=lambda one: one.seconds)
 
 
 def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> float:
-    """Give the probability that the first takes less time than the second.
+    """Give the probability that the first takes less time than the second, transfers aside.
 
     Each time is taken as log-normal with its estimate as the median and the interval's ends as
     quantiles, and both as independent; intervals are symmetric factors, so that

@@ -5,6 +5,7 @@ import math
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -20,9 +21,22 @@ from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.answering.transfers import estimate_transfers
 from kernelcast.predictor.answering.writer import ObservationWriter
 from kernelcast.predictor.devices import choose_devices
+from kernelcast.predictor.given import (
+    check_device,
+    check_device_ids,
+    check_identity,
+    check_number,
+    check_problem,
+    list_problems,
+)
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
-from kernelcast.predictor.launch_estimates import LaunchEstimate, compare_estimates
+from kernelcast.predictor.launch_estimates import (
+    FastestLaunch,
+    LaunchEstimate,
+    choose_fastest,
+    compare_estimates,
+)
 from kernelcast.predictor.own_machine import find_own_machine
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
@@ -94,6 +108,7 @@ class Predictor:
         *,
         options: PredictorOptions | None = None,
     ) -> None:
+        check_device_ids(devices)
         self._options = options = options or PredictorOptions()
         self._memory = Memory(store)
         self._answerer = Answerer(
@@ -162,12 +177,14 @@ class Predictor:
         DeviceError
             If the device cannot answer.
         """
+        check_device(device)
         device_id = device if isinstance(device, str) else device.id
         if self._clock() >= self._recheck_s:
             self._look_for_models()
         answer = self._answers.launches.recall_answer(problem, device_id)
         if answer is not None:
             return answer
+        check_problem(problem)
         description = self._describe(device)
         known = self._answers.ask(problem, description)
         return self._answers.require(known, problem, description)
@@ -193,6 +210,8 @@ class Predictor:
             entry. Learned models are asked once for all launches that are new to them.
         """
         self._look_for_models()
+        launches = list_problems(launches)
+        check_device_ids(devices)
         chosen = self.devices() if devices is None else [self._describe(one) for one in devices]
         pairs = [(problem, device) for problem in launches for device in chosen]
         machines: dict[str, MachineDescription | None] = {
@@ -215,10 +234,19 @@ class Predictor:
     def faster(one: Estimate, other: Estimate) -> float:
         """Give the probability that the first launch takes less time than the second.
 
+        Times of the kernels alone are compared: see `fastest` for those with transfers.
         Both times are taken as log-normal and independent, see
         `kernelcast.predictor.launch_estimates.compare_estimates`.
         """
         return compare_estimates(one, other)
+
+    @staticmethod
+    def fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
+        """Choose a launch's device by what is known of all of them.
+
+        See `kernelcast.predictor.launch_estimates.choose_fastest`.
+        """
+        return choose_fastest(entries)
 
     def observe(
         self,
@@ -246,7 +274,9 @@ class Predictor:
         Returns
         -------
         frozenset of ObservationFlag
-            First launches are kept apart, what sticks out is tagged. Neither changes answers.
+            First launches are kept apart, what sticks out is tagged, what contradicts samples,
+            physics or other observations is doubted until it repeats. None of these changes the
+            time that is answered; doubts stand in its warnings.
 
         Raises
         ------
@@ -262,29 +292,30 @@ class Predictor:
                 "LaunchIdentity"
             )
             raise InputError(msg)
+        check_identity(identity)
+        check_number("measured time", measured_s)
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)
         if key and not self._told.take_key(key):
             return frozenset()
         is_new = self._told.is_first(identity)
+        one = Observation(
+            launch=identity,
+            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
+            origin=Origin.OBSERVED,
+            measurement=key or f"{self._run}-{next(self._number)}",
+            versions=_list_versions(),
+            measured_at=datetime.now(UTC),
+        )
         seen = Seen(
-            seconds=float(measured_s),
-            when=datetime.now(UTC),
+            key=one.key,
+            seconds=one.seconds,
+            when=one.measured_at,
             is_first=is_new if is_first is None else is_first,
         )
         flags = self._answers.take(self._answers.launches.find(identity), seen)
-        self._writer.add(
-            Observation(
-                launch=identity,
-                runs=RunTimes(median_s=seen.seconds, durations_s=(seen.seconds,)),
-                origin=Origin.OBSERVED,
-                measurement=key or f"{self._run}-{next(self._number)}",
-                flags=flags,
-                versions=_list_versions(),
-                measured_at=seen.when,
-            )
-        )
+        self._writer.add(replace(one, flags=flags))
         return flags
 
     def flush(self, timeout_s: float = 30.0) -> None:

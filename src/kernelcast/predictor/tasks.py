@@ -35,7 +35,7 @@ def estimate_problem(task: "EstimateTask", report: Reporter) -> "EstimateOutcome
 
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
-    return run_estimate(session, task, keep=report.give, report=report)
+    return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
 
 
 # A child imports what its own task needs: all together take as long as an estimate.

@@ -23,6 +23,7 @@ from kernelcast.features.analysis import analyse, read_facts_with
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
@@ -78,9 +79,12 @@ def sample_by_source(
 
     Raises
     ------
+    PersistentKernelError
+        If work-groups fetch their work.
     DeviceError
         If the device fails.
     """
+    refuse_persistent(kernel)
     plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
     return weigh_run(sample(launch, plan), kernel, arguments)
 

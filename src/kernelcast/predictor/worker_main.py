@@ -31,6 +31,10 @@ class _ChannelReporter:
     def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
         self._channel.send(("item", item))
 
+    def give_up(self, error: KernelcastError) -> None:
+        self._channel.send(("error", error))
+        os._exit(0)  # the thread that waits for the driver does not end
+
 
 def main() -> None:
     """Do the task and end."""

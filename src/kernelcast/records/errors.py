@@ -9,8 +9,10 @@
     │   ├── UnknownMachineError     no machine description has that name
     │   ├── NDRangeError            sizes, offsets or local sizes do not make an index space
     │   ├── SignatureError          the arguments do not fit the kernel's parameters
+    │   ├── OverrunError            the source proves that the launch leaves a buffer
     │   ├── KernelNotFoundError     the source holds no kernel of that name
     │   ├── CompileError            the device's compiler refused the source
+    │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
     │   ├── UnknownDeviceError      no device has that id
     │   └── RecordingError          a recording is unreadable or lacks what is asked of it
     └── DeviceError                 a device cannot answer (exit status 1)
@@ -51,12 +53,20 @@ class SignatureError(InputError):
     """Is raised when the arguments do not fit the kernel's parameters."""
 
 
+class OverrunError(InputError):
+    """Is raised when the source proves that a launch leaves a buffer; names the place."""
+
+
 class KernelNotFoundError(InputError):
     """Is raised when the source holds no kernel of the name asked for."""
 
 
 class CompileError(InputError):
     """Is raised when the device's compiler refuses the source; holds the compiler's message."""
+
+
+class PersistentKernelError(InputError):
+    """Is raised when work-groups fetch their work, so that no part stands for the whole."""
 
 
 class UnknownDeviceError(InputError):

@@ -72,20 +72,48 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """An observation that is kept and not believed until it repeats.
+
+    Parameters
+    ----------
+    key : str
+        Of the observation in the store.
+    seconds : float
+        What was observed.
+    when : datetime or None
+        When; None where it is not known.
+    reason : str
+        What it contradicts.
+    """
+
+    key: str
+    seconds: float
+    when: datetime | None = None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFacts:
     """Earlier observations of the very same launch.
 
     Parameters
     ----------
     observations : int
-        How many the answer rests on.
+        How many the answer rests on, or would.
     first, last : datetime or None
         When the oldest and the newest of them were made; None where it is not known.
+    set_aside : tuple of SetAside
+        Those that are not believed, newest last.
+    contradiction : str
+        What those that are believed contradict; they have repeated. Empty if nothing.
     """
 
     observations: int
     first: datetime | None = None
     last: datetime | None = None
+    set_aside: tuple[SetAside, ...] = ()
+    contradiction: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,8 @@ class ObservationFlag(StrEnum):
     """The first launch of the kernel: compilation or a cold device may be in it."""
     OUTLIER = "outlier"
     """Far from other observations of the same launch."""
+    DOUBTED = "doubted"
+    """It contradicted what was known of the launch when it came."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from kernelcast.records.private_files import make_private_folder
+from kernelcast.sampling.caches import user_cache_folder
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -67,9 +68,8 @@ def _vendors_folder() -> Path | None:
 
     None where the user has no home, as some containers' users.
     """
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
+    cache = user_cache_folder()
+    if cache is None:
         return None
     prefix = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
     return cache / "kernelcast" / f"opencl-vendors-{prefix}"

@@ -16,7 +16,7 @@ from kernelcast.sampling.building import Parameter
 
 _BUFFER_SPACES = ("global", "constant")
 _BYTES = ("uint8", "int8")
-_OPAQUE = re.compile(r"image[123]d(_\w+)?_t|sampler_t")
+_IMAGE = re.compile(r"image[123]d(_\w+)?_t")
 
 
 def check_arguments(
@@ -30,7 +30,7 @@ def check_arguments(
         If they do not fit; collects every argument that does not.
     """
     for parameter in parameters:
-        if _OPAQUE.fullmatch(parameter.type_name):
+        if is_image(parameter) or parameter.type_name == "sampler_t":
             msg = (
                 f"kernel {kernel_name}: argument {parameter}: images and samplers can only be "
                 "given as pyopencl objects, by a program that calls kernelcast.estimate"
@@ -45,6 +45,11 @@ def check_arguments(
     if complaints:
         msg = f"kernel {kernel_name}: " + "; ".join(complaints)
         raise SignatureError(msg)
+
+
+def is_image(parameter: Parameter) -> bool:
+    """Tell whether a parameter takes an image."""
+    return _IMAGE.fullmatch(parameter.type_name) is not None
 
 
 def check_count(kernel_name: str, parameters: Sequence[Parameter], given: int) -> None:

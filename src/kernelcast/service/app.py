@@ -21,6 +21,7 @@ from kernelcast.service.asking import Documented, identify
 from kernelcast.service.backend import Backend
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.forwarded import TrustedProxies, read_networks
+from kernelcast.service.instance import Instance
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
@@ -28,12 +29,12 @@ from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.frame import answer_error, wants_page
 from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.pages.signing_in import FORM_BYTES, SIGN_IN_PATH
-from kernelcast.service.routes import devices, estimates, health, jobs, models
+from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.0.1"
+API_VERSION: Final = "1.2.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -78,7 +79,8 @@ def create_app(
         dependencies=[Documented],
         separate_input_output_schemas=False,
     )
-    for one in (devices, estimates, models, jobs):
+    app.state.instance = Instance.find()
+    for one in (devices, estimates, observations, models, jobs):
         app.include_router(one.router, prefix=API_PREFIX)
     app.include_router(health.router)
     include_pages(app)

@@ -3,20 +3,25 @@
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kernelcast.predictor.answering.answerer import Answerer
-from kernelcast.predictor.answering.composing import answer_from_history
+from kernelcast.predictor.answering.composing import Remembered, answer_from_history
+from kernelcast.predictor.answering.doubts import update_doubts
+from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.devices import list_descriptions
 from kernelcast.predictor.machines import machine_path
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
+from kernelcast.service.withholding import hide_paths, tell, tell_estimate
 
 _MOST_ANSWERERS = 64
 
@@ -50,8 +55,16 @@ class Backend(Protocol):
         """Describe the devices of this host."""
         ...
 
-    def recall(self, ask: Ask) -> Estimate | None:
-        """Answer from observations; None without any."""
+    def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
+        """Answer from observations; None without any that are believed.
+
+        An answer `beside` that stands is given back where it now has to say of others observations
+        that they are not believed.
+        """
+        ...
+
+    def history(self, launch: LaunchIdentity) -> LaunchHistory:
+        """Give what is known of a launch, to judge observations by."""
         ...
 
     def sample(self, ask: Ask) -> Estimate:
@@ -88,30 +101,38 @@ class PredictorBackend:
         """Describe the devices of this host; their drivers are asked in a process of its own."""
         return list_descriptions()
 
-    def recall(self, ask: Ask) -> Estimate | None:
+    def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch."""
-        answerer = self._choose(ask)
-        identity = answerer.identify(ask.problem, ask.device)
-        remembered = answerer.remember(identity, answerer.recall(identity))
-        if identity is None or remembered.interval is None or remembered.facts is None:
+        identity, history = self._recall(ask)
+        if identity is None or isinstance(history, Remembered):
             return None
-        return answer_from_history(ask.device, identity, remembered.interval, remembered.facts)
+        facts, usual = history.describe(), history.answer(ask.settings.coverage)
+        if usual is not None:
+            return answer_from_history(ask.device, identity, usual, facts)
+        updated = None if beside is None else update_doubts(beside, facts)
+        return None if updated is beside else updated
+
+    def history(self, launch: LaunchIdentity) -> LaunchHistory:
+        """Give what the store and this process know of a launch."""
+        return self._memory.recall_named(launch)
 
     def sample(self, ask: Ask) -> Estimate:
         """Answer by running work-groups in a process of its own."""
         answerer = self._choose(ask)
-        outcome = answerer.sample(ask.problem, ask.device)
+        with _telling_own(ask):
+            outcome = answerer.sample(ask.problem, ask.device)
         learned = answerer.learn([outcome])[0]
-        identity = answerer.identify(ask.problem, ask.device)
-        remembered = answerer.remember(identity, answerer.recall(identity))
-        return answerer.compose(ask.problem, ask.device, outcome, learned, remembered).estimate
+        remembered = self._remember(ask)
+        answer = answerer.compose(ask.problem, ask.device, outcome, learned, remembered)
+        return tell_estimate(answer.estimate, ask.problem.kernel)
 
     def model(self, ask: Ask) -> Estimate:
         """Answer by the analytic model alone, in a process of its own."""
         answerer = self._choose(ask)
-        identity = answerer.identify(ask.problem, ask.device)
-        remembered = answerer.remember(identity, answerer.recall(identity))
-        return answerer.answer_unsampled(ask.problem, ask.device, remembered)
+        remembered = self._remember(ask)
+        with _telling_own(ask):
+            estimate = answerer.answer_unsampled(ask.problem, ask.device, remembered)
+        return tell_estimate(estimate, ask.problem.kernel)
 
     def generation(self) -> int:
         """Give a number that changes with the models in use, and with a new calibration."""
@@ -120,6 +141,14 @@ class PredictorBackend:
             with contextlib.suppress(OSError):
                 changed.append((path.name, path.stat().st_mtime_ns))
         return hash(tuple(changed))
+
+    def _recall(self, ask: Ask) -> tuple[LaunchIdentity | None, LaunchHistory | Remembered]:
+        answerer = self._choose(ask)
+        identity = answerer.identify(ask.problem, ask.device)
+        return identity, answerer.recall(identity, ask.problem, ask.device)
+
+    def _remember(self, ask: Ask) -> Remembered:
+        return self._choose(ask).remember(*self._recall(ask))
 
     def _choose(self, ask: Ask) -> Answerer:
         """Give the answerer of these settings; all share models and memory."""
@@ -138,3 +167,16 @@ class PredictorBackend:
             else:
                 self._answerers.move_to_end(key)
             return found
+
+
+@contextlib.contextmanager
+def _telling_own(ask: Ask) -> Iterator[None]:
+    """Have errors quote the submitted source and no other file, and name no path of this host."""
+    try:
+        yield
+    except (CompileError, KernelRunError) as error:
+        error.args = (tell(str(error), ask.problem.kernel),)
+        raise
+    except KernelcastError as error:
+        error.args = (hide_paths(str(error)),)
+        raise

@@ -22,13 +22,15 @@ from kernelcast.records.errors import (
     MeasurementError,
     NDRangeError,
     NoDeviceError,
+    OverrunError,
+    PersistentKernelError,
     ProblemFileError,
     RecordingError,
     SignatureError,
     UnknownDeviceError,
     UnknownMachineError,
 )
-from kernelcast.service.hiding import hide_paths
+from kernelcast.service.withholding import hide_paths
 
 RETRY_AFTER_S: Final = 2
 """When to ask again where nobody knows better, in seconds."""
@@ -97,8 +99,10 @@ KINDS: Final[dict[type[Exception], ErrorKind]] = {
     UnknownMachineError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_machine"),
     NDRangeError: ErrorKind(_UNUSABLE, "invalid_sizes"),
     SignatureError: ErrorKind(_UNUSABLE, "arguments_do_not_fit"),
+    OverrunError: ErrorKind(_UNUSABLE, "leaves_a_buffer"),
     KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
     CompileError: ErrorKind(_UNUSABLE, "compile_error"),
+    PersistentKernelError: ErrorKind(_UNUSABLE, "persistent_kernel"),
     UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
     RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),
     DeviceError: ErrorKind(_UNUSABLE, "device_cannot_answer"),
@@ -142,12 +146,12 @@ def message_of(error: BaseException) -> str:
         return "the database does not answer as it should; try again in a moment"
     if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return "the service failed; please report it with the request id"
-    return hide_paths(str(error))
+    return str(error) if isinstance(error, ApiError) else hide_paths(str(error))
 
 
 def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
     """Give the one shape of errors."""
-    return {"error": {"code": code, "message": hide_paths(message), "detail": detail}}
+    return {"error": {"code": code, "message": message, "detail": detail}}
 
 
 def retry_after(error: BaseException) -> int | None:

@@ -13,17 +13,19 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from kernelcast.predictor.formats import estimate_to_json
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
-from kernelcast.service.lanes import Lanes
+from kernelcast.service.lanes import SHARE_OF_THE_WAIT, Lanes, TurnMissedError
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
 from kernelcast.service.settings import Limits
+from kernelcast.service.timeouts import TimeoutMemory
+from kernelcast.service.unsampled import explain_unsampled, refuse_repeat
 
 T = TypeVar("T")
 _MOST_KEPT: Final = 10_000
@@ -122,11 +124,16 @@ class _Kept:
     """An answer that stands until something changes; `rest` is its JSON after the first key."""
 
     rest: bytes
-    tier: Tier
+    estimate: Estimate
     bucket: str
     observed: tuple[int, int]
     models: int
     ends_s: float
+
+    @property
+    def tier(self) -> Tier:
+        """How it was obtained."""
+        return self.estimate.tier
 
     def stands(self, versions: Versions) -> bool:
         """Tell whether nothing has changed since."""
@@ -179,6 +186,8 @@ class Estimating:
         self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
         self._models = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix="model")
         self._model_count = 0
+        self._timeouts = TimeoutMemory()
+        self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
         self.lanes = Lanes(limits, metrics)
 
     def find_kept(self, wanted: Wanted) -> Outcome | None:
@@ -234,17 +243,25 @@ class Estimating:
         observed, models = self._versions.of(bucket), self._versions.models
         ends_s = time.monotonic() + _STANDS_S
         estimate: Estimate | None = None
+        known, lasts = self._kept.get(wanted.key), True
+        if known is not None and not known.may_stand(models):
+            known = None
         if wanted.ask.settings.uses_history:
-            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask))
-        known = self._kept.get(wanted.key)
-        if estimate is None and known is not None and known.may_stand(models):
+            beside = None if known is None else known.estimate
+            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask, beside))
+        if estimate is None and known is not None:
             # Others were observed, this launch was not.
             known.observed, known.ends_s = observed, ends_s
             return known
         if estimate is None:
-            estimate = await self._ask_device(wanted)
+            try:
+                estimate = await self._ask_device(wanted)
+            except TurnMissedError as error:
+                estimate, lasts = await self._do_without(wanted.ask, error), False
         self._predictions.remember(estimate)
-        found = _Kept(_write(wanted, estimate), estimate.tier, bucket, observed, models, ends_s)
+        found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
+        if not lasts:
+            return found
         self._kept[wanted.key] = found
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
@@ -253,7 +270,8 @@ class Estimating:
     async def _ask_device(self, wanted: Wanted) -> Estimate:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
-            return await self.lanes.of(device_id).run(partial(self._backend.sample, ask))
+            self._refuse_repeat(ask)
+            return await self.lanes.of(device_id).run(partial(self._sample, ask))
         try:
             return await self._model(ask)
         except KernelcastError as error:
@@ -266,6 +284,45 @@ class Estimating:
                 f"the caller may not run kernels here; the analytic model says: {error}",
                 detail={"scope": "run"},
             ) from error
+
+    def _refuse_repeat(self, ask: Ask) -> None:
+        found = self._timeouts.find(ask)
+        if found is not None:
+            self._metrics.sampling_refused.labels(ask.device.id).inc()
+            raise refuse_repeat(ask, found)
+
+    def _sample(self, ask: Ask) -> Estimate:
+        """Sample on a device that is held; what does not end is remembered."""
+        self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
+        try:
+            estimate = self._backend.sample(ask)
+        except EstimateTimeoutError as error:
+            self._timeouts.remember(ask, str(error))
+            raise
+        self._timeouts.forget(ask)
+        return estimate
+
+    async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:
+        """Answer a launch whose turn did not come by what runs nothing.
+
+        Raises
+        ------
+        TurnMissedError
+            If nothing has an answer, or not in what is left of the longest wait.
+        """
+        estimate: Estimate | None = None
+        try:
+            async with asyncio.timeout(self._left_s):
+                if ask.settings.uses_history:  # it may have been observed meanwhile
+                    estimate = await _run(self._recalls, partial(self._backend.recall, ask))
+                if estimate is None:
+                    estimate = await self._model(ask)
+        except (KernelcastError, ApiError, TimeoutError) as error:
+            is_late = isinstance(error, TimeoutError)
+            why = "the analytic model is not ready in time" if is_late else message_of(error)
+            more = f"; without running work-groups there is no answer: {why}"
+            raise cause.add(more) from error
+        return explain_unsampled(estimate, cause.message)
 
     async def _model(self, ask: Ask) -> Estimate:
         if self._model_count >= _MOST_MODELS:

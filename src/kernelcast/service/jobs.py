@@ -18,9 +18,9 @@ from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
 from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
-from kernelcast.service.hiding import hide_paths
 from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
+from kernelcast.service.withholding import hide_paths
 
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0

@@ -1,12 +1,16 @@
-"""Samplings wait here: one at a time on a device, few in the queue, no longer than told."""
+"""Samplings wait here: one at a time on a device, few in the queue, no longer than told.
+
+Most of the longest wait may pass before a sampling's turn; what is left is for an answer that runs
+nothing.
+"""
 
 import asyncio
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Final, NoReturn, TypeVar
+from typing import Final, Self, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
 from kernelcast.service.device_lock import DeviceLock
@@ -17,6 +21,19 @@ from kernelcast.service.settings import Limits
 T = TypeVar("T")
 _USUAL_S: Final = 2.0
 _WEIGHT: Final = 0.3
+SHARE_OF_THE_WAIT: Final = 0.7
+"""What may pass of the longest wait before the turn comes."""
+
+
+class TurnMissedError(ApiError):
+    """Is raised when a sampling has waited for its turn for too long."""
+
+    def add(self, more: str) -> Self:
+        """Say more."""
+        return type(self)(
+            self.status, self.code, self.message + more, detail=self.detail,
+            retry_after_s=self.retry_after_s,
+        )  # fmt: skip
 
 
 class Lane:
@@ -47,35 +64,44 @@ class Lane:
         Raises
         ------
         ApiError
-            503 if the queue is full, or the device is held by somebody else for too long.
+            503 if the queue is full.
+        TurnMissedError
+            503 if its turn has not come in time: others of this process are before it, or somebody
+            else holds the device.
         """
         if self._count > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
-            self._refuse(f"{self._count} samplings are waiting for it already")
+            raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
         self._count += 1
         self._metrics.queue_length.labels(self._device_id).set(self._count)
-        future = asyncio.get_running_loop().run_in_executor(self._executor, self._work, work)
-        try:
-            # Whoever asked may go away; the sampling goes on, and its answer is kept.
-            return await asyncio.shield(future)
-        finally:
-            if future.done():
-                self._leave()
-            else:
-                future.add_done_callback(lambda _: self._leave())
+        wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
+        turn = self._executor.submit(self._work, work, time.monotonic() + wait_s)
+        future = asyncio.wrap_future(turn)
+        future.add_done_callback(lambda _: self._leave())
+        # Whoever asked may go away; the sampling goes on, and its answer is kept.
+        await asyncio.wait([future], timeout=wait_s)
+        if self._gives_up(turn):
+            why = f"{self._count} samplings are before it or under way"
+            raise self._miss(why)
+        return await asyncio.shield(future)
 
     def close(self) -> None:
         """Begin no further sampling."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
+    @staticmethod
+    def _gives_up(turn: Future[T]) -> bool:
+        """Take a sampling that has not begun out of the queue."""
+        return not turn.done() and turn.cancel()
+
     def _leave(self) -> None:
         self._count -= 1
         self._metrics.queue_length.labels(self._device_id).set(self._count)
 
-    def _work(self, work: Callable[[], T]) -> T:
-        if not self._lock.acquire(self._limits.wait_seconds):
-            self._metrics.sampling_refused.labels(self._device_id).inc()
-            self._refuse("a job or another process measures on it")
+    def _work(self, work: Callable[[], T], ends_s: float) -> T:
+        if not self._lock.acquire(max(0.0, ends_s - time.monotonic())):
+            why = "a job or another process measures on it"
+            raise self._miss(why)
         started_s = time.monotonic()
         try:
             return work()
@@ -87,9 +113,13 @@ class Lane:
             self._lock.release()
             self._usual_s += _WEIGHT * (time.monotonic() - started_s - self._usual_s)
 
-    def _refuse(self, why: str) -> NoReturn:
+    def _miss(self, why: str) -> ApiError:
+        self._metrics.sampling_refused.labels(self._device_id).inc()
+        return self._refusal(TurnMissedError, why)
+
+    def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
         wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))
-        raise ApiError(
+        return kind(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "device_busy",
             f"{self._device_id}: {why}; try again in {wait_s} s",

@@ -10,8 +10,9 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
+from kernelcast.predictor.answering.judging import Judge
 from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.service_state import AddedRows, ServiceState, Store
+from kernelcast.predictor.service_state import AddedRows, ServiceState, Store, StoreError
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import (
@@ -24,6 +25,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.records.problem import Problem
+from kernelcast.service.backend import Backend
 from kernelcast.service.changes import bucket_of_launch
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
@@ -68,6 +70,41 @@ class Reported:
     flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubted:
+    """An observation that was stored and is not believed until it repeats.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls it.
+    key : str
+        Of the observation in the store.
+    reason : str
+        What it contradicts.
+    """
+
+    name: str
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a batch.
+
+    Parameters
+    ----------
+    rows : AddedRows
+        How many were new.
+    doubted : tuple of Doubted
+        Those that are not believed.
+    """
+
+    rows: AddedRows
+    doubted: tuple[Doubted, ...] = ()
+
+
 class Observing:
     """Takes observations.
 
@@ -75,6 +112,8 @@ class Observing:
     ----------
     database : str
         The store.
+    backend : Backend
+        Knows what was observed and estimated before.
     state : ServiceState
         Counts changes.
     metrics, predictions : Metrics, Predictions
@@ -82,22 +121,28 @@ class Observing:
     """
 
     def __init__(
-        self, database: str, state: ServiceState, metrics: Metrics, predictions: Predictions
+        self,
+        database: str,
+        backend: Backend,
+        state: ServiceState,
+        metrics: Metrics,
+        predictions: Predictions,
     ) -> None:
         self._store: Store = open_data_store(database)
+        self._judge = Judge(backend.history)
         self._state = state
         self._metrics = metrics
         self._predictions = predictions
         self._lock = threading.Lock()
         self._identities: OrderedDict[tuple[object, ...], LaunchIdentity] = OrderedDict()
 
-    async def take(self, reported: Sequence[Reported]) -> AddedRows:
+    async def take(self, reported: Sequence[Reported]) -> Taken:
         """Store observations, all or none of them.
 
         Returns
         -------
-        AddedRows
-            How many were new.
+        Taken
+            How many were new, and which are doubted.
 
         Raises
         ------
@@ -106,25 +151,41 @@ class Observing:
         StoreError
             If they cannot be stored; none of them is then.
         """
-        observations, rows = await asyncio.to_thread(self._write, reported)
+        observations, taken = await asyncio.to_thread(self._write, reported)
+        rows = taken.rows
         self._metrics.observations.labels("added").inc(rows.added)
         self._metrics.observations.labels("known").inc(rows.known)
         for one in observations:
             self._predictions.compare(one.launch, one.runs.median_s)
-        return rows
+        return taken
+
+    def forget(self) -> None:
+        """Forget what was observed: some of it was removed or corrected."""
+        with self._lock:
+            self._judge.forget()
 
     def close(self) -> None:
         """Close the store."""
         self._store.close()
 
-    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], AddedRows]:
+    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], Taken]:
         now = datetime.now(UTC)
+        doubted = []
+        observations = []
         with self._lock:
-            observations = [self._make(one, now) for one in reported]
-        rows = self._store.add_many(observations)
+            for one in reported:
+                made, reason = self._judge.judge(self._make(one, now))
+                observations.append(made)
+                if reason:
+                    doubted.append(Doubted(name=one.key, key=made.key, reason=reason))
+        try:
+            rows = self._store.add_many(observations)
+        except StoreError:
+            self.forget()
+            raise
         if rows.added:
             self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
-        return observations, rows
+        return observations, Taken(rows=rows, doubted=tuple(doubted))
 
     def _make(self, one: Reported, now: datetime) -> Observation:
         times = one.durations_s

@@ -27,7 +27,7 @@ class Compared:
     ----------
     when : datetime
         When the observation came.
-    device_id, kernel : str
+    launch_key, device_id, kernel : str
         What ran where.
     tier : Tier
         Of the answer.
@@ -40,6 +40,7 @@ class Compared:
     """
 
     when: datetime
+    launch_key: str
     device_id: str
     kernel: str
     tier: Tier
@@ -98,6 +99,7 @@ class Predictions:
         self._compared.append(
             Compared(
                 when=datetime.now(UTC),
+                launch_key=launch.key,
                 device_id=launch.device.id,
                 kernel=launch.kernel.name,
                 tier=one.tier,

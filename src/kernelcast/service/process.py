@@ -18,8 +18,10 @@ from kernelcast.predictor.data_folder import data_folder, protect_data_folder
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
+from kernelcast.service.instance import INSTANCE_HEADER, Instance
 from kernelcast.service.logs import log, set_up_logs
 from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
+from kernelcast.service.ports import check_port
 from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.settings import ServiceSettings, load_settings
 
@@ -36,10 +38,14 @@ def serve(settings: ServiceSettings) -> None:
     Raises
     ------
     KernelcastError
-        If the service cannot start, as when the port is taken; the log says why.
+        If the service cannot start; says who has the port where it is taken, else the log says
+        why.
     """
     set_up_logs()
     os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
+    check_port(settings.host, settings.port)
+    instance = Instance.make()
+    instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
         signal.signal(number, _end)
@@ -62,6 +68,7 @@ def serve(settings: ServiceSettings) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            headers=[(INSTANCE_HEADER, instance.id)],
             backlog=_BACKLOG,
             timeout_graceful_shutdown=_GRACE_S,
         )

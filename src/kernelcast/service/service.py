@@ -10,6 +10,7 @@ from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.service.auditing import Auditor
 from kernelcast.service.backend import Backend, PredictorBackend
 from kernelcast.service.directory import DeviceDirectory
+from kernelcast.service.editing import Editing
 from kernelcast.service.estimating import Estimating, Versions
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.metrics import Metrics
@@ -33,7 +34,8 @@ class Service:
         How it is run.
     database : str
         Where observations and state are.
-    state, metrics, gate, devices, problems, predictions, estimating, repeats, observing, auditor
+    state, metrics, gate, devices, problems, predictions, estimating, repeats, observing, editing,
+    auditor
         Its parts.
     upkeep, runner
         What runs beside requests.
@@ -56,6 +58,7 @@ class Service:
     estimating: Estimating
     repeats: Repeats
     observing: Observing
+    editing: Editing
     auditor: Auditor
     upkeep: Upkeep
     runner: JobRunner
@@ -83,6 +86,7 @@ class Service:
         predictions = Predictions(metrics)
         versions = Versions()
         gate = Gate(settings, state)
+        observing = Observing(database, asked, state, metrics, predictions)
         estimating = Estimating(asked, settings.limits, metrics, predictions, versions)
         repeats = Repeats(estimating)
         devices = DeviceDirectory(asked, repeats.forget)
@@ -97,7 +101,8 @@ class Service:
             predictions=predictions,
             estimating=estimating,
             repeats=repeats,
-            observing=Observing(database, state, metrics, predictions),
+            observing=observing,
+            editing=Editing(database, state, observing.forget),
             auditor=Auditor(state),
             upkeep=Upkeep(state, asked, versions, gate.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
@@ -124,4 +129,5 @@ class Service:
         self.estimating.close()
         self.static_work.close()
         self.observing.close()
+        self.editing.close()
         self.state.close()

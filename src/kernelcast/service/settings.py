@@ -40,7 +40,8 @@ class Limits:
     sample_seconds : float
         Time limit of one sampling, build included.
     wait_seconds : float
-        Longest wait for a device that is measured for somebody else.
+        Longest wait for a device that is measured for somebody else, and for the answer without
+        running that is given instead.
     queue : int
         Samplings that may wait for one device, in each process of the service.
     wrong_tokens : int

@@ -81,7 +81,7 @@ def hash_secret(secret: str, salt: bytes) -> bytes:
     """Hash a secret: by SHA-256 without a salt, and by scrypt with one.
 
     A secret is 256 random bits. Nobody finds those by trying, however fast the hash is, and no two
-    are alike; a slow hash would only let strangers keep our processors busy (ADR 0028).
+    are alike; a slow hash would only let strangers keep our processors busy (ADR 0025).
     """
     if not salt:
         return hashlib.sha256(secret.encode()).digest()

@@ -1,7 +1,9 @@
 """Observations for tests: ready-made ones, and hypothesis strategies."""
 
 import random
+import sqlite3
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -99,6 +101,25 @@ def make_failure(number: int) -> FailureRecord:
         message="the kernel crashed its driver",
         failed_at=_BEGIN + timedelta(seconds=number),
     )
+
+
+def lose_index_entries(path: Path) -> None:
+    """Remove a row of a SQLite store behind the back of one of its indexes."""
+    for step in (
+        [
+            "CREATE TABLE aside AS SELECT * FROM sqlite_schema "
+            "WHERE name = 'ix_observations_kernel'",
+            "DELETE FROM sqlite_schema WHERE name = 'ix_observations_kernel'",
+        ],
+        ["DELETE FROM observations WHERE key = (SELECT min(key) FROM observations)"],
+        ["INSERT INTO sqlite_schema SELECT * FROM aside"],
+        ["DROP TABLE aside"],
+    ):
+        with sqlite3.connect(path) as connection:  # reads the schema anew each time
+            connection.execute("PRAGMA writable_schema = ON")
+            for command in step:
+                connection.execute(command)
+        connection.close()
 
 
 @st.composite

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
@@ -72,7 +73,7 @@ class FakeBackend(PredictorBackend):
         try:
             self.before(ask)
             time.sleep(self.pause_s)
-            return make_answer(ask, Tier.LINEAR)
+            return self._answer(ask, Tier.LINEAR)
         finally:
             with self._guard:
                 self._now[device_id] -= 1
@@ -83,7 +84,14 @@ class FakeBackend(PredictorBackend):
         if not self.is_calibrated:
             msg = f"{ask.device.id} was not calibrated"
             raise DeviceError(msg)
-        return make_answer(ask, Tier.ANALYTIC)
+        return self._answer(ask, Tier.ANALYTIC)
+
+    def _answer(self, ask: Ask, tier: Tier) -> Estimate:
+        """Make the answer, as the real backend remembers it and speaks of observations."""
+        estimate = make_answer(ask, tier)
+        self._memory.keep_estimate(estimate)
+        facts = self._remember(ask).facts
+        return estimate if facts is None else update_doubts(estimate, facts)
 
     def generation(self) -> int:
         """Give a number that tests change."""

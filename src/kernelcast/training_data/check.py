@@ -26,8 +26,10 @@ _A_DAY_US = 86_400_000_000
 
 
 class FindingKind(StrEnum):
-    """What is wrong with a row."""
+    """What is wrong with a row, or with the whole database."""
 
+    DAMAGED = "damaged"
+    """The database itself is: its tables and indexes contradict each other."""
     UNREADABLE = "unreadable"
     """It cannot be made an observation of."""
     IMPOSSIBLE = "impossible"
@@ -39,6 +41,8 @@ class FindingKind(StrEnum):
 
 
 _ADVICE = {
+    FindingKind.DAMAGED: "change nothing; copy the database with all its files, then put a backup "
+    "back, or save what can be read: the sqlite3 program's .recover, PostgreSQL's pg_dump",
     FindingKind.UNREADABLE: "remove it by `kernelcast data check --remove`, then collect it again",
     FindingKind.IMPOSSIBLE: "remove it by `kernelcast data check --remove`, then collect it again",
     FindingKind.INCONSISTENT: "remove it by `kernelcast data check --remove`, then collect or "
@@ -49,16 +53,16 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something wrong with a row.
+    """Something wrong with a row, or with the database.
 
     Parameters
     ----------
     kind : FindingKind
         What sort of thing.
     key : str
-        Of the row.
+        Of the row; empty where the database is damaged.
     kernel, device_id : str
-        Whose row it is.
+        Whose row it is; empty likewise.
     message : str
         What was found and what was expected.
     """
@@ -78,7 +82,7 @@ class Finding:
 def check_store(
     store: Store, *, report: Callable[[int], None] = lambda _: None
 ) -> Iterator[Finding]:
-    """Look at every observation, as it is in the database.
+    """Have the database check itself, then look at every observation as it is there.
 
     Parameters
     ----------
@@ -90,13 +94,20 @@ def check_store(
     Yields
     ------
     Finding
-        At most one per row.
+        What is damaged; else at most one per row. Rows of a damaged database are not looked at.
 
     Raises
     ------
     StoreError
         If the store cannot be read.
     """
+    damage = store.find_damage()
+    for message in damage:
+        yield Finding(
+            kind=FindingKind.DAMAGED, key="", kernel="", device_id="", message=message
+        )  # fmt: skip
+    if damage:
+        return
     schemas = store.schemas()
     seen: dict[tuple[Any, ...], str] = defaultdict(str)
     count = 0

@@ -117,6 +117,7 @@ def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, 
     ndrange = one.launch.ndrange
     content: dict[str, object] = {
         "key": one.key,
+        "launch_key": one.launch.key,
         "kernel": one.launch.kernel.label,
         "kernel_digest": one.launch.kernel.digest,
         "device_id": one.launch.device.id,

@@ -1,12 +1,15 @@
 """What pages read, over PostgreSQL."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from kernelcast.predictor.reviewing.held_rows import read_held_rows
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.reviewing.held_launches import read_held_launches
 from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.testing.observations import make_observation
 from kernelcast.testing.page_examples import add_job, fill_store
 from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
 
@@ -22,14 +25,21 @@ def cluster() -> Iterator[PostgresqlCluster]:
         yield found
 
 
-def test_newest_rows_and_light_lists(cluster: PostgresqlCluster) -> None:
-    """The same as in SQLite: the newest rows oldest first, results only where they are wanted."""
+def test_newest_launches_and_light_lists(cluster: PostgresqlCluster) -> None:
+    """The same as in SQLite: the launches that changed last, results only where they are wanted."""
     fill_store(cluster.url, launches=12)
-    held = read_held_rows(cluster.url, most=4)
-    assert held.total == 12
-    moments = [one.when for one in held.rows if one.when is not None]
-    assert len(moments) == 4
-    assert moments == sorted(moments)
+    with open_data_store(cluster.url) as store:
+        held = read_held_launches(store, most=4)
+        assert {one.key for one in held.launches} <= {
+            make_observation(number).launch.key for number in range(12)
+        }
+        assert len(held.launches) == 4
+        assert not held.is_whole
+        store.add(replace(make_observation(3), measurement="again"))
+        after = read_held_launches(store, held, most=4)
+    assert after.launches[0].key == make_observation(3).launch.key
+    assert after.launches[0].observations == 2
+    assert after.launches[0].remembered is not None
     with open_state(cluster.url) as state:
         add_job(state, JobKind.TRAIN, result={"models": [1]})
         add_job(state, JobKind.TRAIN, JobState.QUEUED)

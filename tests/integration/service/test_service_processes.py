@@ -17,6 +17,8 @@ import pytest
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
+from kernelcast.records.errors import KernelcastError
+from kernelcast.service.ports import check_port
 from kernelcast.testing.service_process import ServiceProcess, list_children
 
 PROBLEM: dict[str, Any] = {
@@ -170,5 +172,17 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert "cannot start" in done.stderr
+    assert f"127.0.0.1:{port} is in use by process {os.getpid()} (" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_another_service_has_is_told(tmp_path: Path) -> None:
+    """By its instance, which its answers name too; nothing of the second is opened."""
+    with ServiceProcess(tmp_path / "data", "--no-jobs") as service:
+        with Client(service.url) as client:
+            known = client.identify()
+        assert known.pid == service.pid
+        answer = httpx.get(f"{service.url}/health", timeout=240)
+        assert answer.headers["x-kernelcast-instance"] == known.instance
+        with pytest.raises(KernelcastError, match=f"instance {known.instance}.*{service.pid}"):
+            check_port("127.0.0.1", int(service.url.rpartition(":")[2]))

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.predictor.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.testing.observations import make_failure, make_observation
-from kernelcast.training_data.store import open_store
+from kernelcast.testing.observations import lose_index_entries, make_failure, make_observation
+from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.tables import OBSERVATIONS
 
 ROWS = 30
@@ -180,6 +180,18 @@ def test_check_finds_and_removes(filled: Path) -> None:
     assert run("check").exit_code == 0
 
 
+def test_check_reports_a_damaged_database(filled: Path) -> None:
+    """Ends with status 1 and removes nothing, whatever is asked for."""
+    lose_index_entries(filled)
+    for words in ([], ["--remove"]):
+        result = run("check", *words)
+        assert result.exit_code == 1
+        assert "ix_observations_kernel" in result.stdout
+        assert "sound" not in result.stdout
+        assert "removed" not in result.stderr
+    assert {one["kind"] for one in json.loads(run("check", "--json").stdout)} == {"damaged"}
+
+
 def test_merge_adds_other_stores(filled: Path, tmp_path: Path) -> None:
     """Brings observations and failures of other stores over, and refuses itself."""
     other = tmp_path / "other.sqlite"
@@ -195,3 +207,48 @@ def test_merge_adds_other_stores(filled: Path, tmp_path: Path) -> None:
     itself = run("merge", filled)
     assert itself.exit_code == 2
     assert "is the store to merge into" in itself.stderr
+
+
+def test_rm_shows_what_would_go_and_asks(filled: Path) -> None:
+    """Nothing goes without a yes, nor by `--dry-run`."""
+    wanted = ["rm", "--kernel", "kernel1", "--device", "device-1"]
+    shown = run(*wanted, "--dry-run")
+    assert shown.exit_code == 0
+    assert "observations would go" in shown.stdout
+    refused = CliRunner().invoke(app, ["data", *wanted], input="n\n")
+    assert refused.exit_code == 0
+    with open_store(filled) as store:
+        assert store.count() == ROWS
+        count = store.count(Selection(kernels=("kernel1",), devices=("device-1",)))
+    assert f"{count} observations" in shown.stdout
+    assert run(*wanted, "--yes").exit_code == 0
+    with open_store(filled) as store:
+        assert store.count() == ROWS - count
+        assert store.count(Selection(kernels=("kernel1",), devices=("device-1",))) == 0
+
+
+def test_rm_takes_keys_times_values_and_flags(filled: Path) -> None:
+    """Each selects, and all together select what is in all of them."""
+    with open_store(filled) as store:
+        rows = sorted(store.find(), key=lambda one: one.seconds)
+    limit = rows[9].seconds
+    (found,) = [run_json("rm", rows[0].key[:12], "--dry-run")]
+    assert [one["key"] for one in found["observations"]] == [rows[0].key]  # type: ignore[call-overload]
+    fewer = run_json("rm", "--most", str(limit), "--from", "2020-01-01", "--dry-run")
+    assert fewer["count"] == 10  # type: ignore[call-overload]
+    assert run_json("rm", "--before", "2020-01-01", "--dry-run")["count"] == 0  # type: ignore[call-overload]
+    gone = run_json("rm", "--flag", "outlier", "--yes")
+    assert gone["removed"] == 1  # type: ignore[call-overload]
+    with open_store(filled) as store:
+        assert store.count() == ROWS - 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--yes"], ["--json", "--kernel", "kernel1"], ["bogus", "--yes"], ["--from", "soon", "--yes"]],
+)
+def test_rm_refuses_what_is_not_clear(filled: Path, words: list[str]) -> None:
+    """Everything, a question that nobody can answer, an unknown key, a moment that is none."""
+    assert run("rm", *words).exit_code == 2
+    with open_store(filled) as store:
+        assert store.count() == ROWS

@@ -139,13 +139,15 @@ def test_runs_nothing_if_told_so(asker: FakeAsker) -> None:
 
 @pytest.mark.usefixtures("asker")
 def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
-    """Where the store cannot be read the launch is sampled, and the explanation says so."""
+    """Where the store cannot be read the launch is sampled, and a warning says so."""
     (tmp_path / "observations.sqlite").write_bytes(b"no store" * 100)
     estimates._find_memory.cache_clear()
     status, output = run("--json")
     (answer,) = json.loads(output)
     assert (status, answer["tier"]) == (0, "linear")
     assert "does not answer" in answer["explanation"]["missing"]["history"]
+    assert any("no history: the store of obs" in one for one in answer["warnings"])
+    assert "no history: the store of observations" in " ".join(run()[1].split())
 
 
 @pytest.mark.usefixtures("asker")

@@ -1,7 +1,13 @@
-from kernelcast.predictor.bounds_check import list_overruns
+from pathlib import Path
+
+import pytest
+
+from kernelcast.predictor.bounds_check import list_overruns, refuse_overruns
+from kernelcast.predictor.corpus import prepare_corpus_problem
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.training_data.applications import Application, find_applications
 
 
 def test_texts_name_the_place_and_how_many_more() -> None:
@@ -23,3 +29,17 @@ def test_texts_name_the_place_and_how_many_more() -> None:
     assert "256" in texts[0]
     assert texts[-1].endswith("2 more places do so")
     assert give(69) == ()
+
+
+@pytest.mark.parametrize("application", find_applications(), ids=lambda one: one.folder.name)
+def test_right_launches_are_not_refused(application: Application, tmp_path: Path) -> None:
+    """Every kernel of the corpus keeps within its buffers, and so it is judged."""
+    for kernel in application.kernels:
+        size = kernel.size.fit(64)
+        problem = prepare_corpus_problem(kernel, size, kernel.local_sizes[0], tmp_path)
+        sizes = {
+            place: one.bytes
+            for place, one in enumerate(problem.arguments)
+            if isinstance(one, BufferArgument)
+        }
+        refuse_overruns(problem.kernel, problem.ndrange, problem.arguments, sizes)

@@ -325,3 +325,53 @@ def test_oldest_launches_are_forgotten(monkeypatch: pytest.MonkeyPatch, asker: F
         predictor.estimate(make_problem(number), DEVICE.id)
     assert len(asker.tasks) == 5
     assert len(KnownLaunches()) == 0
+
+
+def test_a_wrong_observation_is_kept_and_not_believed(asker: FakeAsker, store: Store) -> None:
+    """It changes no answer but its warnings, here and in the next process; samples stay."""
+    predictor = make_predictor(asker, store)
+    sampled = predictor.estimate(PROBLEM, DEVICE.id)
+    assert predictor.observe(sampled, 1e-4, is_first=False) == {ObservationFlag.DOUBTED}
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert (found.tier, found.interval) == (Tier.LINEAR, sampled.interval)
+    (warning,) = found.warnings
+    assert "0.0001 s" in warning
+    assert "samples of the launch say" in warning
+    for _ in range(20):
+        predictor.observe(sampled, 1e-4, is_first=False)
+    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
+    predictor.observe(sampled, 0.6, is_first=False)
+    usual = predictor.estimate(PROBLEM, DEVICE.id)
+    assert (usual.tier, usual.seconds) == (Tier.HISTORY, 0.6)
+    assert "not believed" in usual.warnings[0]
+    predictor.flush()
+    again = make_predictor(FakeAsker(), store).estimate(PROBLEM, DEVICE.id)
+    assert (again.tier, again.seconds) == (Tier.HISTORY, 0.6)
+
+
+def test_a_wrong_observation_alone_does_not_answer_a_new_process(
+    asker: FakeAsker, store: Store
+) -> None:
+    """Samples were contradicted: the flag in the store says so where they are not known."""
+    first = make_predictor(asker, store)
+    first.observe(first.estimate(PROBLEM, DEVICE.id), 40.0, is_first=False)
+    first.flush()
+    found = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id)
+    assert found.tier is Tier.LINEAR
+    assert "40 s" in found.warnings[0]
+    facts = found.explain().history
+    assert facts is not None
+    assert [one.seconds for one in facts.set_aside] == [40.0]
+
+
+def test_physics_unseats_what_was_observed_before_anybody_asked(
+    asker: FakeAsker, store: Store
+) -> None:
+    """A nanosecond for 26 MB is none, though nothing was sampled then."""
+    identity = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id).identity
+    assert identity is not None
+    predictor = make_predictor(FakeAsker(), store)
+    predictor.observe(identity, 1e-6, is_first=False)
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert found.tier is Tier.LINEAR
+    assert "impossible" in found.warnings[0]

@@ -6,10 +6,15 @@ import pytest
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.predictor.launch_estimates import Compared
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.testing.fake_asker import (
     FakeAsker,
+    make_analytic,
     make_device,
     make_problem,
 )
@@ -79,7 +84,7 @@ def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegis
     asker = FakeAsker(row_failure="the driver crashed")
     predictor = make_predictor(asker, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
+    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     again = predictor.estimate(PROBLEM, DEVICE.id)
     assert [one.wants_row for one in asker.tasks] == [True, False]
     assert any("the driver crashed" in one for one in again.warnings)
@@ -92,7 +97,7 @@ def test_counters_are_found_once(
     asker = FakeAsker(row=known_row)
     predictor = make_predictor(asker, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[5.0] * 3)
+    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     predictor.estimate(PROBLEM, DEVICE.id)
     assert [one.facts is None for one in asker.tasks] == [True, False]
 
@@ -155,6 +160,58 @@ def test_other_models_stand_side_by_side(
     assert found.estimates_s["ridge"] == pytest.approx(found.estimates_s["hybrid"])
 
 
+def damage(registry: ModelRegistry, name: str) -> None:
+    """Cut the file of a model off."""
+    (path,) = (Path(registry.url) / name).glob("*.skops")
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def test_a_damaged_model_is_said_and_the_next_one_answers(
+    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+) -> None:
+    """A warning names the file; then the model for all devices answers, then the samples."""
+    schema = known_row.vector.schema
+    registry.publish("hybrid_pooled", hybrid, schema)
+    asker = FakeAsker(row=known_row, work_group_s=known_row.linear_s / 100_000)
+    damage(registry, f"hybrid/{DEVICE.id}")
+    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert found.tier is Tier.HYBRID
+    (warning,) = found.warnings
+    assert "a learned model was passed over" in warning
+    assert f"hybrid/{DEVICE.id}/0001" in warning
+    (Path(registry.url) / "hybrid_pooled" / "versions.json").write_text("{")
+    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert found.tier is Tier.LINEAR
+    assert "the list of versions is damaged" in str(found.warnings)
+    settings = EstimateSettings(samples=False)
+    asker.analytic = make_analytic(0.4)
+    bare = make_predictor(asker, store, registry.url, settings=settings)
+    assert "the list of versions is damaged" in str(bare.estimate(PROBLEM, DEVICE.id).warnings)
+
+
+def test_a_damaged_model_beside_the_answer_is_said(
+    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+) -> None:
+    """It was named, so that it is missed."""
+    registry.publish(f"ridge/{DEVICE.id}", hybrid, known_row.vector.schema)
+    damage(registry, f"ridge/{DEVICE.id}")
+    asker = FakeAsker(row=known_row)
+    predictor = make_predictor(asker, store, registry.url, methods=("linear", "ridge"))
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert "ridge" not in found.estimates_s
+    assert [one for one in found.warnings if "ridge does not stand beside" in one]
+
+
+def test_a_damaged_store_is_said(tmp_path: Path, known_row: LaunchRow) -> None:
+    """The launch is sampled, and a warning says why nothing is remembered."""
+    (tmp_path / "store.sqlite").write_bytes(b"no store" * 100)
+    options = PredictorOptions(asker=FakeAsker(row=known_row))
+    with Predictor([DEVICE], store=tmp_path / "store.sqlite", options=options) as predictor:
+        found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert found.tier is Tier.LINEAR
+    assert "no history: the store of observations does not answer" in str(found.warnings)
+
+
 def test_the_shadow_is_recorded_and_not_shown(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
@@ -187,7 +244,8 @@ def test_many_launches_on_many_devices(
     assert all(one.estimate and "hybrid" in one.estimate.estimates_s for one in ours)
     assert all(one.estimate and one.estimate.tier is Tier.LINEAR for one in others)
     assert all(one.launch_s == pytest.approx(2e-6) for one in found)
-    assert all(one.to_device_s is None and one.total_s == one.kernel_s for one in found)
+    assert all(one.to_device_s is None and one.total_s is None for one in found)
+    assert predictor.fastest(found[:2]).compared is Compared.KERNEL_ALONE
     assert predictor.estimate(problems[1], DEVICE.id) is ours[1].estimate
     asker.error = KernelRunError("the driver crashed")
     (one,) = predictor.estimate_many([make_problem(9)])

@@ -1,5 +1,6 @@
 """The client speaks with the service as it is."""
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,13 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.client import Client, ConnectionFailedError, ServiceError, read_problem_file
+from kernelcast.client import (
+    Client,
+    ConnectionFailedError,
+    ServiceError,
+    WrongServiceError,
+    read_problem_file,
+)
 from kernelcast.client.transport import Patience
 from kernelcast.records.errors import InputError, KernelRunError, ProblemFileError
 from kernelcast.testing.service_backend import FakeBackend, failing
@@ -74,7 +81,8 @@ def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:
     left = list(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
-        del request
+        if request.url.path == "/health":
+            return httpx.Response(200, json=_HEALTH)
         one = left.pop(0)
         if isinstance(one, Exception):
             raise one
@@ -84,6 +92,10 @@ def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:
     return Client("http://service", patience=patience, transport=httpx.MockTransport(answer)), waits
 
 
+_HEALTH = {
+    "status": "ok", "service": "kernelcast", "instance": "one", "version": "1", "api": "1.1.0",
+    "started_at": "2026-01-01T00:00:00+00:00", "pid": 7,
+}  # fmt: skip
 _GOOD = httpx.Response(200, json={"devices": []})
 
 
@@ -119,11 +131,74 @@ def test_what_cannot_succeed_is_not_repeated() -> None:
     assert waits == []
 
 
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ({"json": {"status": "ok"}}, "no kernelcast service"),
+        ({"json": {**_HEALTH, "service": "other"}}, "no kernelcast service"),
+        ({"json": []}, "no kernelcast service"),
+        ({"text": "<html>"}, "no kernelcast service"),
+        ({"json": {**_HEALTH, "api": "2.0.0"}}, r"speaks version 2\.0\.0 of the API"),
+    ],
+)
+def test_something_else_at_the_address_is_told(told: Plain, complaint: str) -> None:
+    """Before anything is sent to it."""
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.path)
+        return httpx.Response(200, **told)
+
+    with (
+        Client("http://service", transport=httpx.MockTransport(answer)) as client,
+        pytest.raises(WrongServiceError, match=complaint),
+    ):
+        client.observe([{"problem_digest": "a", "device": "b", "seconds": 1.0}])
+    assert seen == ["/health"]
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_another_instance_is_noticed(is_seen: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """By what its answers say or, behind a proxy that drops it, when the connection was lost."""
+    health = dict(_HEALTH)
+    failures: list[Exception] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if failures:
+            raise failures.pop()
+        headers = {"x-kernelcast-instance": str(health["instance"])} if is_seen else {}
+        content = health if request.url.path == "/health" else {"devices": []}
+        return httpx.Response(200, json=content, headers=headers)
+
+    patience = Patience(sleep=lambda _: None)
+    with Client(
+        "http://service", patience=patience, transport=httpx.MockTransport(answer)
+    ) as client:
+        client.devices()
+        assert client.identify().instance == "one"
+        health["instance"] = "two"
+        failures += [] if is_seen else [httpx.ReadError("gone")]
+        for _ in range(3):
+            client.devices()
+        assert client.identify().instance == "two"
+    (record,) = caplog.records
+    assert "another instance now: two" in record.getMessage()
+    assert "it was one" in record.getMessage()
+
+
+def test_who_answers_is_known(ours: Client) -> None:
+    """The service itself says it."""
+    assert ours.identify() == ours.identify()
+    assert ours.identify().pid == os.getpid()
+
+
 def test_the_token_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given or from the environment."""
     seen: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/health":
+            return httpx.Response(200, json=_HEALTH)
         seen.append(request.headers.get("authorization", ""))
         return _GOOD
 

@@ -189,7 +189,7 @@ def test_a_full_queue_says_when_to_come_again(
 def test_a_device_that_another_process_measures_is_waited_for(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
-    """The lock of a device holds across processes; the wait has an end."""
+    """The lock of a device holds across processes; the wait has an end, and the answer a reason."""
     short = replace(settings, limits=Limits(wait_seconds=0.1))
     lock = DeviceLock(FIRST)
     with TestClient(create_app(short, backend=backend), base_url="http://localhost") as client:
@@ -199,6 +199,7 @@ def test_a_device_that_another_process_measures_is_waited_for(
         lock.release()
         later = client.post("/v1/estimates", json=asked)
     assert refused.status_code == 503
+    assert "a job or another process measures on it" in refused.json()["error"]["message"]
     assert later.status_code == 200
 
 

@@ -2,14 +2,17 @@
 
 import json
 import logging
+import os
 from dataclasses import replace
+from datetime import datetime
+from importlib.metadata import version
 
 import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
-from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service import API_VERSION, Limits, ServiceSettings, create_app
 from kernelcast.service.errors import kind_of
 from kernelcast.testing.service_backend import FakeBackend, failing
 
@@ -127,8 +130,14 @@ def test_a_bug_tells_the_request_id_and_no_more(
 
 
 def test_health_and_readiness(client: TestClient, backend: FakeBackend) -> None:
-    """Health needs nothing; readiness needs database and devices."""
-    assert client.get("/health").json() == {"status": "ok"}
+    """Health needs nothing and says who answers; readiness needs database and devices."""
+    health = client.get("/health").json()
+    assert (health["status"], health["service"]) == ("ok", "kernelcast")
+    assert health["api"] == API_VERSION
+    assert health["pid"] == os.getpid()
+    assert health["version"] == version("kernelcast")
+    assert datetime.fromisoformat(health["started_at"]).tzinfo is not None
+    assert health["instance"] == client.get("/health").json()["instance"]
     assert client.get("/ready").json() == {"status": "ready", "devices": 2}
 
 

@@ -1,11 +1,15 @@
 """No source and no build option reaches a file."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.predictor.problem_file.inline import read_inline_problem
 from kernelcast.records.errors import InputError
-from kernelcast.service.guard import check_options, check_source
+from kernelcast.service.guard import check_options, check_problem, check_source
 from kernelcast.service.settings import Limits
 
 _LIMITS = Limits()
@@ -19,7 +23,9 @@ _LIMITS = Limits()
         "  #  include </etc/passwd>",
         "\v\f#\tinclude <x>",
         "# /* */ include <x>",
-        "# // \n include <x>",
+        "# /*\n*/ include <x>",
+        "# 1 \"/etc/passwd\"",
+        "# 1 \"/etc/passwd\" 3",
         "#/**/include <x>",
         "/* */ #include <x>",
         "#inc\\\nlude <x>",
@@ -63,7 +69,8 @@ def test_sources_that_could_reach_files_are_refused(code: str) -> None:
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
         "#pragma unroll 4\n",
         "#define TEXT(x) #x\n#define JOIN(a, b) a##b\n",
-        "// include nothing\nint include = 1;",
+        "// include nothing, asm and __has_include\nint include = 1;",
+        "# // a directive without a name\n",
         "#define \\\n  LONG 1\n",
     ],
 )
@@ -121,3 +128,52 @@ def test_build_options_that_could_name_files_are_refused(option: str) -> None:
 def test_usual_build_options_pass(option: str) -> None:
     """Definitions and language options."""
     check_options([option])
+
+
+def test_definitions_and_source_are_checked_together() -> None:
+    """What is harmless alone may not be so together."""
+    check_source("#define J(a, b) a##b\nJ(A, m)", _LIMITS)
+    check_options(["-DA=as"])
+    with pytest.raises(InputError, match="asm"):
+        check_source("#define J(a, b) a##b\nJ(A, m)", _LIMITS, ["-DA=as"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-D", "-I/etc"], ["-D", ""], ["-D"], ["-DA=__asm__"], ["-DH=__has_include"],
+     ["-D__has_include=1"], ["-DA=/*"], ["-DA=//"], ["-DA=%:%:"], ["-DA(x)=x"], ["-D A=1 B=2"],
+     ["-cl-std=CL9.9"], ["-cl-unheard-of"], ["-cl-std=clc++ -I/etc"], ["-DA=\u00aa"],
+     ["-cl-nv-verbose"], ["-DN=4"] * 201, ["-D" + "N" * 1000]],
+)  # fmt: skip
+def test_only_options_of_the_standard_pass(options: list[str]) -> None:
+    """And definitions whose tokens are harmless."""
+    with pytest.raises(InputError):
+        check_options(options)
+
+
+@pytest.mark.parametrize("options", [["-D", "N=4"], ["-D N=4"], ["-D", "N", "-w"]])
+def test_definitions_may_stand_apart(options: list[str]) -> None:
+    """As the OpenCL standard writes them."""
+    check_options(options)
+
+
+def test_options_of_corpus_examples_and_benchmarks_pass() -> None:
+    """No problem that is ours is refused."""
+    root = Path(__file__).parents[3]
+    folders = ("src/kernelcast/training_data/corpus", "examples", "benchmarks/heldout")
+    found = 0
+    for path in sorted(one for name in folders for one in (root / name).rglob("*.yaml")):
+        held = yaml.safe_load(path.read_text())
+        options = held.get("build_options") if isinstance(held, dict) else None
+        if options:
+            check_options([options] if isinstance(options, str) else options)
+            found += 1
+    assert found > 20
+
+
+@pytest.mark.parametrize("name", ["k\n", "k;", "../k", "k k", "\u00e9", "k" * 256, "{N}"])
+def test_a_kernel_has_the_name_of_a_function(name: str) -> None:
+    """It is written into generated source."""
+    content = {"code": "kernel void k() {}", "kernel": name, "global_size": 1, "args": []}
+    with pytest.raises(InputError):
+        check_problem(read_inline_problem(content), _LIMITS)

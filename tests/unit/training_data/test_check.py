@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.testing.observations import SCHEMA, make_launch, make_observation
+from kernelcast.testing.observations import (
+    SCHEMA,
+    lose_index_entries,
+    make_launch,
+    make_observation,
+)
 from kernelcast.training_data.check import Finding, FindingKind, check_store
 from kernelcast.training_data.store import Store, open_store
 from kernelcast.training_data.store.tables import OBSERVATIONS
@@ -115,3 +120,30 @@ def test_more_sampled_than_there_is(store: Store) -> None:
     found: list[Finding] = list(check_store(store))
     assert ["were sampled of" in each.message for each in found] == [True]
     assert SCHEMA.id in store.schemas()
+
+
+def test_a_damaged_database_is_never_called_sound(store: Store, tmp_path: Path) -> None:
+    """Reports rows that an index lacks, and looks at no row of such a database."""
+    store.close()
+    path = tmp_path / "rows.sqlite"
+    lose_index_entries(path)
+    found = list(check_store(store))
+    assert {one.kind for one in found} == {FindingKind.DAMAGED}
+    assert any("index ix_observations_kernel" in one.message for one in found)
+    assert {one.key for one in found} == {""}
+    assert "backup" in found[0].advice
+
+
+def test_a_database_with_a_torn_page_is_damaged(tmp_path: Path) -> None:
+    """Says so, where not even the check can read on."""
+    path = tmp_path / "rows.sqlite"
+    with open_store(path) as store:
+        store.add_many(map(make_observation, range(200)))
+    content = bytearray(path.read_bytes())
+    for page in range(3 * 16384, len(content), 16384):
+        content[page : page + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    with open_store(path) as store:
+        found = list(check_store(store))
+    assert found
+    assert {one.kind for one in found} == {FindingKind.DAMAGED}

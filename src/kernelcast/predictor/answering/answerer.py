@@ -17,6 +17,7 @@ from kernelcast.predictor.answering.asking import (
     LaunchFacts,
     ModelTask,
 )
+from kernelcast.predictor.answering.checking import check_history
 from kernelcast.predictor.answering.composing import (
     Learned,
     Remembered,
@@ -27,12 +28,13 @@ from kernelcast.predictor.answering.composing import (
     take_outcome,
 )
 from kernelcast.predictor.answering.devices_at_work import Asker, ChildProcesses, ReportProgress
+from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.methods import MethodChoice
-from kernelcast.predictor.answering.shelf import FoundModel, ModelShelf
+from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.machines import machine_path
 from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.device import DeviceDescription
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _FACTS_KEPT = 1000
 _NOT_ASKED = "it was not asked for"
+_NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES = "nothing may be sampled"
 
 FactsKey = tuple[str, str, str, str, FileStamps, int]
@@ -105,7 +108,7 @@ class Answerer:
     timeout_s: float = DEFAULT_TIMEOUT_S
     facts_store: FactsStore | None = None
     _facts: OrderedDict[FactsKey, LaunchFacts | str] = field(default_factory=OrderedDict)
-    _spreads: dict[tuple[str, int], Spread] = field(default_factory=dict)
+    _spreads: dict[tuple[str, int], tuple[Spread, tuple[str, ...]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(
@@ -123,7 +126,7 @@ class Answerer:
             If no tier has an answer; says what is missing.
         """
         identity = self.identify(problem, device)
-        remembered = self.remember(identity, self.recall(identity))
+        remembered = self.remember(identity, self.recall(identity, problem, device))
         is_allowed = self.methods.uses(Tier.HISTORY) and not self.settings.measure
         if is_allowed and remembered.interval and remembered.facts and identity:
             estimate = answer_from_history(device, identity, remembered.interval, remembered.facts)
@@ -143,26 +146,44 @@ class Answerer:
         except InputError:  # sampling will say so better
             return None
 
-    def recall(self, identity: LaunchIdentity | None) -> LaunchHistory | str:
-        """Give what was observed of a launch, or why that is not known."""
+    def recall(
+        self,
+        identity: LaunchIdentity | None,
+        problem: Problem | None = None,
+        device: DeviceDescription | None = None,
+    ) -> LaunchHistory | Remembered:
+        """Give what was observed of a launch, held against physics; or why that is not known."""
         if not (self.settings.uses_history and self.methods.computes(Tier.HISTORY)):
-            return _NOT_ASKED
+            return Remembered(absence=_NOT_ASKED)
         if self.memory is None or identity is None:
-            return "there is no store of observations"
+            return Remembered(absence="there is no store of observations")
         if identity.ndrange is None or identity.ndrange.local_size is None:
-            return "the device chooses the local size; name one, so that repeats can be told"
+            return Remembered(absence=_NO_LOCAL_SIZE)
         try:
-            return self.memory.recall(identity)
+            history = self.memory.recall(identity)
         except KernelcastError as error:
-            return f"the store of observations does not answer: {error}"
+            failure = f"the store of observations does not answer: {error}"
+            return Remembered(absence=failure, failure=failure)
+        if problem is not None and device is not None:
+            self.check(history, problem, device)
+        return history
 
-    def remember(self, identity: LaunchIdentity | None, history: LaunchHistory | str) -> Remembered:
+    def check(self, history: LaunchHistory, problem: Problem, device: DeviceDescription) -> None:
+        """Have a history set aside what cannot be; see `check_history`."""
+        check_history(history, problem, device, self.asker)
+
+    def remember(
+        self, identity: LaunchIdentity | None, history: LaunchHistory | Remembered
+    ) -> Remembered:
         """Say what the history of a launch is worth."""
-        if isinstance(history, str):
-            return Remembered(absence=history)
+        if isinstance(history, Remembered):
+            return history
         interval = None if identity is None else history.answer(self.settings.coverage)
         if interval is None:
-            return Remembered()
+            facts = history.describe()
+            return (
+                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
+            )
         absence = "whole runs are measured for comparison" if self.settings.measure else ""
         return Remembered(interval=interval, facts=history.describe(), absence=absence)
 
@@ -234,9 +255,9 @@ class Answerer:
         methods = self.methods
         shadow_s = None if methods.shadow is None else estimate.estimates_s.get(methods.shadow)
         kept = keep_methods(estimate.estimates_s, methods.wanted)
-        return Answer(
-            estimate=replace(estimate, estimates_s=kept), outcome=outcome, shadow_s=shadow_s
-        )
+        estimate = replace(estimate, estimates_s=kept)
+        self._keep_estimate(estimate)
+        return Answer(estimate=estimate, outcome=outcome, shadow_s=shadow_s)
 
     def answer_unsampled(
         self,
@@ -260,13 +281,22 @@ class Answerer:
             raise DeviceError(msg)
         task = ModelTask(problem=problem, device_id=device.id)
         outcome = self.asker.model(task, timeout_s=self.timeout_s, report=report)
-        estimate = answer_analytically(
-            problem, device, outcome, self._find_spread(device.id), self.settings.coverage
-        )
+        spread, failures = self._find_spread(device.id)
+        estimate = answer_analytically(problem, device, outcome, spread, self.settings.coverage)
         known = estimate.explain()
         missing = {Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES}
-        estimate = replace(estimate, explanation=replace(known, missing=missing))
-        return add_history(replace(estimate, identity=self.identify(problem, device)), remembered)
+        estimate = replace(
+            estimate,
+            identity=self.identify(problem, device),
+            warnings=(*estimate.warnings, *failures),
+            explanation=replace(known, missing=missing),
+        )
+        self._keep_estimate(estimate)
+        return add_history(estimate, remembered)
+
+    def _keep_estimate(self, estimate: Estimate) -> None:
+        if self.memory is not None:
+            self.memory.keep_estimate(estimate)
 
     def _wants_row(self, device_id: str) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""
@@ -288,8 +318,7 @@ class Answerer:
         failures = "; ".join(lookup.failures)
         if lookup.found is None:
             return Learned(failure=failures)
-        note = f"passed over: {failures}" if failures else ""
-        return Learned(found=lookup.found, note=note)
+        return Learned(found=lookup.found, passed_over=failures)
 
     def _add_hybrid(self, estimate: Estimate, learned: Learned) -> Estimate:
         """Let the learned model answer; in the shadow it only stands beside the answer."""
@@ -309,13 +338,21 @@ class Answerer:
         from kernelcast.predictor.answering.forecasting import forecast_methods
 
         schema = row.vector.schema
-        models = {}
-        for name in self.methods.models:
-            found = self.shelf.find(estimate.device_id, schema, name).found
-            if found is not None:
-                models[name] = found.stored
+        lookups = {
+            name: self.shelf.find(estimate.device_id, schema, name) for name in self.methods.models
+        }
+        models = {name: one.found.stored for name, one in lookups.items() if one.found}
         found_s = forecast_methods(models, row)
-        return replace(estimate, estimates_s={**estimate.estimates_s, **found_s})
+        failures = [
+            f"{name} does not stand beside the answer: {'; '.join(one.failures)}"
+            for name, one in lookups.items()
+            if one.failures and not one.found
+        ]
+        return replace(
+            estimate,
+            estimates_s={**estimate.estimates_s, **found_s},
+            warnings=(*estimate.warnings, *failures),
+        )
 
     def _identify_sampled(
         self, problem: Problem, device: DeviceDescription, outcome: EstimateOutcome
@@ -325,20 +362,23 @@ class Answerer:
         ran = outcome.recording.device
         return self.identify(chosen, ran if ran.id == device.id else device)
 
-    def _find_spread(self, device_id: str) -> Spread:
+    def _find_spread(self, device_id: str) -> tuple[Spread, tuple[str, ...]]:
+        """Say how far off the analytic model may be, and which models could not be asked that."""
         from kernelcast.features.vector.catalogue import make_schema
 
         key = (device_id, self.shelf.refresh())
         if key not in self._spreads:
             schema: FeatureSchema = make_schema()
-            found: FoundModel | None = self.shelf.find(device_id, schema).found
-            self._spreads[key] = find_spread(
+            lookup = self.shelf.find(device_id, schema)
+            spread = find_spread(
                 device_id,
                 self.settings.coverage,
-                found=found,
+                found=lookup.found,
                 memory=self.memory,
                 schema=schema,
             )
+            failures = tuple(f"a learned model was passed over: {one}" for one in lookup.failures)
+            self._spreads[key] = spread, failures
         return self._spreads[key]
 
     def _key_of(self, problem: Problem, device: DeviceDescription) -> FactsKey:

@@ -127,10 +127,21 @@ class EstimateOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTask:
-    """A launch that the analytic model of a device shall answer for alone."""
+    """A launch that the analytic model of a device shall answer for alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    device_id : str
+        The device.
+    wants_bytes : bool
+        Whether to count the bytes that it touches, even if the model has no answer.
+    """
 
     problem: Problem
     device_id: str
+    wants_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +156,11 @@ class ModelOutcome:
         The launch, local size chosen.
     notes : tuple of str
         What was assumed.
+    touched_bytes : float
+        Different bytes of buffers that the launch touches at least, where they were asked for.
     """
 
     analytic: AnalyticEstimate | None
     ndrange: NDRange
     notes: tuple[str, ...] = ()
+    touched_bytes: float = 0.0

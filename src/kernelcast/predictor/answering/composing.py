@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.forecasting import RowForecast
 from kernelcast.predictor.answering.shelf import FoundModel
 from kernelcast.records.device import DeviceDescription
@@ -13,7 +14,6 @@ from kernelcast.records.launch_identity import LaunchIdentity
 
 _NO_MODEL = "no learned model of this device is installed (`kernelcast train` makes one)"
 _MOST_WIDENED = 0.5
-_NO_HISTORY = "this launch was not observed before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ class Learned:
         What went wrong, if something did.
     absence : str
         Why there is no answer although nothing went wrong.
-    note : str
-        What else the reader should know.
+    passed_over : str
+        Why models that would have been better cannot be used.
     """
 
     found: FoundModel | None = None
@@ -41,7 +41,7 @@ class Learned:
     influences: tuple[Influence, ...] = ()
     failure: str = ""
     absence: str = _NO_MODEL
-    note: str = ""
+    passed_over: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,14 @@ class Remembered:
         How many, and from when.
     absence : str
         Why there is none, or why it does not answer.
+    failure : str
+        What went wrong, if something did.
     """
 
     interval: Interval | None = None
     facts: HistoryFacts | None = None
-    absence: str = _NO_HISTORY
+    absence: str = NO_HISTORY
+    failure: str = ""
 
 
 def add_learned(estimate: Estimate, learned: Learned) -> Estimate:
@@ -72,8 +75,9 @@ def add_learned(estimate: Estimate, learned: Learned) -> Estimate:
     known = estimate.explain()
     facts = learned.found.facts if learned.found else None
     known = replace(known, model=facts, influences=learned.influences)
-    if learned.note:
-        known = replace(known, notes=(*known.notes, learned.note))
+    if learned.passed_over:
+        told = f"a learned model was passed over: {learned.passed_over}"
+        estimate = replace(estimate, warnings=(*estimate.warnings, told))
     forecast = learned.forecast
     if forecast is None:
         missing = {**known.missing, Tier.HYBRID.value: learned.failure or learned.absence}
@@ -122,7 +126,9 @@ def add_history(estimate: Estimate, remembered: Remembered) -> Estimate:
     estimates_s = dict(estimate.estimates_s)
     if remembered.interval is not None:
         estimates_s[Tier.HISTORY.value] = remembered.interval.seconds
-    return replace(estimate, estimates_s=estimates_s, explanation=known)
+    failure = (f"no history: {remembered.failure}",) if remembered.failure else ()
+    warnings = (*estimate.warnings, *failure, *list_doubts(remembered.facts))
+    return replace(estimate, estimates_s=estimates_s, warnings=warnings, explanation=known)
 
 
 def answer_from_history(
@@ -171,6 +177,7 @@ def answer_from_history(
         compile_seconds=beside.compile_seconds if beside else None,
         launch_seconds=beside.launch_seconds if beside else None,
         identity=identity,
+        warnings=list_doubts(facts),
         explanation=replace(
             told,
             tier=Tier.HISTORY,

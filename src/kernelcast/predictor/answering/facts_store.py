@@ -4,9 +4,9 @@ One file per launch, device, driver, calibration and version of what makes featu
 changes gives another name. What cannot be read is made anew, what cannot be written is not kept.
 """
 
-import contextlib
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -21,6 +21,10 @@ from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import make_private_folder
+
+_log = logging.getLogger(__name__)
+
+_NOT_KEPT = "facts about launches are not kept, so later runs count anew: %s"
 
 FORMAT = "kernelcast facts 1"
 """Changes when a file's meaning does."""
@@ -44,6 +48,7 @@ class FactsStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
+        self._has_failed = False
 
     def find(self, key: Sequence[object]) -> LaunchFacts | None:
         """Give the facts of a key; None where there are none that can be read."""
@@ -54,14 +59,18 @@ class FactsStore:
             return None
 
     def keep(self, key: Sequence[object], facts: LaunchFacts) -> None:
-        """Write facts so that readers see all of them or nothing; failing that, do nothing."""
-        with contextlib.suppress(OSError, KernelcastError):
+        """Write facts so that readers see all of them or nothing; failing that, say so once."""
+        try:
             path = self._locate(key)
             make_private_folder(path.parent)
             part = path.with_suffix(f".{os.getpid()}.part")
             part.write_text(json.dumps(_write(facts)), encoding="utf-8")
             part.replace(path)
             _forget_oldest(path.parent)
+        except (OSError, KernelcastError) as error:
+            if not self._has_failed:
+                self._has_failed = True
+                _log.warning(_NOT_KEPT, error)
 
     def _locate(self, key: Sequence[object]) -> Path:
         text = "\n".join(map(repr, (FORMAT, version("kernelcast"), _stamp_makers(), *key)))

@@ -1,13 +1,21 @@
-"""What was observed of one launch: its usual time, what sticks out, and whether it has shifted."""
+"""What was observed of one launch: its usual time, what is not believed, and whether it shifted."""
 
 import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import median
+from statistics import median, median_high, median_low
 
 from kernelcast.predictor.answering.drift import Drift
+from kernelcast.predictor.answering.plausibility import FAR, Plausible
+from kernelcast.predictor.answering.repeats import (
+    REPEATS,
+    count_moments,
+    find_repeats,
+    is_newer,
+    outvotes,
+)
 from kernelcast.predictor.answering.spread import (
     LEAST_DEVIATION,
     MAD_TO_DEVIATION,
@@ -15,7 +23,7 @@ from kernelcast.predictor.answering.spread import (
     student_quantile,
 )
 from kernelcast.records.estimates import Interval
-from kernelcast.records.explanation import HistoryFacts
+from kernelcast.records.explanation import HistoryFacts, SetAside
 from kernelcast.records.observation import ObservationFlag
 
 RECENT = 20
@@ -42,12 +50,18 @@ class Seen:
         None where it is not known.
     is_first : bool
         Whether it was the first launch of its kernel: it is kept apart.
+    key : str
+        Of the observation in the store; one that came before counts once. Empty: not known.
+    is_doubted : bool
+        Whether it contradicted what was known when it came.
     """
 
     seconds: float
     noise: float | None = None
     when: datetime | None = None
     is_first: bool = False
+    key: str = ""
+    is_doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +74,39 @@ class Verdict:
         Reasons for care.
     has_shifted : bool
         Whether it made certain that the launch takes another time than before.
+    doubt : str
+        What it contradicts; empty if it is believed.
     """
 
     flags: frozenset[ObservationFlag]
     has_shifted: bool = False
+    doubt: str = ""
 
 
 _SOUND = Verdict(frozenset())
 _FIRST = Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
+_CAME_DOUBTED = "it contradicted what was known of the launch when it came"
 
 
 @dataclass(slots=True)
 class LaunchHistory:
     """Observations of one launch, newest last; not for several threads at once.
 
-    An observation that sticks out is not counted. If times have shifted for good, what was before
-    the shift is forgotten: the evidence is weighed by `Drift`.
+    One that contradicts what is known is set aside until it repeats, see `kernelcast.predictor.
+    answering.repeats`. One that sticks out is not counted. If times have shifted for good, what was
+    before the shift is forgotten: the evidence is weighed by `Drift`.
+
+    Parameters
+    ----------
+    known : Plausible
+        What is known of the launch beside its observations; see `hold_against`.
     """
 
+    known: Plausible = field(default_factory=Plausible)
+    _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
     _recent: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _contradiction: str = ""
     _since_calm: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _drift: Drift = field(default_factory=Drift)
     _middle_s: float = 0.0
@@ -88,23 +116,37 @@ class LaunchHistory:
     def __len__(self) -> int:
         return len(self._recent)
 
+    @property
+    def least_s(self) -> float:
+        """The shortest time of any observation; infinite without any."""
+        return min((one.seconds for one in self._all), default=math.inf)
+
+    def agrees_with(self, seconds: float) -> bool:
+        """Tell whether a time contradicts nothing, since observations near it are believed."""
+        return bool(self._recent) and _is_near(seconds, self._middle_s)
+
     def add(self, one: Seen) -> Verdict:
         """Take the newest observation and judge it."""
         if one.is_first:
             return _FIRST
-        if not self._recent:
-            self._keep([one])
-            return _SOUND
-        if self._weigh(one):
-            since = list(self._since_calm)
-            self._recent.clear()
-            self._forget_evidence()
-            self._keep(since)
-            return Verdict(frozenset(), has_shifted=True)
-        if self._sticks_out(one):
-            return Verdict(frozenset({ObservationFlag.OUTLIER}))
-        self._keep([one])
-        return _SOUND
+        if one.key and any(one.key == known.key for known in self._all):
+            reason = next((why for known, why in self._aside if known.key == one.key), "")
+            return _doubt(reason) if reason else _SOUND
+        self._all.append(one)
+        return self._judge(one)
+
+    def hold_against(self, known: Plausible) -> None:
+        """Judge everything anew by what is known now."""
+        self.known, before = known, self.known
+        is_calm = not (self._aside or self._contradiction)
+        if known == before or (is_calm and not any(known.contradict(x.seconds) for x in self._all)):
+            return
+        self._recent.clear()
+        self._aside.clear()
+        self._contradiction = ""
+        self._forget_evidence()
+        for one in self._all:
+            self._judge(one)
 
     def answer(self, coverage: float) -> Interval | None:
         """Give the usual time and the interval that the next run will lie in; None without any."""
@@ -120,13 +162,78 @@ class LaunchHistory:
         )
 
     def describe(self) -> HistoryFacts:
-        """Say how many observations the answer rests on, and from when they are."""
+        """Say how many observations the answer rests on, from when, and which are set aside."""
         moments = [one.when for one in self._recent if one.when is not None]
         return HistoryFacts(
             observations=len(self._recent),
             first=min(moments, default=None),
             last=max(moments, default=None),
+            set_aside=tuple(
+                SetAside(key=one.key, seconds=one.seconds, when=one.when, reason=reason)
+                for one, reason in self._aside
+            ),
+            contradiction=self._contradiction,
         )
+
+    def _judge(self, one: Seen) -> Verdict:
+        reason = self._find_contradiction(one)
+        return self._set_aside(one, reason) if reason else self._take(one)
+
+    def _find_contradiction(self, one: Seen) -> str:
+        """Say what an observation contradicts; others that are believed count most."""
+        if self._recent:
+            if self.agrees_with(one.seconds):
+                return ""
+            others = _quote(len(self._recent), self._middle_s)
+            return self.known.contradict(one.seconds) or others
+        if one.is_doubted and not self.known.supports(one.seconds):
+            return self.known.contradict(one.seconds) or _CAME_DOUBTED
+        return self.known.contradict(one.seconds)
+
+    def _set_aside(self, one: Seen, reason: str) -> Verdict:
+        """Keep an observation without believing it; believe all that agree if they suffice."""
+        repeats = find_repeats(one, [known for known, _ in self._aside])
+        if is_newer(repeats, self._recent):
+            self._aside = deque((x for x in self._aside if x[0] not in repeats), maxlen=RECENT)
+            self._believe(repeats)
+            self._contradiction = self.known.contradict(one.seconds)
+            return Verdict(frozenset(), has_shifted=True)
+        if self._are_doubtful(one) and outvotes(repeats, self._recent):
+            why = _quote(len(repeats), one.seconds)
+            wrong = [(known, why) for known in self._recent]
+            kept = [x for x in self._aside if x[0] not in repeats]
+            self._aside = deque([*kept, *wrong], maxlen=RECENT)
+            self._believe(repeats)
+            return _SOUND
+        self._aside.append((one, reason))
+        return _doubt(reason)
+
+    def _are_doubtful(self, one: Seen) -> bool:
+        """Tell whether one that contradicts what is believed may be right without repeating."""
+        is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
+        return is_plausible and not self.known.supports(self._middle_s)
+
+    def _take(self, one: Seen) -> Verdict:
+        """Count an observation that contradicts nothing, unless it sticks out."""
+        if not self._recent:
+            near = [(x, why) for x, why in self._aside if _is_near(x.seconds, one.seconds)]
+            self._aside = deque((x for x in self._aside if x not in near), maxlen=RECENT)
+            self._keep([*(x for x, _ in near), one])
+            return _SOUND
+        if self._weigh(one):
+            self._believe(list(self._since_calm))
+            return Verdict(frozenset(), has_shifted=True)
+        if self._sticks_out(one):
+            return Verdict(frozenset({ObservationFlag.OUTLIER}))
+        self._keep([one])
+        return _SOUND
+
+    def _believe(self, these: Sequence[Seen]) -> None:
+        """Forget what the answer rested on, and rest it on others."""
+        self._recent.clear()
+        self._forget_evidence()
+        self._contradiction = ""
+        self._keep(these)
 
     def _weigh(self, one: Seen) -> bool:
         """Tell whether times have shifted from what they usually are."""
@@ -153,8 +260,32 @@ class LaunchHistory:
     def _keep(self, new: Sequence[Seen]) -> None:
         self._recent.extend(new)
         known = self._recent
-        self._middle_s = float(median([one.seconds for one in known]))
+        times_s = [one.seconds for one in known]
+        # In the middle on the logarithmic scale: of two, none pulls more than the other.
+        self._middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
         self._deviation, self._degrees = measure_deviation(
             [math.log(one.seconds) for one in known],
             [one.noise for one in known if one.noise is not None],
         )
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        """Forget doubts that are older than all that the answer rests on, if that has repeated."""
+        oldest = self._recent[0].when
+        if not self._aside or oldest is None or count_moments(self._recent) < REPEATS:
+            return
+        while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
+            self._aside.popleft()
+
+
+def _doubt(reason: str) -> Verdict:
+    return Verdict(frozenset({ObservationFlag.DOUBTED}), doubt=reason)
+
+
+def _is_near(one_s: float, other_s: float) -> bool:
+    return 1 / FAR <= one_s / other_s <= FAR
+
+
+def _quote(others: int, seconds: float) -> str:
+    who = "another observation says" if others == 1 else f"{others} other observations say"
+    return f"{who} {seconds:.3g} s"

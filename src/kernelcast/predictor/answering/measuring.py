@@ -15,14 +15,16 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.bounds_check import list_overruns
 from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
 from kernelcast.predictor.isolation import COUNTING
 from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
@@ -52,12 +54,13 @@ class RowRequest:
     keep: Callable[[EstimateOutcome], None] = lambda _: None
 
 
-def estimate_in_session(
+def estimate_in_session(  # noqa: PLR0913 - a launch, how, and what is told on the way
     session: DeviceSession,
     problem: Problem,
     settings: EstimateSettings,
     *,
     row: RowRequest | None = None,
+    watch: HangWatch | None = None,
     report: ReportProgress = lambda _: None,
 ) -> EstimateOutcome:
     """Predict one problem on a device that is open already.
@@ -72,19 +75,22 @@ def estimate_in_session(
         Budget, coverage, measurement.
     row : RowRequest, optional
         Asks for features too.
+    watch : HangWatch, optional
+        Is told of each sampled launch.
     report : callable, optional
         Is told of each stage.
 
     Raises
     ------
     InputError
-        If source and arguments do not fit together.
+        If source and arguments do not fit together, or work-groups fetch their work.
     DeviceError
         If the device cannot run the launch. That there are no features is no error.
     """
     report("building the kernel and its buffers")
     started_s = time.perf_counter()
     kernel = problem.kernel
+    refuse_persistent(kernel)
     accesses = _find_accesses(problem, None if row is None else row.facts)
     counts = row is not None and row.facts is None
     with session.lock:
@@ -97,7 +103,11 @@ def estimate_in_session(
             seed=settings.seed,
             inferred=accesses,
         ) as launch:
-            recorder = RecordingLaunch(launch, kernel.name)
+            recorder = (
+                WatchedLaunch(launch, kernel.name, watch)
+                if watch
+                else RecordingLaunch(launch, kernel.name)
+            )
             settings = _plan_by_source(settings, problem, launch.ndrange)
             overruns = list_overruns(kernel, launch.ndrange, problem.arguments)
             sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
@@ -141,10 +151,34 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     """
     from kernelcast.predictor.modelling.launches import choose_local_size
 
+    refuse_persistent(task.problem.kernel)
     report("analytic model")
     ndrange, notes = choose_local_size(task.problem.ndrange)
-    found = model_own_launch(task.problem, ndrange, task.device_id)
-    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes)
+    touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
+    try:
+        found = model_own_launch(task.problem, ndrange, task.device_id)
+    except KernelcastError:
+        if not task.wants_bytes:
+            raise
+        found = None
+    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes, touched_bytes=touched_bytes)
+
+
+def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
+    """Count what a launch touches at least; nothing where the source does not tell."""
+    from kernelcast.features.analysis import analyse
+    from kernelcast.features.counting.bindings import bind_scalars
+    from kernelcast.features.counting.touched_bytes import count_touched_bytes
+
+    given = enumerate(problem.arguments)
+    try:
+        facts = analyse(problem.kernel).facts
+        names = [one.name for one in facts.parameters]
+        sizes = {names[n]: one.bytes for n, one in given if isinstance(one, BufferArgument)}
+        scalars = bind_scalars(facts, problem.arguments)
+        return count_touched_bytes(facts, ndrange, scalars, sizes)
+    except (KernelcastError, IndexError):
+        return 0.0
 
 
 def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
@@ -254,7 +288,12 @@ def run_estimate(
     *,
     keep: Callable[[EstimateOutcome], None],
     report: ReportProgress,
+    give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
-    """Do a task on an open device."""
+    """Do a task on an open device; `give_up` ends the process if a sampled launch hangs."""
     row = RowRequest(facts=task.facts, keep=keep) if task.wants_row else None
-    return estimate_in_session(session, task.problem, task.settings, row=row, report=report)
+    problem, settings = task.problem, task.settings
+    if give_up is None:
+        return estimate_in_session(session, problem, settings, row=row, report=report)
+    with HangWatch(problem.kernel, task.device_id, give_up) as watch:
+        return estimate_in_session(session, problem, settings, row=row, watch=watch, report=report)

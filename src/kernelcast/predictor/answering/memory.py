@@ -4,28 +4,38 @@ A store that cannot be read costs an explanation, never an estimate.
 """
 
 import threading
+from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.plausibility import Expected, Plausible, expect
 from kernelcast.predictor.data_folder import choose_store
+from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
 
 if TYPE_CHECKING:
     from kernelcast.records.feature_vector import FeatureSchema
-    from kernelcast.training_data.store import Store
+    from kernelcast.training_data.store import Selection, Store
 
-_COLUMNS = ("measured_at_us", "seconds", "noise", "run_count", "flags")
+_COLUMNS = ("key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s")
 _ANALYTIC = "analytic.estimate_s"
 # Older observations of a launch say nothing more about it.
 _NEWEST = 200
+_MOST_ESTIMATES = 10_000
+# Estimates that came with observations: the last few.
+_MOST_STORED = 3
+
+_Launch = tuple[str, str, str, NDRange | None, str]
 
 
 class Memory:
-    """What was observed before.
+    """What was observed and estimated before.
 
     Parameters
     ----------
@@ -42,6 +52,7 @@ class Memory:
             self._store = place
         self._is_ours = self._store is None
         self._lock = threading.Lock()
+        self._expected: OrderedDict[_Launch, Expected] = OrderedDict()
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made.
@@ -71,24 +82,36 @@ class Memory:
             if self._store is not None and self._is_ours:
                 self._store.close()
 
+    def keep_estimate(self, estimate: Estimate) -> None:
+        """Remember an answer that rests on no observation, to hold observations against it."""
+        if estimate.identity is None or estimate.tier is Tier.HISTORY:
+            return
+        with self._lock:
+            self._expected[_name(estimate.identity)] = expect(estimate)
+            if len(self._expected) > _MOST_ESTIMATES:
+                self._expected.popitem(last=False)
+
+    def find_expected(self, identity: LaunchIdentity) -> tuple[Expected, ...]:
+        """Give the last answer that rests on no observation, if it is remembered."""
+        with self._lock:
+            found = self._expected.get(_name(identity))
+        return () if found is None else (found,)
+
     def recall(self, identity: LaunchIdentity) -> LaunchHistory:
         """Give what was collected or observed of exactly this launch.
 
         Source, build options, kernel, device, driver, index space and arguments are the same;
-        whatever else a kernel is called. Imported observations are not of this machine.
+        whatever else a kernel is called. Imported observations are not of this machine. They are
+        held against estimates that are remembered, and those stored with them.
 
         Raises
         ------
         KernelcastError
             If the store cannot be opened or read.
         """
-        history = LaunchHistory()
         if identity.ndrange is None or identity.ndrange.local_size is None:
-            return history
-        store = self.open(may_create=False)
-        if store is None:
-            return history
-        from kernelcast.training_data.store.plain import dump_ndrange, load_flags, load_time
+            return self._read(identity, None)
+        from kernelcast.training_data.store.plain import dump_ndrange
         from kernelcast.training_data.store.selection import Selection
 
         wanted = Selection(
@@ -97,16 +120,48 @@ class Memory:
             drivers=(identity.device.driver,),
             ndranges=(str(dump_ndrange(identity.ndrange)),),
             arguments_digests=(identity.arguments_digest,),
+        )
+        return self._read(identity, wanted)
+
+    def recall_named(self, identity: LaunchIdentity) -> LaunchHistory:
+        """Give the same of a kernel of this name only: an index has them, among however many.
+
+        Raises
+        ------
+        KernelcastError
+            If the store cannot be opened or read.
+        """
+        from kernelcast.training_data.store.selection import Selection
+
+        return self._read(identity, Selection(launch_keys=(identity.key,)))
+
+    def _read(self, identity: LaunchIdentity, wanted: "Selection | None") -> LaunchHistory:
+        expected = self.find_expected(identity)
+        history = LaunchHistory(known=Plausible(expected=expected))
+        store = None if wanted is None else self.open(may_create=False)
+        if store is None or wanted is None:
+            return history
+        from kernelcast.training_data.store.plain import load_flags, load_time
+
+        wanted = replace(
+            wanted,
             origins=(Origin.OBSERVED, Origin.COLLECTED),
             without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )
-        for row in store.read_newest(wanted, _COLUMNS, most=_NEWEST):
+        rows = store.read_newest(wanted, _COLUMNS, most=_NEWEST)
+        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-_MOST_STORED:]
+        expected += tuple(Expected(seconds=seconds) for seconds in stored)
+        history.known = Plausible(expected=expected)
+        for row in rows:
+            flags = load_flags(row.flags)
             history.add(
                 Seen(
+                    key=row.key,
                     seconds=row.seconds,
                     noise=row.noise if row.run_count > 1 else None,
                     when=load_time(row.measured_at_us),
-                    is_first=ObservationFlag.FIRST_LAUNCH in load_flags(row.flags),
+                    is_first=ObservationFlag.FIRST_LAUNCH in flags,
+                    is_doubted=ObservationFlag.DOUBTED in flags,
                 )
             )
         return history
@@ -144,3 +199,9 @@ class Memory:
         known = np.isfinite(analytic_s) & (table.device_ids == device_id)
         sizes = np.abs(np.log(table.seconds[known] / analytic_s[known]))
         return sizes.tolist(), [str(one) for one in table.kernels[known]]
+
+
+def _name(identity: LaunchIdentity) -> _Launch:
+    """Name a launch by its content, whatever its kernel is called."""
+    return (identity.kernel.digest, identity.device.id, identity.device.driver, identity.ndrange,
+            identity.arguments_digest)  # fmt: skip

@@ -63,12 +63,18 @@ def _serve(task: EstimateTask, answers: Connection, bench: _Bench) -> bool:
     def keep(item: Any) -> None:  # noqa: ANN401
         answers.send(("item", item))
 
+    def give_up(error: KernelcastError) -> None:
+        answers.send(("error", error))
+        os._exit(0)  # the thread that waits for the driver does not end
+
     try:
         report("opening the device")
         if bench.session is None:
             bench.session = open_session(*choose_device(task.device_id, find_devices()))
         result = _state_compile_time(
-            run_estimate(bench.session, task, keep=keep, report=report), task, bench
+            run_estimate(bench.session, task, keep=keep, report=report, give_up=give_up),
+            task,
+            bench,
         )
     except InputError as error:  # refused before anything ran
         answers.send(("error", error))

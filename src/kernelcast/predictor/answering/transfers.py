@@ -41,10 +41,8 @@ def estimate_transfers(
     Returns
     -------
     Transfers or None
-        None without a description that tells the costs.
+        None without a description that tells the costs, unless there is nothing to move.
     """
-    if machine is None:
-        return None
     known = accesses or [getattr(one, "access", None) for one in problem.arguments]
     pairs = [
         (one.bytes, access or Access.READ_WRITE)
@@ -60,7 +58,11 @@ def estimate_transfers(
     return Transfers(to_device_s=to_device_s, from_device_s=from_device_s)
 
 
-def _sum(machine: MachineDescription, way: str, sizes: Sequence[int]) -> float | None:
+def _sum(machine: MachineDescription | None, way: str, sizes: Sequence[int]) -> float | None:
+    if not sizes:
+        return 0.0
+    if machine is None:
+        return None
     start = machine.costs.get(f"{way}_s")
     rate = machine.costs.get(f"{way}_bytes_per_s")
     if start is None or rate is None:

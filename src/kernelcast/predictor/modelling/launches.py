@@ -11,6 +11,7 @@ from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.predictor.modelling.simplifying import simplify_accesses
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
@@ -210,8 +211,9 @@ def model_launch(
     Raises
     ------
     InputError
-        If the source or the arguments cannot be used.
+        If the source or the arguments cannot be used, or work-groups fetch their work.
     """
+    refuse_persistent(problem.kernel)
     return model_kernel(problem).launch(
         problem.ndrange if ndrange is None else ndrange,
         None if counters is None else counters.executed,

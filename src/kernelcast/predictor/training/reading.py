@@ -6,11 +6,10 @@ from pathlib import Path
 from kernelcast.predictor.data_store import open_data_store
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation
-from kernelcast.training_data.parquet.reader import is_observation_file, read_parquet
+from kernelcast.training_data.parquet.reader import read_parquet
+from kernelcast.training_data.sources import PARQUET_ENDING, SourceKind, recognise_source
 from kernelcast.training_data.store import Selection
 from kernelcast.training_data.store.selection import SOUND
-
-_ENDING = ".parquet"
 
 
 def read_observations(
@@ -50,14 +49,11 @@ def read_observations(
 
 def _find_files(source: str | Path) -> list[Path]:
     """Give the Parquet files of a source; none where it is a store."""
-    if "://" in str(source):
-        return []
-    path = Path(source)
-    if not path.is_dir():
-        # A damaged file is refused as what its name says it is.
-        is_parquet = path.suffix == _ENDING or is_observation_file(path)
-        return [path] if path.is_file() and is_parquet else []
-    files = sorted(path.rglob(f"*{_ENDING}"))
+    kind, path = recognise_source(source), Path(source)
+    if kind is not SourceKind.FOLDER:
+        # Any other file is opened as a store too, which says what is wrong with it.
+        return [path] if kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} else []
+    files = sorted(path.rglob(f"*{PARQUET_ENDING}"))
     if not files:
         msg = f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
         raise InputError(msg)

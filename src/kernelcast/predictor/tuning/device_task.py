@@ -6,6 +6,7 @@ from functools import partial
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.predictor.estimation import sample_launch
+from kernelcast.predictor.persistence_check import refuse_persistent
 from kernelcast.predictor.reporting import Reporter
 from kernelcast.predictor.tuning.messages import (
     EventKind,
@@ -65,6 +66,7 @@ def _run(launch: TimedLaunch) -> _Outcome:
 
 
 def _sample(session: DeviceSession, problem: Problem, task: SampleTask) -> _Outcome:
+    refuse_persistent(problem.kernel)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
     with prepared_problem(
         session, problem, OpenCLLaunch, seed=task.settings.seed, inferred=accesses

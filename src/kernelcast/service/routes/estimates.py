@@ -20,6 +20,7 @@ from kernelcast.service.observing import Reported, identity_of
 from kernelcast.service.repeats import write_answers
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
 from kernelcast.service.schemas.observations import (
+    DoubtOut,
     ObservationIn,
     ObservationsOut,
     ObservationsRequest,
@@ -75,8 +76,11 @@ async def observe(asked: ObservationsRequest, service: OurService, _: Observer) 
     if len(asked.observations) > most:
         refuse_amount("observations", len(asked.observations), most)
     reported = await _read_observations(asked.observations, service)
-    rows = await service.observing.take(reported)
-    return ObservationsOut(added=rows.added, known=rows.known)
+    taken = await service.observing.take(reported)
+    doubted = [
+        DoubtOut(key=one.name, observation=one.key, reason=one.reason) for one in taken.doubted
+    ]
+    return ObservationsOut(added=taken.rows.added, known=taken.rows.known, doubted=doubted)
 
 
 async def list_wanted(

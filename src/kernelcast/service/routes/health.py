@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.asking import OurService, get_caller
+from kernelcast.service.instance import Instance
 from kernelcast.service.schemas.common import Open
 from kernelcast.service.security import Caller
 
@@ -19,6 +21,14 @@ class Health(Open):
     """The service answers."""
 
     status: str
+    service: str = Field(description="Always `kernelcast`.")
+    instance: str = Field(
+        description="Drawn when the service starts; `X-Kernelcast-Instance` names it in answers."
+    )
+    version: str = Field(description="Of kernelcast.")
+    api: str = Field(description="Version of this description.")
+    started_at: str = Field(description="ISO 8601, UTC.")
+    pid: int = Field(description="Of the process that was started, on the service's host.")
 
 
 class Readiness(Open):
@@ -29,9 +39,18 @@ class Readiness(Open):
 
 
 @router.get("/health", response_model=Health)
-async def health() -> Health:
-    """Tell that the process lives."""
-    return Health(status="ok")
+async def health(request: Request) -> Health:
+    """Tell that the process lives, and which service it is."""
+    one: Instance = request.app.state.instance
+    return Health(
+        status="ok",
+        service="kernelcast",
+        instance=one.id,
+        version=one.version,
+        api=request.app.version,
+        started_at=one.started_at,
+        pid=one.pid,
+    )
 
 
 @router.get("/ready", response_model=Readiness)

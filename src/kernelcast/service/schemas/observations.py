@@ -66,8 +66,83 @@ class ObservationsRequest(Strict):
     observations: list[ObservationIn] = Field(min_length=1)
 
 
+class DoubtOut(Open):
+    """An observation that is kept, and not believed until it repeats."""
+
+    key: str = Field(description="Your name of the measurement.")
+    observation: str = Field(description="Its key in the store.")
+    reason: str = Field(description="What it contradicts.")
+
+
 class ObservationsOut(Open):
     """What became of a batch; it is stored when this answer comes."""
 
     added: int = Field(description="New ones.")
     known: int = Field(description="Those whose key was there; they stay as they were.")
+    doubted: list[DoubtOut] = Field(
+        default=[], description="Those that contradict samples, physics or other observations."
+    )
+
+
+class StoredObservation(Open):
+    """An observation of the store."""
+
+    key: str = Field(description="Its key in the store.")
+    launch_key: str = Field(description="Equal for exact repeats of the launch.")
+    measurement: str = Field(description="What its reporter calls it.")
+    kernel: str
+    kernel_digest: str
+    device_id: str
+    driver: str
+    global_size: list[int] | None
+    local_size: list[int] | None
+    seconds: float
+    noise: float | None
+    runs: int
+    origin: str
+    source: str
+    flags: list[str]
+    measured_at: str | None
+
+
+class FoundObservations(Open):
+    """Observations that a selection means."""
+
+    count: int = Field(description="All of them.")
+    observations: list[StoredObservation] = Field(description="The first of them.")
+
+
+class RemovedObservations(FoundObservations):
+    """What became of a selection."""
+
+    removed: int
+    is_dry_run: bool
+
+
+class CorrectionIn(Strict):
+    """What shall be different; what is left out stays as it is."""
+
+    seconds: Seconds | None = None
+    durations_seconds: list[Seconds] = Field(default=[], max_length=1000)
+    measured_at: AwareDatetime | None = None
+    is_first_launch: bool | None = None
+    is_contaminated: bool | None = None
+    is_doubted: bool | None = Field(
+        default=None, description="Whether it is to be believed only if it repeats."
+    )
+
+    @model_validator(mode="after")
+    def check_choices(self) -> Self:
+        """Refuse what changes nothing, and two times."""
+        if not self.model_fields_set:
+            msg = "say what shall be different"
+            raise ValueError(msg)
+        if self.seconds is not None and self.durations_seconds:
+            msg = "give either `seconds` or `durations_seconds`"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def durations_s(self) -> tuple[float, ...]:
+        """Each run, in seconds; empty if times stay."""
+        return tuple(self.durations_seconds) if self.seconds is None else (self.seconds,)

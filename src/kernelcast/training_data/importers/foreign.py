@@ -22,6 +22,7 @@ from kernelcast.records.launch_identity import (
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import RunTimes
+from kernelcast.training_data.store.recognising import refuse_database
 
 _BATCH_ROWS = 5000
 Value = int | float | str
@@ -141,6 +142,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
     ImportFileError
         If it cannot be read or lacks a column.
     """
+    refuse_database(path, ImportFileError)
     try:
         with pq.ParquetFile(path) as file:
             missing = sorted({*(columns or ())} - {*file.schema_arrow.names})
@@ -156,7 +158,14 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
 
 
 def read_column_names(path: Path) -> frozenset[str]:
-    """Give the names of a Parquet file's columns; none if it is no such file."""
+    """Give the names of a Parquet file's columns; none if it is no such file.
+
+    Raises
+    ------
+    ImportFileError
+        If it is a database.
+    """
+    refuse_database(path, ImportFileError)
     try:
         return frozenset(pq.read_schema(path).names)
     except (pa.ArrowException, OSError, ValueError):

@@ -29,6 +29,7 @@ from kernelcast.training_data.importers.foreign import (
     make_grid,
     number_repeats,
 )
+from kernelcast.training_data.store.recognising import refuse_database
 
 UNITS: Mapping[str, float] = {
     "s": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6,
@@ -122,6 +123,7 @@ def read_tuning(files: TuningFiles) -> TuningResults:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    refuse_database(path, ImportFileError)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

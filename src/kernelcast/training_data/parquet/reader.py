@@ -18,6 +18,7 @@ from kernelcast.training_data.parquet.format import (
     read_schemas,
 )
 from kernelcast.training_data.store.plain import FEATURE_TYPE
+from kernelcast.training_data.store.recognising import is_database, refuse_database
 from kernelcast.training_data.store.rows import row_to_observation
 from kernelcast.training_data.store.store import Store
 from kernelcast.training_data.store.writing import AddedRows
@@ -65,6 +66,7 @@ def read_parquet(
 ) -> Iterator[Observation]:
     """Give the observations of a file one by one; parameters and errors as `import_parquet`."""
     where = str(path)
+    refuse_database(path, ObservationFileError)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schemas = read_schemas(file.schema_arrow.metadata, where)
@@ -82,6 +84,8 @@ def read_parquet(
 
 def is_observation_file(path: Path) -> bool:
     """Tell whether a file is Parquet with our mark, of whatever version."""
+    if is_database(path):
+        return False
     try:
         return METADATA_KEY in (pq.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError, ValueError):

@@ -17,6 +17,7 @@ from kernelcast.training_data.parquet.format import (
     make_arrow_schema,
 )
 from kernelcast.training_data.store.plain import FEATURE_TYPE
+from kernelcast.training_data.store.recognising import is_database
 from kernelcast.training_data.store.selection import EVERYTHING, Selection, list_conditions
 from kernelcast.training_data.store.store import Store
 from kernelcast.training_data.store.tables import OBSERVATIONS
@@ -52,10 +53,13 @@ def export_parquet(
     Raises
     ------
     ObservationFileError
-        If the file cannot be written.
+        If the file cannot be written, or is a database now.
     StoreError
         If the store cannot be read.
     """
+    if is_database(path) and path.stat().st_size:
+        msg = f"{path}: is a database, which would be lost; name another file"
+        raise ObservationFileError(msg)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         count = _write(store, partial, wanted, report)

@@ -10,6 +10,8 @@ from kernelcast.training_data.service_state.database import (
 )
 from kernelcast.training_data.service_state.tables import CHANGES, PROBLEMS
 
+OBSERVATIONS_CHANGED = "observations"
+"""Name of the count of changes after which any launch may have other observations."""
 _MOST = 20_000
 _PRUNED_AT_ONCE = 1000
 

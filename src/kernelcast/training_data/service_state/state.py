@@ -10,10 +10,12 @@ from kernelcast.training_data.service_state.database import Database
 from kernelcast.training_data.service_state.jobs import JobTable
 from kernelcast.training_data.service_state.migrating import migrate
 from kernelcast.training_data.service_state.problems import ChangeTable, ProblemTable
+from kernelcast.training_data.service_state.tables import VERSION_TABLE
 from kernelcast.training_data.service_state.tokens import AuditTable, TokenTable
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.versions import read_version
 
 
 class ServiceState:
@@ -62,6 +64,25 @@ class ServiceState:
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
         self._database.engine.dispose()
+
+
+def find_state(place: str | Path) -> ServiceState | None:
+    """Open the service's tables beside a store, where a service has made them; else make none.
+
+    Raises
+    ------
+    InputError, StoreError
+        As `open_state`.
+    """
+    url = parse_url(place)
+    where = url.render_as_string(hide_password=True)
+    engine = connect(url)
+    try:
+        with speak_plainly(where), engine.connect() as connection:
+            is_there = read_version(connection, VERSION_TABLE) is not None
+    finally:
+        engine.dispose()
+    return open_state(place) if is_there else None
 
 
 def open_state(place: str | Path) -> ServiceState:

@@ -1,6 +1,8 @@
 """Opens databases: what a path or URL means, and how connections behave."""
 
+import os
 import sqlite3
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ _BUSY_TIMEOUT_S = 120
 _IS_WRITER = "kernelcast_is_writer"
 WRITER = {_IS_WRITER: True}
 """Execution options of a connection that is going to write."""
+_SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
 def parse_url(place: str | Path) -> sa.URL:
@@ -64,12 +67,24 @@ def connect(url: sa.URL) -> sa.Engine:
         engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_S})
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
+        _SQLITE_ENGINES.add(engine)
         return engine
     try:
         return sa.create_engine(url, pool_pre_ping=True)
     except ModuleNotFoundError as error:
         msg = "PostgreSQL needs psycopg; install it with `pip install 'kernelcast[postgresql]'`"
         raise InputError(msg) from error
+
+
+def _close_before_fork() -> None:
+    # SQLite remembers in the process which locks it holds, and a child does not inherit locks: it
+    # would believe in its parent's, and lose what it writes after the parent has closed the file.
+    for one in list(_SQLITE_ENGINES):
+        one.dispose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_before_fork)
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:

@@ -1,15 +1,19 @@
 """Which rows of a store are meant."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.training_data.store.plain import dump_time
 
 _CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
-                   ObservationFlag.FIRST_LAUNCH})  # fmt: skip
+                   ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +22,8 @@ class Selection:
 
     Parameters
     ----------
-    kernels, applications, suites, drivers, kernel_digests, launch_keys, device_ids,
-    arguments_digests, ndranges : tuple of str
+    keys, measurements, kernels, applications, suites, drivers, kernel_digests, launch_keys,
+    device_ids, arguments_digests, ndranges : tuple of str
         One of these, exactly.
     devices : tuple of str
         Ids of devices or their beginnings.
@@ -27,10 +31,12 @@ class Selection:
         Features of one of these schemas.
     origins : tuple of Origin
         How they came about.
-    without_flags : frozenset of ObservationFlag
-        None of these flags.
-    least_seconds : float
-        Kernels that take at least so long.
+    with_flags, without_flags : frozenset of ObservationFlag
+        One of these flags at least; none of these.
+    least_seconds, most_seconds : float
+        Kernels that take at least so long, and at most.
+    measured_from, measured_before : datetime or None
+        Measured then or later, and before; rows without a time are left out.
     least_work_groups : int
         Launches with at least so many work-groups; rows without a known number are left out.
 
@@ -40,6 +46,8 @@ class Selection:
     ('triad',)
     """
 
+    keys: tuple[str, ...] = ()
+    measurements: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
@@ -52,8 +60,12 @@ class Selection:
     ndranges: tuple[str, ...] = ()
     schema_ids: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
+    with_flags: frozenset[ObservationFlag] = frozenset()
     without_flags: frozenset[ObservationFlag] = frozenset()
     least_seconds: float = 0.0
+    most_seconds: float = math.inf
+    measured_from: datetime | None = None
+    measured_before: datetime | None = None
     least_work_groups: int = 0
 
 
@@ -63,10 +75,12 @@ SOUND = Selection(without_flags=_CARE)
 """Rows without any flag: what models learn from."""
 
 
-def list_conditions(wanted: Selection, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+def list_conditions(wanted: Selection, table: sa.FromClause) -> list[sa.ColumnElement[bool]]:
     """Give what a query must hold; conditions on columns that a table lacks are left out."""
     columns = table.c
     found = [
+        *_one_of(columns, "key", wanted.keys),
+        *_one_of(columns, "measurement", wanted.measurements),
         *_one_of(columns, "kernel", wanted.kernels),
         *_one_of(columns, "application", wanted.applications),
         *_one_of(columns, "suite", wanted.suites),
@@ -84,14 +98,33 @@ def list_conditions(wanted: Selection, table: sa.Table) -> list[sa.ColumnElement
         found.append(sa.or_(*begins))
     if "flags" in columns:
         found += [~columns.flags.contains(f",{one},") for one in sorted(wanted.without_flags)]
-    if wanted.least_seconds > 0 and "seconds" in columns:
-        found.append(columns.seconds >= wanted.least_seconds)
     if wanted.least_work_groups > 0:
         found.append(columns.work_groups >= wanted.least_work_groups)
+    return [*found, *_in_ranges(wanted, columns)]
+
+
+def _in_ranges(
+    wanted: Selection, columns: ReadOnlyColumnCollection[str, Any]
+) -> list[sa.ColumnElement[bool]]:
+    """Give the conditions that only observations can hold."""
+    found: list[sa.ColumnElement[bool]] = []
+    if "flags" in columns and wanted.with_flags:
+        has = (columns.flags.contains(f",{one},") for one in sorted(wanted.with_flags))
+        found.append(sa.or_(*has))
+    if "seconds" in columns:
+        if wanted.least_seconds > 0:
+            found.append(columns.seconds >= wanted.least_seconds)
+        if wanted.most_seconds < math.inf:
+            found.append(columns.seconds <= wanted.most_seconds)
+    if "measured_at_us" in columns:
+        if wanted.measured_from is not None:
+            found.append(columns.measured_at_us >= dump_time(wanted.measured_from))
+        if wanted.measured_before is not None:
+            found.append(columns.measured_at_us < dump_time(wanted.measured_before))
     return found
 
 
 def _one_of(
-    columns: sa.ColumnCollection[str, sa.Column[Any]], name: str, values: Sequence[str]
+    columns: ReadOnlyColumnCollection[str, Any], name: str, values: Sequence[str]
 ) -> list[sa.ColumnElement[bool]]:
     return [columns[name].in_(values)] if values and name in columns else []

@@ -14,6 +14,7 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store.connecting import WRITER, connect
 from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.integrity import find_damage
 from kernelcast.training_data.store.rows import (
     as_row,
     failure_to_row,
@@ -139,6 +140,21 @@ class Store:
                 for one in (OBSERVATIONS, FAILURES)
             )
 
+    def remove_selected(self, wanted: Selection) -> int:
+        """Remove the observations of a selection in one transaction; give how many there were.
+
+        Raises
+        ------
+        InputError
+            If nothing is selected by anything: that would be the whole store.
+        """
+        conditions = list_conditions(wanted, OBSERVATIONS)
+        if not conditions:
+            msg = f"{self.where}: every observation would be removed; say which are meant"
+            raise InputError(msg)
+        with self._write() as connection:
+            return connection.execute(sa.delete(OBSERVATIONS).where(*conditions)).rowcount
+
     def clear_failures(self, launch_key: str) -> int:
         """Remove the failures of a launch that has worked since; give how many there were."""
         wanted = sa.delete(FAILURES).where(FAILURES.c.launch_key == launch_key)
@@ -210,6 +226,17 @@ class Store:
         """Run a query on the store's tables; for summaries inside this room."""
         with self._read() as connection:
             return list(connection.execute(query).all())
+
+    def find_damage(self) -> list[str]:
+        """Have the database look for damage in itself; see `store.integrity`.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read at all.
+        """
+        with self._read() as connection:
+            return find_damage(connection)
 
     def read_rows(
         self,

@@ -8,7 +8,7 @@ into one array: no number is parsed, and no column is added when a feature is.
 
 import sqlalchemy as sa
 
-HEAD = "0002"
+HEAD = "0003"
 """Newest version of the tables: the name of the last migration."""
 VERSION_TABLE = "kernelcast_store_version"
 METADATA = sa.MetaData()
@@ -17,12 +17,12 @@ METADATA = sa.MetaData()
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _launch_columns(*, kernel_index: bool) -> list[sa.Column[object]]:
+def _launch_columns(*, is_indexed: bool) -> list[sa.Column[object]]:
     """Make the columns that say what was run where."""
     return [
-        sa.Column("launch_key", sa.Text, nullable=False, index=True),
+        sa.Column("launch_key", sa.Text, nullable=False, index=is_indexed),
         sa.Column("measurement", sa.Text, nullable=False),
-        sa.Column("kernel_digest", sa.Text, nullable=False, index=kernel_index),
+        sa.Column("kernel_digest", sa.Text, nullable=False, index=is_indexed),
         sa.Column("kernel", sa.Text, nullable=False, index=True),
         sa.Column("application", sa.Text, nullable=False),
         sa.Column("suite", sa.Text, nullable=False),
@@ -41,7 +41,7 @@ OBSERVATIONS = sa.Table(
     "observations",
     METADATA,
     sa.Column("key", sa.Text, primary_key=True),
-    *_launch_columns(kernel_index=False),
+    *_launch_columns(is_indexed=False),
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("durations_s", sa.Text, nullable=False),
     sa.Column("noise", sa.Double),
@@ -59,13 +59,35 @@ OBSERVATIONS = sa.Table(
     sa.Column("measured_at_us", WHOLE),
     # The newest of a kernel on a device; questions for a kernel alone use it too.
     sa.Index("ix_observations_newest", "kernel_digest", "device_id", "measured_at_us"),
+    # Sums up a launch without a look at its rows; questions for a launch alone use it too.
+    sa.Index(
+        "ix_observations_launch_times",
+        "launch_key", "measured_at_us", "seconds", "noise", "run_count", "origin", "flags",
+    ),
+    # Only rows with samples: the newest of a launch that was observed 100,000 times since.
+    sa.Index("ix_observations_launch_samples", "launch_key", "measured_at_us"),
+)  # fmt: skip
+
+LAUNCHES = sa.Table(
+    "launches",
+    METADATA,
+    sa.Column("launch_key", sa.Text, primary_key=True),
+    sa.Column("kernel", sa.Text, nullable=False),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("device_id", sa.Text, nullable=False),
+    sa.Column("changed", WHOLE, nullable=False, index=True),
 )
+"""What was collected or observed, once; triggers of `observations` keep it. `changed` grows.
+
+A launch whose observations were removed stays here, so that those who knew it see that they were.
+"""
 
 FAILURES = sa.Table(
     "failures",
     METADATA,
     sa.Column("key", sa.Text, primary_key=True),
-    *_launch_columns(kernel_index=True),
+    *_launch_columns(is_indexed=True),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("failed_at_us", WHOLE),

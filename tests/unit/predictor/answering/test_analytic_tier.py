@@ -104,3 +104,6 @@ def test_transfers_count_what_is_read_and_what_is_written() -> None:
     assert (written.to_device_s, written.from_device_s) == (0, both.from_device_s)
     assert estimate_transfers(problem, (), None) is None
     assert estimate_transfers(problem, (), replace(machine, costs={})) is None
+    nothing = estimate_transfers(replace(problem, arguments=()), (), None)
+    assert nothing is not None
+    assert (nothing.to_device_s, nothing.from_device_s) == (0, 0)

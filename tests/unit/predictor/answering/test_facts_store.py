@@ -53,11 +53,15 @@ def test_damaged_files_are_as_good_as_none(tmp_path: Path, text: str) -> None:
     assert store.find(KEY) == FACTS
 
 
-def test_a_folder_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
-    """Without a place to keep facts, nothing is kept and nothing fails."""
+def test_a_folder_that_cannot_be_written_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a place to keep facts, nothing is kept, nothing fails, and it is said once."""
     (tmp_path / "file").touch()
     store = FactsStore(tmp_path / "file" / "facts")
     store.keep(KEY, FACTS)
+    store.keep(KEY, FACTS)
+    assert [one.getMessage().count("are not kept") for one in caplog.records] == [1]
     assert store.find(KEY) is None
 
 

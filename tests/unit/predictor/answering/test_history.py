@@ -133,6 +133,7 @@ def observe(
         make_observation(0),
         launch=identity,
         runs=summarise_runs([seconds]),
+        samples=(),
         origin=Origin.OBSERVED,
         measurement=str(number),
         measured_at=BEGIN + timedelta(minutes=number),

@@ -30,7 +30,7 @@ from kernelcast.records.errors import KernelRunError, SignatureError
 from kernelcast.testing.fake_asker import FakeAsker
 
 
-def run_estimate(session, task, *, keep, report):
+def run_estimate(session, task, *, keep, report, give_up=None):
     name = task.problem.name
     report("at work")
     if name == "hang":

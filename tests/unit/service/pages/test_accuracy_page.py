@@ -3,6 +3,9 @@
 import csv
 import io
 import math
+import os
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,15 @@ from hypothesis import strategies as st
 
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.predictor.reviewing import model_answers
+from kernelcast.predictor.data_store import open_data_store
+from kernelcast.predictor.reviewing import held_launches, model_answers
+from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.predictor.training.table import tabulate
+from kernelcast.predictor.training.validating import validate_models
+from kernelcast.records.observation import Observation, Origin
+from kernelcast.records.observed_times import RunTimes
 from kernelcast.records.service_state import JobKind
-from kernelcast.service import ServiceSettings
+from kernelcast.service import ServiceSettings, guard
 from kernelcast.service.pages.accuracy.reasons import tell_reasons
 from kernelcast.service.pages.accuracy.scores import (
     Judged,
@@ -24,9 +33,11 @@ from kernelcast.service.pages.accuracy.scores import (
     score_kernels,
     score_methods,
 )
+from kernelcast.testing.observations import make_observation
 from kernelcast.testing.page_examples import add_job, fill_store, make_validation, state_of
 from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
 
+LOCKS = Path("/proc/locks")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -101,6 +112,139 @@ def test_a_launch_that_is_observed_again_has_a_history(
     assert "its times have shifted for good" in page
 
 
+def _sampled(number: int) -> Observation:
+    one = make_observation(number)
+    return replace(one, samples=(replace(one.samples[0], multiple=0),))
+
+
+def _flood(database: str, *, launches: int, hot: int) -> list[Observation]:
+    """Store sampled launches of one device, each observed again, and one of them very often."""
+    sampled = [make_observation(number, kernels=3, devices=1) for number in range(launches)]
+    again = [
+        replace(
+            sampled[number], samples=(), features=None, origin=Origin.OBSERVED,
+            measurement=str(place), runs=RunTimes(median_s=sampled[number].seconds),
+            measured_at=BEGIN + timedelta(days=1, seconds=place),
+        )
+        for number in range(launches)
+        for place in range(hot if number == 0 else 1)
+    ]  # fmt: skip
+    with open_data_store(database) as store:
+        store.add_many([*sampled, *again])
+    return sampled
+
+
+def test_a_hot_launch_is_one_among_others(client: TestClient, settings: ServiceSettings) -> None:
+    """It neither crowds the others out nor weighs more; its dot has its own median and noise."""
+    _flood(str(settings.database), launches=8, hot=6000)
+    page = _show(client, "/accuracy?method=history")
+    assert "All methods have predicted 8\nlaunches" in page
+    rows = list(
+        csv.DictReader(io.StringIO(client.get("/accuracy/launches.csv?method=history").text))
+    )
+    assert len(rows) == 8
+    assert sorted({one["observations"] for one in rows}) == ["2", "20"]
+    assert all(float(one["noise"]) < 0.02 for one in rows)
+
+
+def test_methods_are_compared_on_common_launches(
+    client: TestClient, settings: ServiceSettings
+) -> None:
+    """The table says how many there are, and how many each has beyond; errors are of these only."""
+    sampled = _flood(str(settings.database), launches=5, hot=1)
+    with open_data_store(str(settings.database)) as store:
+        # The linear model is twice as long on launches that no history knows.
+        more = [make_observation(number, kernels=3, devices=1) for number in range(20, 23)]
+        store.add_many([replace(one, runs=RunTimes(median_s=one.seconds / 2)) for one in more])
+        # And nobody has sampled this one.
+        for number in range(2):
+            store.add(replace(
+                make_observation(30, kernels=3, devices=1), samples=(), features=None,
+                measurement=str(number),
+            ))  # fmt: skip
+    page = _show(client, "/accuracy?method=linear")
+    assert "All methods have predicted 5\nlaunches" in page
+    cells = re.findall(r'<th scope="row">(linear|history)</th>(.*?)</tr>', page, re.DOTALL)
+    table = {name: re.findall(r"<td[^>]*>([^<]*)<", text) for name, text in cells}
+    assert table["linear"][:2] == ["5", "3"]
+    assert table["history"][:2] == ["5", "1"]
+    worst = max(abs(one.samples[0].linear_s / one.seconds - 1) for one in sampled)
+    assert float(table["linear"][7].removesuffix(" %")) < 100 * worst + 0.1
+    rows = list(
+        csv.DictReader(io.StringIO(client.get("/accuracy/launches.csv?method=linear").text))
+    )
+    assert len(rows) == 8
+
+
+def test_methods_without_a_common_launch_are_not_compared(
+    client: TestClient, settings: ServiceSettings
+) -> None:
+    """The page says so; each has the errors of its own launches."""
+    with open_data_store(str(settings.database)) as store:
+        store.add(make_observation(0))
+        for number in range(2):
+            store.add(replace(make_observation(3), samples=(), features=None,
+                              measurement=str(number)))  # fmt: skip
+    assert "they cannot be compared" in _show(client, "/accuracy?device=device-0")
+
+
+def test_an_observation_is_seen_at_once(client: TestClient, settings: ServiceSettings) -> None:
+    """Whoever has written it, and when it is removed again; other launches are not read again."""
+    sampled = _flood(str(settings.database), launches=4, hot=1)
+    path = "/accuracy/launches.csv?method=linear"
+
+    def count() -> int:
+        return len(client.get(path).text.splitlines()) - 1
+
+    assert count() == 4
+    new = make_observation(9, kernels=3, devices=1)
+    with pytest.MonkeyPatch.context() as patch, open_data_store(str(settings.database)) as store:
+        read: list[str] = []
+        sum_up = held_launches.sum_up_launches
+        patch.setattr(
+            held_launches, "sum_up_launches",
+            lambda store, keys, wanted: (read.extend(keys), sum_up(store, keys, wanted))[1],
+        )  # fmt: skip
+        store.add(new)
+        assert count() == 5
+        store.remove([sampled[0].key, sampled[1].key])
+        assert count() == 3
+        assert count() == 3
+        assert sorted(read) == sorted([new.launch.key, *(one.launch.key for one in sampled[:2])])
+
+
+def _list_locks(path: str) -> list[str]:
+    """Give this process's locks of a file; SQLite has one as long as a connection is open."""
+    inode = Path(path).stat().st_ino
+    locks = [line.split() for line in LOCKS.read_text(encoding="utf-8").splitlines()]
+    own = [one for one in locks if len(one) > 5 and one[4] == str(os.getpid())]
+    return [one[5] for one in own if one[5].endswith(f":{inode}")]
+
+
+@pytest.mark.skipif(not LOCKS.exists(), reason="the system does not tell locks of files")
+def test_a_look_leaves_the_locks_of_the_store(
+    client: TestClient, settings: ServiceSettings
+) -> None:
+    """Opened and closed as a plain file it would lose them, and the next process its log."""
+    database = str(settings.database)
+    old, new = [_sampled(number) for number in range(0, 30, 3)], _sampled(33)
+    with open_data_store(database) as store:
+        store.add_many([*old, new])
+        # A model that is asked about what it has not learned from.
+        table = tabulate(old)
+    plan = ValidationSettings(models=("linear",), rows=ALL_ROWS, jobs=1)
+    registry = ModelRegistry(url=str(settings.registry))
+    fitted = make_model("linear").fit(table)
+    registry.publish("linear/device-0", fitted, table.schema, validate_models(table, plan))
+    with open_data_store(database) as store:
+        assert store.count() == len(old) + 1
+        before = _list_locks(database)
+        assert before
+        assert '<th scope="row">linear/device-0</th>' in _show(client)
+        client.get("/accuracy/launches.svg")
+        assert _list_locks(database) == before
+
+
 def test_answers_of_this_process(client: TestClient, problem: dict[str, Any]) -> None:
     """What was answered and then observed is compared by the answer's tier."""
     client.post("/v1/estimates", json={"problem": problem, "devices": ["fake"]})
@@ -115,9 +259,12 @@ def test_answers_of_this_process(client: TestClient, problem: dict[str, Any]) ->
     assert '<th scope="row">linear</th>' in page
 
 
-def test_absurd_times_and_names_are_drawn_too(client: TestClient, problem: dict[str, Any]) -> None:
-    """Callers may report anything that is a time, of kernels of any name."""
-    for number, seconds in enumerate((0.1, 1e-300, 1e6)):
+def test_absurd_times_and_names_are_drawn_too(
+    client: TestClient, problem: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers may report anything that is a time; imported rows have kernels of any name."""
+    monkeypatch.setattr(guard, "_KERNEL", re.compile(".*"))
+    for number, seconds in enumerate((0.1, 0.11, 1e-300, 1e6)):
         one = {**problem, "kernel": "<b>$\\frac$", "code": "kernel void f() {}", "args": []}
         device = {"id": "$x^$\x07", "driver": "1"}
         answer = client.post(
@@ -175,6 +322,7 @@ _ROWS = st.lists(
     st.builds(
         Judged,
         method=st.sampled_from(["linear", "hybrid"]),
+        launch=st.integers(0, 40).map(str),
         kernel=st.sampled_from(["a", "b", "c"]),
         device_id=st.just("d"),
         measured_s=st.floats(5e-324, 1e7),
@@ -183,14 +331,18 @@ _ROWS = st.lists(
     ),
     min_size=1,
     max_size=60,
+    unique_by=lambda one: (one.method, one.launch),
 )
 
 
 @given(rows=_ROWS)
 def test_every_row_counts_once(rows: list[Judged]) -> None:
     """In the methods' scores, in the kernels' and in the stretches of time."""
-    methods = score_methods(rows)
-    assert sum(one.rows for one in methods) == len(rows)
+    scores = score_methods(rows)
+    methods = scores.methods
+    assert sum(one.rows + one.beyond for one in methods) == len(rows)
+    if scores.common:
+        assert {one.rows for one in methods} == {scores.common}
     assert all(math.isfinite(one.mean) for one in methods)
     assert all(one.median <= one.p90 <= one.worst for one in methods)
     kernels = score_kernels(rows)
@@ -203,9 +355,10 @@ def test_every_row_counts_once(rows: list[Judged]) -> None:
 
 def _score(errors: list[float], **more: Any) -> Any:  # noqa: ANN401 - fields of any kind
     rows = [
-        Judged(method="hybrid", kernel="k", device_id="d", measured_s=1.0, seconds=1 + one, **more)
-        for one in errors
-    ]
+        Judged(method="hybrid", launch=str(place), kernel="k", device_id="d", measured_s=1.0,
+               seconds=1 + one, **more)
+        for place, one in enumerate(errors)
+    ]  # fmt: skip
     return score_kernels(rows, {"k": more.pop("linear", 0.01)})[0]
 
 

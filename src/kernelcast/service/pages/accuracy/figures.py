@@ -18,7 +18,12 @@ from kernelcast.predictor.drawing import (
     shorten_names,
     write_percent,
 )
-from kernelcast.service.pages.accuracy.scores import DriftBin, Judged, KernelScore
+from kernelcast.service.pages.accuracy.scores import (
+    DriftBin,
+    Judged,
+    KernelScore,
+    score_methods,
+)
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
 from kernelcast.service.pages.pictures import Cell, Picture, show_grid
 from kernelcast.service.pages.words import write_share
@@ -48,12 +53,12 @@ def make_pictures(view: AccuracyView) -> Mapping[str, Picture]:
 
 
 def _picture_launches(view: AccuracyView) -> Picture:
-    score = next(one for one in view.scores if one.method == view.method)
+    score = score_methods(view.rows).methods[0]  # all that stand in the picture
     inside = "" if score.inside is None else f", {write_share(score.inside)} inside their intervals"
     rows: list[tuple[Cell, ...]] = [
         (
             one.kernel, one.measured_s, one.seconds, one.low, one.high, one.ratio,
-            None if one.in_domain is None else int(one.in_domain),
+            None if one.in_domain is None else int(one.in_domain), one.observations, one.noise,
         )
         for one in view.rows
     ]  # fmt: skip
@@ -65,12 +70,12 @@ def _picture_launches(view: AccuracyView) -> Picture:
             f"{write_share(score.median)}{inside}."
         ),
         columns=("kernel", "measured_s", "predicted_s", "low_s", "high_s",
-                 "predicted_over_measured", "in_domain"),
+                 "predicted_over_measured", "in_domain", "observations", "noise"),
         rows=rows,
         draw=partial(_draw_launches, rows=view.rows),
         caption=(
-            "Each launch with its interval; the band is 10 % to either side. Points beyond the "
-            "axis stand at its edge."
+            "Each launch once, with its interval; the band is 10 % to either side. Points beyond "
+            "the axis stand at its edge."
         ),
         height_inches=4.0,
     )  # fmt: skip
@@ -99,7 +104,7 @@ def _picture_kernels(view: AccuracyView) -> Picture:
 
 def _picture_drift(view: AccuracyView) -> Picture:
     first, last = view.drift[0], view.drift[-1]
-    shifts = [one for one in view.rows if one.has_shifted and one.when is not None]
+    shifts = [one for one in view.rows if one.shifted_at is not None]
     return Picture(
         name=f"drift-{view.method}-{view.device}",
         alternative=(
@@ -228,13 +233,13 @@ def _draw_bars(  # noqa: PLR0913 - one series of bars
 
 
 def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judged]) -> None:
-    dated = [(one.when, one.ratio, one.has_shifted) for one in rows if one.when is not None]
-    ratios = np.array([ratio for _, ratio, _ in dated])
+    dated = [(one.when, one.ratio) for one in rows if one.when is not None]
+    ratios = np.array([ratio for _, ratio in dated])
     reach = find_reach(ratios)
     axes = figure.add_subplot()
     axes.axhline(1.0, color=INK, linewidth=0.7)
     axes.plot(
-        _place([when for when, _, _ in dated]), np.clip(ratios, 1 / reach, reach), "o",
+        _place([when for when, _ in dated]), np.clip(ratios, 1 / reach, reach), "o",
         color=_BLUE, alpha=0.55, markersize=2.5, markeredgewidth=0, label="launch",
         rasterized=len(dated) > _MANY_POINTS,
     )  # fmt: skip
@@ -246,7 +251,7 @@ def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judge
         middles, [one.low for one in bins], [one.high for one in bins], color=_ORANGE, alpha=0.2,
         linewidth=0, label="80 % of launches",
     )  # fmt: skip
-    shifts = [when for when, _, has_shifted in dated if has_shifted]
+    shifts = [one.shifted_at for one in rows if one.shifted_at is not None]
     if shifts:
         axes.vlines(
             _place(shifts), 0, 1, transform=axes.get_xaxis_transform(), color=_RED,

@@ -1,10 +1,9 @@
-"""Reads what the page *Accuracy* shows; kept until something changes."""
+"""Reads what the page *Accuracy* shows; what has not changed since is kept."""
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.records.errors import InputError, KernelcastError
@@ -15,36 +14,65 @@ from kernelcast.service.predictions import Compared
 from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.predictor.reviewing.held_rows import HeldRows
+    from kernelcast.predictor.reviewing.held_launches import HeldLaunches
     from kernelcast.predictor.reviewing.judging import Explanation, ValidationReport
-    from kernelcast.predictor.reviewing.model_answers import ModelAnswer, OpenModel
+    from kernelcast.predictor.reviewing.model_answers import (
+        ModelAnswer,
+        ModelAnswers,
+        OpenModel,
+    )
+    from kernelcast.predictor.service_state import Store
 
-# Observations may come in thousands a second; and programs may write into the store without the
-# service.
-_HOLDS_S: Final = 3.0
-_STANDS_S: Final = 60.0
 _MOST_KEPT: Final = 2
 _MOST_COMPARISONS: Final = 5
 
-Stamp = tuple[object, ...]
-"""Differs as soon as what was read may have changed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Content:
-    """Observations, models in use, their answers by kind and key, and what could not be read."""
+class _Models:
+    """Models in use as they were at a generation, and what could not be read of them."""
 
-    held: "HeldRows"
+    generation: int
     models: "tuple[OpenModel, ...]"
-    answers: "Mapping[str, Mapping[str, ModelAnswer]]"
     failures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Kept:
-    stamp: Stamp
-    read_s: float
-    content: _Content
+class _Content:
+    """Launches, models in use, their answers by kind and launch, and what could not be read."""
+
+    held: "HeldLaunches"
+    models: _Models
+    asked: "ModelAnswers"
+    answers: "Mapping[str, Mapping[str, ModelAnswer]]"
+    failures: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Place:
+    """What was read last of a service's store; one reader at a time."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    # Stays open: its statements are compiled once, which takes longer than to run them.
+    store: "Store | None" = None
+    content: _Content | None = None
+
+    def read(self, service: Service) -> _Content:
+        """Give what is there now."""
+        from kernelcast.predictor.data_store import open_data_store
+
+        with self.lock:
+            if self.store is None:
+                self.store = open_data_store(service.database)
+            self.content = _read(
+                self.store, service.settings.registry, service.upkeep.models, self.content
+            )
+            return self.content
+
+    def close(self) -> None:
+        """Close the store; a reader who comes later opens it again."""
+        with self.lock:
+            if self.store is not None:
+                self.store.close()
 
 
 class _Shelf:
@@ -52,23 +80,20 @@ class _Shelf:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str | None], _Kept] = OrderedDict()
+        self._places: OrderedDict[tuple[str, str | None], _Place] = OrderedDict()
 
     def read(self, service: Service) -> _Content:
-        """Give what is there, read anew if it may have changed and a moment has passed."""
+        """Give what is there now: only what has changed since the last look is read."""
         key = (service.database, service.settings.registry)
         with self._lock:
-            known = self._kept.get(key)
-            age_s = 0.0 if known is None else time.monotonic() - known.read_s
-            if known is not None and age_s < _HOLDS_S:
-                return known.content
-            stamp = _make_stamp(service)
-            if known is None or stamp != known.stamp or age_s > _STANDS_S:
-                known = _Kept(stamp=stamp, read_s=time.monotonic(), content=_read(*key))
-                self._kept[key] = known
-                while len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
-            return known.content
+            place = self._places.setdefault(key, _Place())
+            self._places.move_to_end(key)
+            old = None
+            if len(self._places) > _MOST_KEPT:
+                old = self._places.popitem(last=False)[1]
+        if old is not None:
+            old.close()
+        return place.read(service)
 
 
 _SHELF: Final = _Shelf()
@@ -96,12 +121,12 @@ def read_state(
         If there is no such validation.
     """
     content = _SHELF.read(service)
-    reports = tuple(one.report for one in content.models if one.report is not None)
+    reports = tuple(one.report for one in content.models.models if one.report is not None)
     if job_id is not None:
         reports = (_read_validation(service, job_id),)
     return AccuracyState(
         held=content.held,
-        models=content.models,
+        models=content.models.models,
         answers=content.answers,
         reports=reports,
         compared=compared,
@@ -110,38 +135,42 @@ def read_state(
     )
 
 
-def _make_stamp(service: Service) -> Stamp:
-    """Tell whether observations or models may have changed."""
-    return (*sorted(service.state.changes.read().items()), service.upkeep.models)
+def _read(
+    store: "Store", registry: str | None, generation: int, known: _Content | None
+) -> _Content:
+    from kernelcast.predictor.reviewing.held_launches import NOTHING, read_held_launches
+    from kernelcast.predictor.reviewing.model_answers import ModelAnswers
 
-
-def _read(database: str, registry: str | None) -> _Content:
-    from kernelcast.predictor.reviewing.held_rows import read_held_rows
-    from kernelcast.predictor.reviewing.model_answers import (
-        answer_rows,
-        list_used_models,
-        open_model,
+    held = read_held_launches(store, NOTHING if known is None else known.held)
+    if known is None or known.models.generation != generation:
+        models = _read_models(registry, generation)
+    else:
+        models = known.models
+    if known is not None and held is known.held and models is known.models:
+        return known
+    asked = ModelAnswers() if known is None else known.asked
+    answers, failures = asked.read(models.models, store, held.launches)
+    told = tuple(f"{name}: {message_of(error)}" for name, error in failures.items())
+    return _Content(
+        held=held, models=models, asked=asked, answers=answers, failures=(*models.failures, *told)
     )
 
-    held = read_held_rows(database)
+
+def _read_models(registry: str | None, generation: int) -> _Models:
+    from kernelcast.predictor.reviewing.model_answers import list_used_models, open_model
+
     failures: list[str] = []
     models: list[OpenModel] = []
-    answers: dict[str, dict[str, ModelAnswer]] = {}
     try:
         used = list_used_models(registry)
     except InputError as error:
         used, failures = (), [message_of(error)]
     for one in used:
         try:
-            model = open_model(one, registry)
-            keys = [row.key for row in held.rows if row.device_id in model.devices]
-            found = answer_rows(model, database, keys)
+            models.append(open_model(one, registry))
         except KernelcastError as error:
             failures.append(f"{one.name}: {message_of(error)}")
-            continue
-        models.append(model)
-        answers.setdefault(model.kind, {}).update(found)
-    return _Content(held=held, models=tuple(models), answers=answers, failures=tuple(failures))
+    return _Models(generation=generation, models=tuple(models), failures=tuple(failures))
 
 
 def _read_validation(service: Service, job_id: str) -> "ValidationReport":

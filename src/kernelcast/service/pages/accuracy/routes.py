@@ -71,7 +71,7 @@ async def show_accuracy(
             "job": chosen.job,
             "sources": _LABELS,
             "pictures": link_all(make_pictures(view), "/accuracy", query),
-            "shifts": sum(one.has_shifted for one in view.rows),
+            "shifts": sum(one.shifted_at is not None for one in view.rows),
         },
     )
 

@@ -16,16 +16,20 @@ _MOST: Final = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A prediction and what was measured.
+    """A prediction of a launch and what was measured; a method predicts each launch once.
 
     Parameters
     ----------
     method : str
         What has predicted.
+    launch : str
+        Which launch, the same for every method.
     kernel, device_id : str
         What ran where.
     measured_s, seconds : float
         Measured and predicted time of the whole launch.
+    observations : int
+        What the measured time and its noise are of.
     low, high : float or None
         Ends of the prediction's interval, in seconds; None where it has none.
     in_domain : bool or None
@@ -33,22 +37,24 @@ class Judged:
     noise : float or None
         Of the measured time: half the 10-90 % spread over the median.
     when : datetime or None
-        When it was measured.
-    has_shifted : bool
-        Whether this measurement made certain that the launch takes another time than before.
+        When it was measured last.
+    shifted_at : datetime or None
+        When it became certain that the launch takes another time than before.
     """
 
     method: str
+    launch: str
     kernel: str
     device_id: str
     measured_s: float
     seconds: float
+    observations: int = 1
     low: float | None = None
     high: float | None = None
     in_domain: bool | None = None
     noise: float | None = None
     when: datetime | None = None
-    has_shifted: bool = False
+    shifted_at: datetime | None = None
 
     @property
     def ratio(self) -> float:
@@ -77,7 +83,11 @@ class MethodScore:
     method : str
         Its name.
     rows, kernels : int
-        Predictions, and kernels that they are of.
+        Launches that it is judged by, and kernels that they are of.
+    beyond : int
+        Launches that it has predicted as well, and other methods have not.
+    noise : float or None
+        Mean noise of the measured times; None where none is known.
     mean, median, p90, worst : float
         Errors |predicted - measured| / measured.
     inside : float or None
@@ -89,6 +99,8 @@ class MethodScore:
     method: str
     rows: int
     kernels: int
+    beyond: int
+    noise: float | None
     mean: float
     median: float
     p90: float
@@ -156,12 +168,34 @@ class DriftBin:
     high: float
 
 
-def score_methods(rows: Iterable[Judged]) -> tuple[MethodScore, ...]:
-    """Score every method, in the order in which they first appear."""
-    found: dict[str, list[Judged]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodScores:
+    """How good several methods were on the same launches.
+
+    Parameters
+    ----------
+    methods : tuple of MethodScore
+        In the order in which they first appear.
+    common : int
+        Launches that all of them have predicted. Where there are none, each is judged by its own
+        launches, and they cannot be compared.
+    """
+
+    methods: tuple[MethodScore, ...]
+    common: int
+
+
+def score_methods(rows: Iterable[Judged]) -> MethodScores:
+    """Score every method on the launches that all have predicted."""
+    found: dict[str, dict[str, Judged]] = {}
     for one in rows:
-        found.setdefault(one.method, []).append(one)
-    return tuple(_score(method, own) for method, own in found.items())
+        found.setdefault(one.method, {})[one.launch] = one
+    common = set.intersection(*(set(own) for own in found.values())) if found else set()
+    scores = []
+    for method, own in found.items():
+        shared = [one for launch, one in own.items() if launch in common]
+        scores.append(_score(method, shared or [*own.values()], len(own)))
+    return MethodScores(methods=tuple(scores), common=len(common))
 
 
 def score_kernels(
@@ -174,7 +208,7 @@ def score_kernels(
     rows : sequence of Judged
         Predictions of one method on one device.
     linear : mapping of str to float, optional
-        The linear model's mean errors by kernel.
+        The linear model's mean errors by kernel, see `mean_errors`.
     """
     found: dict[str, list[Judged]] = {}
     for one in rows:
@@ -183,12 +217,19 @@ def score_kernels(
     return tuple(sorted(scores, key=lambda one: (-one.error, one.kernel)))
 
 
-def mean_errors(rows: Iterable[Judged]) -> dict[str, float]:
-    """Give the mean error of each kernel."""
-    found: dict[str, list[float]] = {}
+def mean_errors(rows: Iterable[Judged], beside: Iterable[Judged]) -> dict[str, float]:
+    """Give the mean error of each kernel of which both have predicted the same launches."""
+    found: dict[str, dict[str, float]] = {}
     for one in rows:
-        found.setdefault(one.kernel, []).append(one.error)
-    return {kernel: sum(errors) / len(errors) for kernel, errors in found.items()}
+        found.setdefault(one.kernel, {})[one.launch] = one.error
+    wanted: dict[str, set[str]] = {}
+    for one in beside:
+        wanted.setdefault(one.kernel, set()).add(one.launch)
+    return {
+        kernel: sum(found[kernel][one] for one in launches) / len(launches)
+        for kernel, launches in wanted.items()
+        if launches <= set(found.get(kernel, ()))
+    }
 
 
 def bin_by_time(rows: Iterable[Judged]) -> tuple[DriftBin, ...]:
@@ -214,7 +255,8 @@ def bin_by_time(rows: Iterable[Judged]) -> tuple[DriftBin, ...]:
     return tuple(found)
 
 
-def _score(method: str, rows: Sequence[Judged]) -> MethodScore:
+def _score(method: str, rows: Sequence[Judged], answered: int) -> MethodScore:
+    noise = [one.noise for one in rows if one.noise is not None]
     errors = np.array([one.error for one in rows])
     held = [one.is_inside for one in rows if one.is_inside is not None]
     widths = [
@@ -226,6 +268,8 @@ def _score(method: str, rows: Sequence[Judged]) -> MethodScore:
         method=method,
         rows=len(rows),
         kernels=len({one.kernel for one in rows}),
+        beyond=answered - len(rows),
+        noise=sum(noise) / len(noise) if noise else None,
         mean=float(errors.mean()),
         median=float(np.median(errors)),
         p90=float(np.quantile(errors, 0.9)),
@@ -239,7 +283,7 @@ def _score_kernel(kernel: str, rows: Sequence[Judged], linear: Mapping[str, floa
     noise = [one.noise for one in rows if one.noise is not None]
     held = [one.is_inside for one in rows if one.is_inside is not None]
     known = [one.in_domain for one in rows if one.in_domain is not None]
-    shifts = [one.when for one in rows if one.has_shifted and one.when is not None]
+    shifts = [one.shifted_at for one in rows if one.shifted_at is not None]
     return KernelScore(
         kernel=kernel,
         rows=len(rows),

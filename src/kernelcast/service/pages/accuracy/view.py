@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ from kernelcast.service.pages.accuracy.scores import (
     DriftBin,
     Judged,
     KernelScore,
-    MethodScore,
+    MethodScores,
     bin_by_time,
     mean_errors,
     score_kernels,
@@ -20,7 +20,7 @@ from kernelcast.service.pages.accuracy.scores import (
 from kernelcast.service.predictions import Compared
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.predictor.reviewing.held_rows import HeldRows
+    from kernelcast.predictor.reviewing.held_launches import HeldLaunch, HeldLaunches
     from kernelcast.predictor.reviewing.judging import Explanation, ValidationReport
     from kernelcast.predictor.reviewing.model_answers import ModelAnswer, OpenModel
 
@@ -48,12 +48,12 @@ class AccuracyState:
 
     Parameters
     ----------
-    held : HeldRows
-        Observations.
+    held : HeldLaunches
+        What the store holds.
     models : tuple of OpenModel
         Models in use that could be loaded.
     answers : mapping of str to mapping
-        Answers to observations, by the models' kind and the observations' keys.
+        Answers, by the models' kind and the launches' keys.
     reports : tuple of ValidationReport
         Of the models in use, or the one that was asked for.
     compared : tuple of Compared
@@ -64,7 +64,7 @@ class AccuracyState:
         What could not be read, and why.
     """
 
-    held: "HeldRows"
+    held: "HeldLaunches"
     models: tuple["OpenModel", ...] = ()
     answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
     reports: tuple["ValidationReport", ...] = ()
@@ -101,10 +101,10 @@ class AccuracyView:
         What may be chosen.
     device, method : str
         What was chosen; empty where there is nothing to choose of.
-    scores : tuple of MethodScore
+    scores : MethodScores
         Every method on the device.
     rows : tuple of Judged
-        Predictions of the method on the device.
+        Predictions of the method on the device, of other launches than the other methods' too.
     kernels : tuple of KernelScore
         Worst first.
     worst : tuple of WorstKernel
@@ -120,7 +120,7 @@ class AccuracyView:
     methods: tuple[str, ...]
     device: str
     method: str
-    scores: tuple[MethodScore, ...]
+    scores: MethodScores
     rows: tuple[Judged, ...]
     kernels: tuple[KernelScore, ...]
     worst: tuple[WorstKernel, ...]
@@ -149,10 +149,10 @@ def make_view(
     shown = device if device in counts else next((one for one, _ in counts.most_common(1)), "")
     here = [one for one in every if one.device_id == shown]
     scores = score_methods(here)
-    methods = tuple(one.method for one in scores)
+    methods = tuple(one.method for one in scores.methods)
     chosen = method if method in methods else _prefer(methods)
     rows = tuple(one for one in here if one.method == chosen)
-    linear = _find_linear(state, source, shown, here)
+    linear = _find_linear(state, source, shown, here, rows)
     kernels = score_kernels(rows, linear)
     noise = [one.noise for one in rows if one.noise is not None]
     return AccuracyView(
@@ -181,35 +181,38 @@ def _prefer(methods: Sequence[str]) -> str:
 
 
 def _list_observed(state: AccuracyState) -> Iterator[Judged]:
+    launches = state.held.launches
     for kind, answers in state.answers.items():
-        for row in state.held.rows:
-            known = answers.get(row.key)
+        for one in launches:
+            known = answers.get(one.key)
             if known is not None:
-                yield Judged(
-                    method=kind, kernel=row.kernel, device_id=row.device_id,
-                    measured_s=row.seconds, seconds=known.seconds, low=known.low,
-                    high=known.high, in_domain=known.in_domain, noise=row.noise, when=row.when,
-                    has_shifted=row.has_shifted,
+                yield replace(
+                    _judge(kind, one, known.seconds), low=known.low, high=known.high,
+                    in_domain=known.in_domain,
                 )  # fmt: skip
-    for row in state.held.rows:
-        if row.linear_s is not None and row.linear_s > 0:
-            yield Judged(
-                method=LINEAR, kernel=row.kernel, device_id=row.device_id,
-                measured_s=row.seconds, seconds=row.linear_s, noise=row.noise, when=row.when,
-                has_shifted=row.has_shifted,
+    for one in launches:
+        if one.linear_s is not None:
+            yield _judge(LINEAR, one, one.linear_s)
+    for one in launches:
+        if one.remembered is not None:
+            # An answer before the newest observation: the median holds those it was made of.
+            answer = one.remembered.answer
+            yield replace(
+                _judge(HISTORY, one, answer.seconds), measured_s=one.remembered.measured_s,
+                low=answer.low, high=answer.high,
             )  # fmt: skip
-    for row in state.held.rows:
-        known_s = row.remembered
-        if known_s is not None:
-            yield Judged(
-                method=HISTORY, kernel=row.kernel, device_id=row.device_id,
-                measured_s=row.seconds, seconds=known_s.seconds, low=known_s.low,
-                high=known_s.high, noise=row.noise, when=row.when, has_shifted=row.has_shifted,
-            )  # fmt: skip
+
+
+def _judge(method: str, one: "HeldLaunch", seconds: float) -> Judged:
+    return Judged(
+        method=method, launch=one.key, kernel=one.kernel, device_id=one.device_id,
+        measured_s=one.seconds, seconds=seconds, observations=one.observations, noise=one.noise,
+        when=one.when, shifted_at=one.shifted_at,
+    )  # fmt: skip
 
 
 def _list_validated(state: AccuracyState) -> Iterator[Judged]:
-    when = {one.key: one for one in state.held.rows}
+    launches = {one.sampled_key: one for one in state.held.launches if one.sampled_key}
     for report in state.reports:
         rows = report.rows
         for model in rows.models:
@@ -220,21 +223,25 @@ def _list_validated(state: AccuracyState) -> Iterator[Judged]:
             for key, kernel, device, measured_s, seconds, low, high, known in columns:
                 if seconds is None:
                     continue
-                held = when.get(key)
+                held = launches.get(key)
                 yield Judged(
-                    method=model.model, kernel=kernel, device_id=device, measured_s=measured_s,
-                    seconds=seconds, low=low, high=high, in_domain=known,
+                    method=model.model, launch=key, kernel=kernel, device_id=device,
+                    measured_s=measured_s, seconds=seconds, low=low, high=high, in_domain=known,
                     noise=None if held is None else held.noise,
                     when=None if held is None else held.when,
                 )  # fmt: skip
 
 
 def _list_answered(state: AccuracyState) -> Iterator[Judged]:
-    for one in state.compared:
+    """Give the last answer of each tier to each launch."""
+    last = {(one.launch_key, one.tier): one for one in state.compared}
+    shifts = {one.launch_key: one.when for one in state.compared if one.has_shifted}
+    for one in last.values():
         yield Judged(
-            method=one.tier.value, kernel=one.kernel, device_id=one.device_id,
-            measured_s=one.measured_s, seconds=one.interval.seconds, low=one.interval.low,
-            high=one.interval.high, when=one.when, has_shifted=one.has_shifted,
+            method=one.tier.value, launch=one.launch_key, kernel=one.kernel,
+            device_id=one.device_id, measured_s=one.measured_s, seconds=one.interval.seconds,
+            low=one.interval.low, high=one.interval.high, when=one.when,
+            shifted_at=shifts.get(one.launch_key),
         )  # fmt: skip
 
 
@@ -246,10 +253,14 @@ _LISTS: Final = {
 
 
 def _find_linear(
-    state: AccuracyState, source: Source, device: str, here: Sequence[Judged]
+    state: AccuracyState,
+    source: Source,
+    device: str,
+    here: Sequence[Judged],
+    rows: Sequence[Judged],
 ) -> dict[str, float]:
     """Give the linear model's errors by kernel; a model's own report has them by group."""
-    found = mean_errors(one for one in here if one.method == LINEAR)
+    found = mean_errors((one for one in here if one.method == LINEAR), rows)
     if found or source is not Source.VALIDATION:
         return found
     return {

@@ -134,6 +134,7 @@ class LabFields:
             raise FieldError(name="code", message=message_of(error)) from error
         try:
             check_options(self.options)
+            check_source(self.code, service.settings.limits, self.options)
         except InputError as error:
             raise FieldError(name="build_options", message=message_of(error)) from error
 
@@ -257,7 +258,7 @@ def _read_argument(number: int, line: str) -> dict[str, Any]:
     if len(whole) <= _LONGEST_LINE:
         try:
             held = yaml.safe_load(whole)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):  # no date; too many brackets
             held = None
     if not isinstance(held, dict) or not all(
         isinstance(key, str) and _is_plain(value) for key, value in held.items()

@@ -1,0 +1,94 @@
+"""Holds the history of a launch against physics, as cheaply as may be."""
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from kernelcast.predictor.answering.asking import ModelTask
+from kernelcast.predictor.answering.devices_at_work import Asker
+from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.plausibility import (
+    MODEL,
+    Expected,
+    Floor,
+    Plausible,
+    bound_launch,
+    bound_traffic,
+    expect,
+)
+from kernelcast.predictor.own_machine import find_own_machine
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.problem import Problem
+
+_TIMEOUT_S: Final = 10.0
+# As `plausibility.expect` takes it for the interval that the model has where its errors are not
+# known: a factor of 3.
+_MODEL_FACTOR: Final = 9.0
+
+
+def check_history(
+    history: LaunchHistory, problem: Problem, device: DeviceDescription, asker: Asker
+) -> None:
+    """Have a history set aside what cannot be.
+
+    Parameters
+    ----------
+    history : LaunchHistory
+        Of the launch.
+    problem : Problem
+        The launch.
+    device : DeviceDescription
+        The device.
+    asker : Asker
+        Reads the source in a process of its own; it is asked only where some observation is so
+        short that not all buffers can have been touched in it, and no estimate is known.
+
+    Notes
+    -----
+    What cannot be found out speaks neither for nor against an observation.
+    """
+    if math.isinf(history.least_s):
+        return
+    machine = _find_machine(device.id)
+    floors = [history.known.floor, bound_launch(device, problem.ndrange, machine)]
+    expected = history.known.expected
+    suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
+    if not expected and max(one.seconds for one in floors) <= history.least_s < suspect_s:
+        floor, found = _ask(problem, device, machine, asker)
+        floors.append(floor)
+        expected = found
+    floor = max(floors, key=lambda one: one.seconds)
+    history.hold_against(Plausible(floor=floor, expected=expected))
+
+
+def _ask(
+    problem: Problem, device: DeviceDescription, machine: MachineDescription | None, asker: Asker
+) -> tuple[Floor, tuple[Expected, ...]]:
+    """Find out what a launch moves, and what the analytic model says of it."""
+    task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
+    try:
+        found = asker.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
+    except KernelcastError:
+        return Floor(), ()
+    floor = bound_traffic(found.touched_bytes, device, machine)
+    if found.analytic is None:
+        return floor, ()
+    seconds = found.analytic.seconds
+    return floor, (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
+
+
+def add_estimate(history: LaunchHistory, estimate: Estimate) -> None:
+    """Have a history set aside what contradicts an estimate; the last of a kind counts."""
+    one, known = expect(estimate), history.known
+    others = [other for other in known.expected if other.source != one.source]
+    history.hold_against(replace(known, expected=(one, *others)))
+
+
+def _find_machine(device_id: str) -> MachineDescription | None:
+    try:
+        return find_own_machine(device_id)
+    except (KernelcastError, OSError):
+        return None

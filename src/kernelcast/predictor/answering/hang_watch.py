@@ -1,0 +1,127 @@
+"""Notices that a sampled launch hangs long before the time limit, where something speaks for it.
+
+A launch that takes long need not hang: without evidence only the time limit ends it. Evidence is a
+loop that waits for other work-groups, or earlier launches of the same kernel that were over in no
+time.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Final, Self
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.wait_loops import find_wait_loop
+from kernelcast.records.errors import EstimateTimeoutError, InputError, KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.replay import RecordingLaunch
+
+GiveUp = Callable[[KernelcastError], None]
+"""Ends the process, with an error as its answer."""
+
+_LEAST_S: Final = 10.0
+"""What any launch may take. Samples are made to last some milliseconds."""
+_TIMES: Final = 1000.0
+"""How many times as long as the longest before it a launch may take, beyond that."""
+_LOOK_S: Final = 1.0
+
+
+class HangWatch:
+    """Looks once a second whether a launch takes longer than it can.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What is launched.
+    device_id : str
+        For the message.
+    give_up : callable
+        Is called in a thread of its own: the one that launches cannot be interrupted.
+    """
+
+    def __init__(self, kernel: Kernel, device_id: str, give_up: GiveUp) -> None:
+        self._device_id = device_id
+        self._give_up = give_up
+        self._waits = _find_wait(kernel)
+        self._longest_s: float | None = None
+        self._begun_s: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Watch what is launched meanwhile."""
+        started_s = self._begun_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._begun_s = None
+            self._longest_s = max(self._longest_s or 0.0, time.monotonic() - started_s)
+
+    def find_limit(self) -> tuple[float, str] | None:
+        """Say what the next launch may take, in seconds, and why; None without evidence."""
+        if self._waits:
+            return _LEAST_S, f"{self._waits}, and it may wait for ever"
+        if self._longest_s is None:
+            return None
+        limit_s = _LEAST_S + _TIMES * self._longest_s
+        return limit_s, f"none before it took longer than {self._longest_s:.2g} s"
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            begun_s, limit = self._begun_s, self.find_limit()
+            if begun_s is None or limit is None or time.monotonic() - begun_s < limit[0]:
+                continue
+            msg = (
+                f"{self._device_id}: a launch of some sampled work-groups has not ended within "
+                f"{limit[0]:.3g} s: {limit[1]}. Its process was stopped"
+            )
+            self._give_up(EstimateTimeoutError(msg))
+            return
+
+
+class WatchedLaunch(RecordingLaunch):
+    """A launch that is recorded, and watched while it runs.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch that really runs.
+    kernel_name : str
+        For the recording.
+    watch : HangWatch
+        Is told what begins and ends.
+    """
+
+    def __init__(self, launch: PreparedLaunch, kernel_name: str, watch: HangWatch) -> None:
+        super().__init__(launch, kernel_name)
+        self._watch = watch
+
+    def warm_up(self, box: GroupBox) -> None:
+        """Warm the real launch up."""
+        with self._watch.launching():
+            super().warm_up(box)
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Time boxes and record them."""
+        with self._watch.launching():
+            return super().time_boxes(boxes)
+
+
+@lru_cache(maxsize=64)
+def _find_wait(kernel: Kernel) -> str:
+    try:
+        return str(find_wait_loop(analyse(kernel)) or "")
+    except (InputError, RecursionError):
+        return ""

@@ -1,0 +1,196 @@
+"""What a launch can have taken, by all that is known of it beside its observations.
+
+An observation contradicts an estimate that differs from it by a factor of more than 4, or of more
+than twice the estimate's interval on the logarithmic scale where that is wider. A whole run on a
+busy machine takes up to 3.5 times what samples say, and the worst bias of samples that was met is a
+factor of 2.6: what is nearer than a factor of 4 may well be true.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.estimates import Estimate, Tier
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+
+FAR: Final = 4.0
+"""Factor beyond which times contradict each other."""
+SAMPLES: Final = "samples of the launch say"
+MODEL: Final = "the analytic model says"
+_WIDTHS: Final = 2.0
+LEAST_S: Final = 1e-7
+"""No device starts and ends a kernel in less: the fastest need about a microsecond."""
+# A launch takes at least this share of one that does nothing: that was measured on another day.
+_LAUNCH_SHARE: Final = 0.25
+# Per compute unit. Beyond its nearest cache the best core of today moves 64 bytes a cycle at 6 GHz,
+# a GPU's unit 128 bytes at 2 GHz: below 0.4e12.
+_BYTES_PER_S: Final = 1e12
+# Three instructions a cycle on 64 lanes of a byte each, at 6 GHz: below 1.2e12.
+_ITEMS_PER_S: Final = 2e12
+# Measured peaks are beaten by faster clocks and by kernels that mix loads and stores.
+_PEAK_SLACK: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A time that no run can be below.
+
+    Parameters
+    ----------
+    seconds : float
+        The time.
+    reason : str
+        Why.
+    """
+
+    seconds: float = LEAST_S
+    reason: str = "no device runs a kernel in less than 100 ns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """An estimate that observations are held against.
+
+    Parameters
+    ----------
+    seconds : float
+        What it says.
+    factor : float
+        How far from it an observation may be.
+    source : str
+        Whose estimate it is, to be followed by the time.
+    """
+
+    seconds: float
+    factor: float = FAR
+    source: str = SAMPLES
+
+    def holds(self, seconds: float) -> bool:
+        """Tell whether a time is near enough."""
+        return self.seconds / self.factor <= seconds <= self.seconds * self.factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plausible:
+    """What is known of a launch beside its observations.
+
+    Parameters
+    ----------
+    floor : Floor
+        By physics.
+    expected : tuple of Expected
+        By estimates; one that is near suffices.
+
+    Examples
+    --------
+    >>> known = Plausible(expected=(Expected(seconds=0.1),))
+    >>> known.supports(0.3), known.contradict(0.3)
+    (True, '')
+    >>> known.contradict(1.0)
+    'samples of the launch say 0.1 s'
+    """
+
+    floor: Floor = Floor()
+    expected: tuple[Expected, ...] = ()
+
+    def supports(self, seconds: float) -> bool:
+        """Tell whether something speaks for a time."""
+        return seconds >= self.floor.seconds and any(one.holds(seconds) for one in self.expected)
+
+    def contradict(self, seconds: float) -> str:
+        """Say what speaks against a time; empty if nothing does."""
+        if seconds < self.floor.seconds:
+            return f"less than {self.floor.seconds:.3g} s is impossible: {self.floor.reason}"
+        if not self.expected or self.supports(seconds):
+            return ""
+        nearest = min(self.expected, key=lambda one: abs(math.log(one.seconds / seconds)))
+        return f"{nearest.source} {nearest.seconds:.3g} s"
+
+
+def expect(estimate: Estimate) -> Expected:
+    """Say how far from an estimate an observation may be."""
+    interval = estimate.interval
+    width = max(math.log(interval.high / interval.seconds),
+                math.log(interval.seconds / interval.low))  # fmt: skip
+    return Expected(
+        seconds=interval.seconds,
+        factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
+        source=MODEL if estimate.tier is Tier.ANALYTIC else SAMPLES,
+    )
+
+
+def bound_launch(
+    device: DeviceDescription, ndrange: NDRange, machine: MachineDescription | None
+) -> Floor:
+    """Give the time below which no launch of this size is, whatever it does.
+
+    Parameters
+    ----------
+    device : DeviceDescription
+        The device.
+    ndrange : NDRange
+        The launch.
+    machine : MachineDescription or None
+        The device's, where it was calibrated.
+    """
+    floors = [Floor()]
+    items = ndrange.work_item_count
+    floors.append(
+        Floor(
+            seconds=items / (_ITEMS_PER_S * device.compute_units),
+            reason=f"{items:,} work-items on {device.compute_units} compute units",
+        )
+    )
+    launch = None if machine is None else machine.costs.get("launch_s")
+    if launch is not None:
+        reason = f"a launch that does nothing takes {launch.value:.3g} s on this device"
+        floors.append(Floor(seconds=_LAUNCH_SHARE * launch.value, reason=reason))
+    return max(floors, key=lambda one: one.seconds)
+
+
+def bound_traffic(
+    moved_bytes: float, device: DeviceDescription, machine: MachineDescription | None
+) -> Floor:
+    """Give the time in which a device cannot have moved so many different bytes.
+
+    Parameters
+    ----------
+    moved_bytes : float
+        Different bytes of buffers that the launch loads or stores.
+    device : DeviceDescription
+        The device.
+    machine : MachineDescription or None
+        The device's, where it was calibrated: what its caches cannot hold has to come from its
+        memory. Else only a bound that every device keeps.
+    """
+    floor = Floor(
+        seconds=moved_bytes / (_BYTES_PER_S * device.compute_units),
+        reason=f"{moved_bytes / 1e6:,.3g} MB move, by {device.compute_units} compute units",
+    )
+    memory = None if machine is None else machine.memory("global")
+    if machine is None or memory is None:
+        return floor
+    rates = [one.value for one in memory.load_bytes_per_s.values()]
+    rates += [memory.copy_bytes_per_s.value] if memory.copy_bytes_per_s else []
+    if not rates:
+        return floor
+    rest = moved_bytes - _count_cached_bytes(device, machine)
+    peak = max(rates)
+    if rest <= 0 or rest / (_PEAK_SLACK * peak) < floor.seconds:
+        return floor
+    return Floor(
+        seconds=rest / (_PEAK_SLACK * peak),
+        reason=f"{rest / 1e6:,.3g} MB more than its caches hold move, at {peak / 1e9:,.3g} GB/s",
+    )
+
+
+def _count_cached_bytes(device: DeviceDescription, machine: MachineDescription) -> float:
+    """Give what all caches together can hold."""
+    total = 0.0
+    for cache in machine.caches:
+        sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
+        shared = cache.shared_by.value if cache.shared_by else 1
+        total += max(sizes, default=0) * max(1.0, device.compute_units / max(shared, 1))
+    return total

@@ -1,0 +1,223 @@
+"""Launches that a store holds, each once, beside what is known to have been predicted of them.
+
+Two predictions need no model: the linear model's, which is stored with the samples, and the one
+that observations of the same launch gave just before its newest one, as the tier ``history``
+answers. A launch that was observed 100,000 times counts as one that was observed twice does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Final
+
+from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.records.estimates import Interval
+from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.training_data.store import Selection, Store
+from kernelcast.training_data.store.launches import (
+    find_last_change,
+    find_newest_samples,
+    list_changed,
+    read_newest_times,
+    sum_up_launches,
+)
+from kernelcast.training_data.store.plain import load_time
+
+MOST_LAUNCHES: Final = 1000
+"""Launches that are looked at, those that were observed last."""
+_COVERAGE: Final = 0.9
+# The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
+# is seen after three to six.
+_REPLAYED: Final = 12
+# A first launch holds compilation, a busy machine's times hold other people's work; imported rows
+# are of other machines.
+_JUDGED: Final = Selection(
+    origins=(Origin.COLLECTED, Origin.OBSERVED),
+    without_flags=frozenset(
+        {ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED, ObservationFlag.DOUBTED}
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What observations of a launch gave just before its newest one.
+
+    Parameters
+    ----------
+    answer : Interval
+        What they gave.
+    measured_s : float
+        The newest one.
+    """
+
+    answer: Interval
+    measured_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLaunch:
+    """A launch and what its newest observations say.
+
+    Parameters
+    ----------
+    key : str
+        Of the launch.
+    kernel : str
+        ``suite/application/kernel``, as far as they are known.
+    device_id : str
+        Where it ran.
+    changed : int
+        Grows from launch to launch as they change.
+    observations : int
+        How many were summed up.
+    seconds : float
+        Their median time of the whole launch.
+    noise : float or None
+        Half the 10-90 % spread of their times over the median; of a single one, its own.
+    when : datetime or None
+        When the newest was measured.
+    sampled_key : str or None
+        Key of the newest observation with samples.
+    linear_s : float or None
+        The linear model's time from these, in seconds.
+    remembered : Remembered or None
+        What history is worth here; None of a launch that was observed once.
+    shifted_at : datetime or None
+        When it became certain that the launch takes another time than before.
+    """
+
+    key: str
+    kernel: str
+    device_id: str
+    changed: int
+    observations: int
+    seconds: float
+    noise: float | None
+    when: datetime | None
+    sampled_key: str | None
+    linear_s: float | None
+    remembered: Remembered | None
+    shifted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLaunches:
+    """Launches of a store at a moment.
+
+    Parameters
+    ----------
+    launches : tuple of HeldLaunch
+        Those that changed last, the last of them first.
+    last_change : int
+        What the store had changed last when it was read.
+    is_whole : bool
+        Whether these are all launches with observations.
+    """
+
+    launches: tuple[HeldLaunch, ...] = ()
+    last_change: int = -1
+    is_whole: bool = True
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Ids of the launches' devices, sorted."""
+        return tuple(sorted({one.device_id for one in self.launches}))
+
+
+NOTHING: Final = HeldLaunches()
+"""What is known before a store is read."""
+
+
+def read_held_launches(
+    store: Store, known: HeldLaunches = NOTHING, *, most: int = MOST_LAUNCHES
+) -> HeldLaunches:
+    """Read what a store holds, as far as it has changed.
+
+    Parameters
+    ----------
+    store : Store
+        Where the observations are.
+    known : HeldLaunches
+        What the last call for this store gave: only launches that have changed since are read, and
+        the same object comes back where none has.
+    most : int
+        Launches to look at.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer.
+    """
+    last = find_last_change(store)
+    if last == known.last_change:
+        return known
+    # A store that was put back to an older state has lost changes: nothing of what is known holds.
+    if 0 <= known.last_change < last:
+        changed = list_changed(store, since=known.last_change, most=most + 1)
+        if len(changed) <= most:
+            found = _read(store, changed)
+            keys = {one.launch_key for one in changed}
+            kept = (*found, *(one for one in known.launches if one.key not in keys))
+            gone = {one.key for one in known.launches} - {one.key for one in kept}
+            if known.is_whole or not gone:
+                is_whole = known.is_whole and len(kept) <= most
+                return HeldLaunches(launches=kept[:most], last_change=last, is_whole=is_whole)
+    rows = list_changed(store, most=most + 1)
+    return HeldLaunches(
+        launches=tuple(_read(store, rows[:most])), last_change=last, is_whole=len(rows) <= most
+    )
+
+
+def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
+    """Read launches, in the order of their rows; those without observations that count are out."""
+    keys = [one.launch_key for one in rows]
+    if not keys:
+        return []
+    sums = {one.launch_key: one for one in sum_up_launches(store, keys, _JUDGED)}
+    samples = {one.launch_key: one for one in find_newest_samples(store, keys, _JUDGED)}
+    times = read_newest_times(store, keys, _JUDGED, most=_REPLAYED)
+    replays = {key: _replay(list(own)) for key, own in groupby(times, lambda one: one.launch_key)}
+    return [
+        _describe(one, sums[one.launch_key], samples.get(one.launch_key), replays[one.launch_key])
+        for one in rows
+        if one.launch_key in sums and one.launch_key in replays
+    ]
+
+
+@dataclass(slots=True)
+class _Replay:
+    remembered: Remembered | None = None
+    shifted_at: datetime | None = None
+
+
+def _replay(rows: Sequence[Any]) -> _Replay:
+    """Answer the newest observation of a launch from those before it."""
+    history, found = LaunchHistory(), _Replay()
+    for place, one in enumerate(rows, 1):
+        when = load_time(one.measured_at_us)
+        if place == len(rows) and (answer := history.answer(_COVERAGE)) is not None:
+            found.remembered = Remembered(answer=answer, measured_s=one.seconds)
+        noise = one.noise if one.run_count > 1 else None
+        if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:
+            found.shifted_at = when
+    return found
+
+
+def _describe(launch: Any, sums: Any, sampled: Any, replay: _Replay) -> HeldLaunch:  # noqa: ANN401 - rows
+    spread = (sums.high_s - sums.low_s) / 2 / sums.seconds
+    return HeldLaunch(
+        key=launch.launch_key,
+        kernel="/".join(filter(None, (launch.suite, launch.application, launch.kernel))),
+        device_id=launch.device_id,
+        changed=launch.changed,
+        observations=sums.observations,
+        seconds=sums.seconds,
+        noise=spread if sums.observations > 1 else sums.noise,
+        when=load_time(sums.measured_at_us),
+        sampled_key=None if sampled is None else sampled.key,
+        linear_s=None if sampled is None or not sampled.linear_s > 0 else sampled.linear_s,
+        remembered=replay.remembered,
+        shifted_at=replay.shifted_at,
+    )

@@ -1,0 +1,180 @@
+"""Takes the caller's own kernel and queue: what they are made of, and whether they fit together."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TypeAlias, cast
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
+from kernelcast.sampling.building import read_build_options
+from kernelcast.sampling.discovery import describe_device
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.trial import try_device
+
+UserKernel: TypeAlias = cl.Kernel
+UserQueue: TypeAlias = cl.CommandQueue
+
+_SESSIONS_KEPT = 8
+_sessions: OrderedDict[tuple[int, int], DeviceSession] = OrderedDict()
+_sessions_lock = threading.Lock()
+
+
+def check_objects(kernel: object, queue: object) -> None:
+    """Check that a kernel and a queue are what they should be, and of one context.
+
+    Raises
+    ------
+    InputError
+        If they are something else, of two contexts, or of a context that is gone.
+    """
+    if not isinstance(kernel, cl.Kernel):
+        msg = (
+            f"kernel: {type(kernel).__name__} given; give a pyopencl.Kernel, such as "
+            "pyopencl.Kernel(program, name). kernelcast.estimate_problem takes problem files"
+        )
+        raise InputError(msg)
+    if not isinstance(queue, cl.CommandQueue):
+        msg = (
+            f"queue: {type(queue).__name__} given; give a pyopencl.CommandQueue of the kernel's "
+            "context and the device to predict for"
+        )
+        raise InputError(msg)
+    context = _ask_context(queue, cl.command_queue_info.CONTEXT)
+    if context is None:
+        msg = (
+            "queue: its context is gone; keep the pyopencl.Context alive as long as its queues "
+            "are used"
+        )
+        raise InputError(msg)
+    own = _ask_context(kernel, cl.kernel_info.CONTEXT)
+    if own not in (None, context):
+        msg = (
+            f"kernel {kernel.function_name}: the queue belongs to another context; give a queue "
+            "of the context that the kernel's program was made in"
+        )
+        raise InputError(msg)
+
+
+def check_context(name: str, value: object, session: DeviceSession) -> None:
+    """Refuse memory and samplers of another context than the queue's.
+
+    Raises
+    ------
+    InputError
+        If an argument belongs to one.
+    """
+    if isinstance(value, cl.MemoryObjectHolder):
+        own = _ask_context(value, cl.mem_info.CONTEXT)
+    elif isinstance(value, cl.Sampler):
+        own = _ask_context(value, cl.sampler_info.CONTEXT)
+    else:
+        return
+    if own not in (None, session.context):
+        msg = (
+            f"argument {name}: a {type(value).__name__} of another context given; create it in "
+            "the queue's context"
+        )
+        raise InputError(msg)
+
+
+def _ask_context(
+    owner: cl.Kernel | cl.CommandQueue | cl.MemoryObjectHolder | cl.Sampler,
+    info: cl.kernel_info | cl.command_queue_info | cl.mem_info | cl.sampler_info,
+) -> cl.Context | None:
+    """Give the context of an object; None where the driver does not know it any more."""
+    try:
+        return cast("cl.Context", owner.get_info(info))  # type: ignore[arg-type]  # each its own
+    except cl.Error:
+        return None
+
+
+def session_of(queue: cl.CommandQueue) -> DeviceSession:
+    """Give the session of a queue's context and device; the last few are kept.
+
+    Measurements run on a queue of our own in the same context.
+    """
+    context, device = queue.context, queue.device
+    key = (context.int_ptr, device.int_ptr)
+    with _sessions_lock:
+        session = _sessions.get(key)
+        if session is None:
+            description = describe_device(device)
+            timer = try_device(description, device)
+            session = DeviceSession(description, context, device, uses_event_timer=timer.agrees)
+            _sessions[key] = session
+            while len(_sessions) > _SESSIONS_KEPT:
+                _sessions.popitem(last=False)
+        _sessions.move_to_end(key)
+    return session
+
+
+def read_kernel(
+    kernel: cl.Kernel,
+    device: cl.Device,
+    *,
+    source: str | None,
+    options: str | Sequence[str] | None,
+) -> Kernel:
+    """Take source and build options from a kernel's program.
+
+    Parameters
+    ----------
+    kernel : pyopencl.Kernel
+        The kernel.
+    device : pyopencl.Device
+        The device it was built for.
+    source : str or None
+        OpenCL C, where the program has none (it was made from a binary).
+    options : str, sequence of str or None
+        Build options, where the program's own are not wanted.
+
+    Raises
+    ------
+    InputError
+        If the program has no source and none is given, or was released already.
+    """
+    name = kernel.function_name
+    _check_text(name, source)
+    try:
+        program = cast("cl.Program", kernel.get_info(cl.kernel_info.PROGRAM))
+    except cl.Error as error:
+        msg = (
+            f"kernel {name}: its program has been released; keep the "
+            "pyopencl.Program alive as long as its kernels are used"
+        )
+        raise InputError(msg) from error
+    text = source or _read_source(kernel, program)
+    if not text:
+        msg = (
+            f"kernel {name}: its program holds no source, as programs made from "
+            "binaries do; give it as source=..."
+        )
+        raise InputError(msg)
+    if options is None:
+        options = read_build_options(program, device)
+    elif isinstance(options, str):
+        options = options.split()
+    return Kernel(name=name, source=text, build_options=tuple(options))
+
+
+def _check_text(name: str, source: object) -> None:
+    if not isinstance(source, str | None):
+        msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
+        raise InputError(msg)
+
+
+def _read_source(kernel: cl.Kernel, program: cl.Program) -> str:
+    """Give the source of a kernel's program; nothing where there is none."""
+    try:
+        text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0")
+    except cl.Error:  # the standard leaves open what programs made of binaries answer
+        text = ""
+    if text.strip():  # whole, so that messages name the caller's lines
+        return text
+    try:
+        # A program from pyopencl's binary cache has none; the kernel's wrapper remembers it.
+        return getattr(kernel, "_source", None) or ""
+    except TypeError:  # of a wrapper that was never told
+        return ""

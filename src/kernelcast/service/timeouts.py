@@ -1,0 +1,136 @@
+"""Launches that did not end in time, so that they do not block their device again."""
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from kernelcast.predictor.data_folder import data_folder
+from kernelcast.service.backend import Ask
+from kernelcast.service.device_lock import lock_name
+
+_STANDS: Final = timedelta(minutes=10)
+"""After the first time; each further time four times as long."""
+_LONGEST: Final = timedelta(days=1)
+_MOST: Final = 256
+"""Of each device; the oldest are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOut:
+    """A sampling that was ended.
+
+    Parameters
+    ----------
+    at : datetime
+        When it was ended.
+    limit_s : float
+        Its time limit, in seconds.
+    reason : str
+        What was said then.
+    times : int
+        How often the launch did not end in time, one time after the other.
+    """
+
+    at: datetime
+    limit_s: float
+    reason: str
+    times: int
+
+    @property
+    def until(self) -> datetime:
+        """When the launch may be tried again."""
+        return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
+
+
+class TimeoutMemory:
+    """Remembers launches that did not end in time, for all processes of a host.
+
+    What holds for a launch holds for its very source, build options, sizes and arguments, on the
+    device with its driver. Each device has a small file beside its lock.
+
+    Notes
+    -----
+    Only who holds the device's lock writes; anybody reads.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[int, dict[str, TimedOut]]] = {}
+
+    def find(self, ask: Ask) -> TimedOut | None:
+        """Give when a launch has timed out, unless it may be tried again or is given more time."""
+        found = self._load(ask.device.id).get(_key_of(ask))
+        if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
+            return None
+        return found
+
+    def remember(self, ask: Ask, reason: str) -> None:
+        """Note that a launch has not ended in time, and what was said of it."""
+        known = dict(self._load(ask.device.id))
+        before = known.pop(_key_of(ask), None)
+        known[_key_of(ask)] = TimedOut(
+            at=datetime.now(UTC),
+            limit_s=ask.timeout_s,
+            reason=reason,
+            times=1 + (before.times if before else 0),
+        )
+        self._store(ask.device.id, known)
+
+    def forget(self, ask: Ask) -> None:
+        """Note that a launch has ended in time."""
+        known = dict(self._load(ask.device.id))
+        if known.pop(_key_of(ask), None) is not None:
+            self._store(ask.device.id, known)
+
+    def _load(self, device_id: str) -> dict[str, TimedOut]:
+        path = _path_of(device_id)
+        try:
+            changed_ns = path.stat().st_mtime_ns
+            read = self._read.get(device_id)
+            if read is None or read[0] != changed_ns:
+                read = changed_ns, _parse(path.read_text())
+                self._read[device_id] = read
+        except (OSError, ValueError, TypeError, KeyError):  # a damaged file costs one more try
+            return {}
+        return read[1]
+
+    def _store(self, device_id: str, known: dict[str, TimedOut]) -> None:
+        """Write all or nothing: a process may end at any time."""
+        newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
+        content = {key: {**asdict(one), "at": one.at.isoformat()} for key, one in newest}
+        path = _path_of(device_id)
+        with suppress(OSError):  # a full disk costs the memory, not the answer
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    json.dump(content, file)
+                os.replace(name, path)  # noqa: PTH105 - the name is mkstemp's
+            finally:
+                Path(name).unlink(missing_ok=True)
+
+
+def _parse(text: str) -> dict[str, TimedOut]:
+    held: dict[str, dict[str, Any]] = json.loads(text)
+    return {
+        key: TimedOut(
+            at=datetime.fromisoformat(one["at"]), limit_s=float(one["limit_s"]),
+            reason=str(one["reason"]), times=int(one["times"]),
+        )
+        for key, one in held.items()
+    }  # fmt: skip
+
+
+def _path_of(device_id: str) -> Path:
+    return data_folder() / "locks" / f"{lock_name(device_id)}.timeouts.json"
+
+
+def _key_of(ask: Ask) -> str:
+    problem = ask.problem
+    parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
+    return sha256("\0".join(parts).encode()).hexdigest()

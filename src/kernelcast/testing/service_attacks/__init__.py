@@ -1,0 +1,1 @@
+"""Requests of callers who mean harm, and what each must get."""

@@ -1,0 +1,229 @@
+"""A service that is attacked: whether it kept what it must."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.service_state import Scope
+from kernelcast.service.tokens import make_token
+from kernelcast.testing.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
+
+_CHUNK: Final = 65536
+_FUTURE_S: Final = 10**9
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_COOKIE: Final = "kernelcast_token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """What an attack got.
+
+    Parameters
+    ----------
+    attack : Attack
+        What was tried.
+    status : int
+        Of the answer.
+    code : str
+        Of the error; empty where there is none.
+    message : str
+        What the answer says.
+    faults : tuple of str
+        What the service should not have done; empty where it stood firm.
+    """
+
+    attack: Attack
+    status: int
+    code: str
+    message: str
+    faults: tuple[str, ...]
+
+
+class Secret:
+    """A file that nobody may read, beside one of an equally long name that is not there.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.content = secrets.token_hex(12)
+        self.path = folder / "secret-a"
+        self.missing = folder / "secret-b"
+        self.path.write_text(f"{self.content}\n", encoding="utf-8")
+        (folder / "secret-a.npy").write_text(self.content, encoding="utf-8")
+        self._reset()
+        self.path.read_text(encoding="utf-8")
+        # Some file systems do not keep when a file was read.
+        self.is_watched = self.was_read()
+        self._reset()
+
+    def was_read(self) -> bool:
+        """Tell whether anybody has read it since."""
+        return self.path.stat().st_atime_ns != self._seen_ns
+
+    def _reset(self) -> None:
+        # A reading is noted if the last one was before the last change.
+        now_s = self.path.stat().st_ctime
+        os.utime(self.path, (now_s - _FUTURE_S, now_s + _FUTURE_S))
+        self._seen_ns = self.path.stat().st_atime_ns
+
+
+class Target:
+    """A running service.
+
+    Parameters
+    ----------
+    client : httpx.Client
+        Talks to it.
+    tokens : mapping of str to str
+        Of ``runner``, ``reader`` and ``admin``.
+    secret : Secret
+        What must not be seen.
+    device : str
+        Whose answers are asked for.
+    count_runs : callable
+        Gives how many kernels were run so far.
+    """
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        tokens: Mapping[str, str],
+        secret: Secret,
+        device: str,
+        count_runs: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._client = client
+        self._tokens = tokens
+        self._secret = secret
+        self._device = device
+        self._count_runs = count_runs
+
+    def attack(self, attack: Attack) -> Got:
+        """Try an attack; say what it got, and what is wrong with that."""
+        runs = self._count_runs()
+        answer = self._send(attack, self._secret.path)
+        faults = list(self._judge(attack, answer))
+        if attack.names_secret:
+            other = self._send(attack, self._secret.missing)
+            if self._strip(answer) != self._strip(other):
+                faults.append("the answer tells whether the file is there")
+        if self._secret.was_read():
+            faults.append("the file was read")
+        ran = self._count_runs() - runs
+        if ran and (attack.caller != "runner" or answer.is_error):
+            faults.append(f"{ran} kernels were run")
+        faults += self._check_alive()
+        code, message = _read(answer)
+        told = message.replace(str(self._secret.path), SECRET)
+        return Got(
+            attack=attack, status=answer.status_code, code=code, message=told,
+            faults=tuple(faults),
+        )  # fmt: skip
+
+    def _judge(self, attack: Attack, answer: httpx.Response) -> Iterator[str]:
+        code, _ = _read(answer)
+        if answer.status_code != attack.status or (attack.code and code != attack.code):
+            yield f"got {answer.status_code} {code}, expected {attack.status} {attack.code}"
+        told = answer.text + str(dict(answer.headers))
+        if self._secret.content in told:
+            yield "the answer shows the file"
+        if attack.shows and attack.shows not in answer.text:
+            yield f"the answer lacks {attack.shows}"
+        if "<script>alert" in answer.text and "html" in answer.headers.get("content-type", ""):
+            yield "a script stands in the page"
+        if "evil.example" in answer.headers.get("location", ""):
+            yield "it leads to another site"
+        if "set-cookie" in answer.headers.get("x-request-id", ""):
+            yield "a header was taken over"
+
+    def _send(self, attack: Attack, path: Path) -> httpx.Response:
+        text = _fill(attack.body, path, self._tokens).replace(DEVICE, self._device)
+        body = text.encode(attack.encoding)
+        headers = dict(attack.headers)
+        if attack.caller != "nobody":
+            token = self._tokens[attack.caller]
+            if attack.by_cookie:
+                headers["cookie"] = f"{_COOKIE}={token}"
+            else:
+                headers["authorization"] = f"Bearer {token}"
+        chunks = (body[place : place + _CHUNK] for place in range(0, len(body), _CHUNK))
+        return self._client.request(
+            attack.method,
+            _fill(attack.path, path, self._tokens),
+            content=chunks if attack.is_chunked else body,
+            headers=headers,
+            follow_redirects=False,
+        )
+
+    def _strip(self, answer: httpx.Response) -> tuple[int, str]:
+        """Give an answer without what may differ: path sent, digest of it, the request's id."""
+        text = _DIGEST.sub("", answer.text)
+        for path in (self._secret.path, self._secret.missing):
+            for one in (str(path), path.name):
+                text = text.replace(one, SECRET)
+        return answer.status_code, text.replace(answer.headers.get("x-request-id", SECRET), "")
+
+    def _check_alive(self) -> Iterator[str]:
+        """Ask what every service answers."""
+        if not self._client.get("/health").is_success:
+            yield "the service is not healthy any more"
+        headers = {"authorization": f"Bearer {self._tokens['runner']}"}
+        asked = {"problem": PROBLEM, "devices": [self._device]}
+        answer = self._client.post("/v1/estimates", json=asked, headers=headers)
+        if not answer.is_success:
+            yield f"the service answers nothing any more: {answer.text[:200]}"
+
+
+def add_tokens(database: str) -> dict[str, str]:
+    """Make the tokens that attacks are tried with.
+
+    Parameters
+    ----------
+    database : str
+        Of the service.
+    """
+    scopes = {
+        "runner": frozenset({Scope.ESTIMATE, Scope.RUN}),
+        "reader": frozenset({Scope.ESTIMATE}),
+        "admin": frozenset(Scope),
+    }
+    tokens = {}
+    with open_state(database) as state:
+        for name, allowed in scopes.items():
+            tokens[name], record = make_token(name, allowed)
+            state.tokens.add(record)
+    return tokens
+
+
+@contextlib.contextmanager
+def make_secret() -> Iterator[Secret]:
+    """Make the file, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+        yield Secret(Path(folder))
+
+
+def _fill(text: str, path: Path, tokens: Mapping[str, str]) -> str:
+    return text.replace(SECRET, str(path)).replace(TOKEN, tokens["runner"])
+
+
+def _read(answer: httpx.Response) -> tuple[str, str]:
+    """Give code and message of an error; of a page there are none."""
+    try:
+        error: Any = json.loads(answer.text)["error"]
+    except (ValueError, KeyError, TypeError):
+        return "", "(a page)"
+    return str(error["code"]), str(error["message"])

@@ -1,0 +1,46 @@
+"""Decides what a source of observations is."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from kernelcast.training_data.parquet import is_observation_file
+from kernelcast.training_data.store.recognising import is_database
+
+PARQUET_ENDING = ".parquet"
+
+
+class SourceKind(StrEnum):
+    """What a source is."""
+
+    STORE = "store"
+    """A store, or what only opening it as a store can tell."""
+    FOLDER = "folder"
+    """A folder of Parquet files."""
+    OBSERVATIONS = "observations"
+    """A Parquet file with our mark."""
+    PARQUET = "parquet"
+    """Another file that is named as Parquet: of another data set, damaged or empty."""
+    OTHER = "other"
+    """Another file."""
+
+
+def recognise_source(source: str | Path) -> SourceKind:
+    """Decide what a source is, without opening a database but by SQLite.
+
+    Parameters
+    ----------
+    source : str or Path
+        A path or URL.
+    """
+    if "://" in str(source):
+        return SourceKind.STORE
+    path = Path(source)
+    if path.is_dir():
+        return SourceKind.FOLDER
+    if not path.is_file():
+        return SourceKind.STORE
+    otherwise = SourceKind.PARQUET if path.suffix == PARQUET_ENDING else SourceKind.OTHER
+    if is_database(path):
+        is_bare = path.stat().st_size == 0 and otherwise is SourceKind.PARQUET
+        return otherwise if is_bare else SourceKind.STORE
+    return SourceKind.OBSERVATIONS if is_observation_file(path) else otherwise

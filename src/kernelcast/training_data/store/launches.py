@@ -1,0 +1,183 @@
+"""Launches that a store holds, each summed up by the database from its newest observations.
+
+A launch may have been observed a hundred thousand times, and thousands of launches are shown at
+once: of each, a fixed number of observations are read, by an index that holds all that is needed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from kernelcast.training_data.store.selection import Selection, list_conditions
+from kernelcast.training_data.store.store import Store
+from kernelcast.training_data.store.tables import LAUNCHES, OBSERVATIONS
+from kernelcast.training_data.store.writing import split
+
+SUMMED: Final = 20
+"""Newest observations of a launch that its median and its noise are of; others of the last one's
+moment count too."""
+# Databases take 32,766 values in a statement and more.
+_KEYS_AT_ONCE: Final = 5000
+# Before all times: a launch of fewer observations is read whole.
+_EVER: Final = -(2**62)
+
+
+def list_changed(store: Store, *, since: int | None = None, most: int) -> list[sa.Row[Any]]:
+    """Give launches with their labels, that changed last first.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    since : int, optional
+        The highest `changed` that is known: only later changes are given, and launches too that
+        have lost all their observations. When left out, only launches with observations.
+    most : int
+        How many at most.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read.
+    """
+    query = sa.select(LAUNCHES)
+    if since is None:
+        held = sa.select(OBSERVATIONS.c.key).where(
+            OBSERVATIONS.c.launch_key == LAUNCHES.c.launch_key
+        )
+        query = query.where(held.exists())
+    else:
+        query = query.where(LAUNCHES.c.changed > since)
+    return store.select(
+        query.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most)
+    )
+
+
+def find_last_change(store: Store) -> int:
+    """Give the highest `changed` of a store; 0 where nothing was ever added."""
+    return int(store.select(sa.select(sa.func.max(LAUNCHES.c.changed)))[0][0] or 0)
+
+
+def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
+    """Sum up the newest observations of launches; those without any are left out.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    keys : sequence of str
+        Of the launches.
+    wanted : Selection
+        Which observations count.
+
+    Returns
+    -------
+    list of Row
+        With `launch_key`; `observations`, how many were summed up; `seconds`, their median;
+        `low_s` and `high_s`, their 10 % and 90 % quantile; `noise`, the mean of their own;
+        `measured_at_us` of the newest.
+    """
+    newest = _query_newest(keys, wanted, SUMMED).subquery()
+    place = sa.func.row_number().over(partition_by=newest.c.launch_key, order_by=newest.c.seconds)
+    count = sa.func.count().over(partition_by=newest.c.launch_key)
+    placed = sa.select(newest, place.label("place"), count.label("count")).subquery()
+    tenth = (placed.c.count - 1) // 10
+    middle = placed.c.place.between((placed.c.count + 1) // 2, (placed.c.count + 2) // 2)
+    found = placed.c
+    query = sa.select(
+        found.launch_key,
+        sa.func.count().label("observations"),
+        sa.func.avg(sa.case((middle, found.seconds))).label("seconds"),
+        sa.func.max(sa.case((found.place == 1 + tenth, found.seconds))).label("low_s"),
+        sa.func.max(sa.case((found.place == found.count - tenth, found.seconds))).label("high_s"),
+        sa.func.avg(sa.case((found.run_count > 1, found.noise))).label("noise"),
+        sa.func.max(found.measured_at_us).label("measured_at_us"),
+    ).group_by(found.launch_key)
+    return store.select(query)
+
+
+def read_newest_times(
+    store: Store, keys: Sequence[str], wanted: Selection, *, most: int
+) -> list[sa.Row[Any]]:
+    """Give the newest times of each launch, oldest of them first.
+
+    Those of one moment are all given, be they more than `most`.
+
+    Returns
+    -------
+    list of Row
+        With `launch_key`, `measured_at_us`, `seconds`, `noise` and `run_count`.
+    """
+    newest = _query_newest(keys, wanted, most).subquery()
+    order = (newest.c.launch_key, newest.c.measured_at_us.asc().nulls_first(), newest.c.seconds)
+    return store.select(sa.select(newest).order_by(*order))
+
+
+def find_newest_samples(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
+    """Give `launch_key`, `key` and `linear_s` of the newest observation with samples of each."""
+    own = OBSERVATIONS.alias("sampled")
+    newest = (
+        sa.select(own.c.key)
+        .where(
+            own.c.launch_key == LAUNCHES.c.launch_key,
+            own.c.linear_s.is_not(None),
+            *list_conditions(wanted, own),
+        )
+        .order_by(own.c.measured_at_us.desc().nulls_last())
+        .limit(1)
+        .scalar_subquery()
+    )
+    chosen = sa.select(newest.label("key")).where(LAUNCHES.c.launch_key.in_(keys)).subquery()
+    held = OBSERVATIONS.c
+    return store.select(
+        sa.select(held.launch_key, held.key, held.linear_s).where(
+            held.key.in_(sa.select(chosen.c.key).where(chosen.c.key.is_not(None)))
+        )
+    )
+
+
+def find_launches(store: Store, keys: Iterable[str]) -> dict[str, str]:
+    """Give the launch of each observation that the store holds, by the observation's key."""
+    held = OBSERVATIONS.c
+    query = sa.select(held.key, held.launch_key)
+    return {
+        row.key: row.launch_key
+        for batch in split(keys, _KEYS_AT_ONCE)
+        for row in store.select(query.where(held.key.in_(batch)))
+    }
+
+
+def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.CompoundSelect[Any]:
+    """Make the query for the newest rows of each launch; all of the last row's moment are there.
+
+    A window over all rows of a launch would read all of them: the time of the last row that counts
+    is looked up first, and bounds what is read.
+    """
+    held = OBSERVATIONS.c
+    conditions = list_conditions(wanted, OBSERVATIONS)
+    bounds = _query_bounds(keys, wanted, most).subquery("bounds")
+    columns = (held.launch_key, held.measured_at_us, held.seconds, held.noise, held.run_count)
+    both = sa.select(*columns).join_from(
+        bounds, OBSERVATIONS, held.launch_key == bounds.c.launch_key
+    )
+    dated = both.where(
+        held.measured_at_us >= sa.func.coalesce(bounds.c.oldest_us, _EVER), *conditions
+    )
+    undated = both.where(bounds.c.oldest_us.is_(None), held.measured_at_us.is_(None), *conditions)
+    return sa.union_all(dated, undated)
+
+
+def _query_bounds(keys: Sequence[str], wanted: Selection, most: int) -> sa.Select[Any]:
+    """Make the query for the time of each launch's last row that counts, None where all count."""
+    own = OBSERVATIONS.alias("own")
+    oldest = (
+        sa.select(own.c.measured_at_us)
+        .where(own.c.launch_key == LAUNCHES.c.launch_key, *list_conditions(wanted, own))
+        .order_by(own.c.measured_at_us.desc().nulls_last())
+        .limit(1)
+        .offset(most - 1)
+        .scalar_subquery()
+    )
+    chosen = LAUNCHES.c.launch_key.in_(keys)
+    return sa.select(LAUNCHES.c.launch_key, oldest.label("oldest_us")).where(chosen)

@@ -1,0 +1,251 @@
+"""Kernels whose work-groups fetch their work are told from all others that count atomically."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelcast.features.analysis import analyse, analyse_parsed
+from kernelcast.features.parsing import list_kernels, parse_source
+from kernelcast.features.work_queues import find_work_queue
+from kernelcast.records.accesses import AccessKind
+from kernelcast.records.kernel import Kernel
+
+_ROOT = Path(__file__).parents[3]
+_FOLDERS = ("src/kernelcast/training_data", "examples", "benchmarks")
+_FETCHING = {
+    "break": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  for(;;) { int i = atomic_add(c, 1); if (i >= n) break; a[i] *= 2; } }
+""",
+    "helper": """
+int next(global volatile int *c) { return atomic_inc(c); }
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i; while ((i = next(c)) < n) a[i] *= 2; }
+""",
+    "fetch_add": """
+kernel void k(global atomic_int *c, global float *a, int n) {
+  int i; do { i = atomic_fetch_add(c, 1); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "explicit": """
+kernel void k(global atomic_int *c, global float *a, int n) {
+  int i; do { i = atomic_fetch_add_explicit(&c[3], 1, memory_order_relaxed);
+    if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "program_scope": """
+global atomic_int c;
+kernel void k(global float *a, int n) {
+  int i; do { i = atomic_fetch_add(&c, 1); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "member": """
+typedef struct { int head; int tail; } Q;
+kernel void k(global volatile Q *q, global float *a, int n) {
+  int i; do { i = atomic_inc(&q->tail); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "queue_of_some": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  int q = get_group_id(0)%4; int i; do { i = atomic_inc(&c[q]); if (i < n) a[i] *= 2; }
+    while (i < n); }
+""",
+    "old_name": """
+kernel void k(global int *c, global const int *w, global float *a, int n) {
+  int i; do { i = atom_inc(c); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "leader": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  local int next;
+ while (true) { if (get_local_id(0)==0) next = atomic_add(c, 1);
+    barrier(CLK_LOCAL_MEM_FENCE); int i = next; barrier(CLK_LOCAL_MEM_FENCE);
+    if (i >= n) break; a[i] *= 2; } }
+""",
+    "local_pointer": """
+kernel void k(global volatile int *c, global float *a, int n, local int *next) {
+ while (true) { if (get_local_id(0)==0) next[0] = atomic_add(c, 1);
+    barrier(CLK_LOCAL_MEM_FENCE); int i = *next; barrier(CLK_LOCAL_MEM_FENCE);
+    if (i >= n) return; a[i] *= 2; } }
+""",
+    "flag": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  bool go = true; while (go) { int i = atomic_add(c, 1); if (i >= n) go = false;
+    else a[i] *= 2; } }
+""",
+    "continue": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  for (;;) { int i = atomic_add(c, 1); if (i < n) { a[i] *= 2; continue; } break; } }
+""",
+    "for_step": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  for (int i = atomic_add(c, 1); i < n; i = atomic_add(c, 1)) a[i] *= 2; }
+""",
+    "through_pointer": """
+int fetch(volatile global int *c, int n, int *i) { *i = atomic_inc(c); return *i < n; }
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i; while (fetch(c, n, &i)) a[i] *= 2; }
+""",
+    "void_helper": """
+void fetch(volatile global int *c, int *i) { *i = atomic_inc(c); }
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i; while (1) { fetch(c, &i); if (i >= n) break; a[i] *= 2; } }
+""",
+    "all_in_helper": """
+int one(volatile global int *c, int n, global float *a) { int i = atomic_inc(c);
+    if (i >= n) return 0; a[i] *= 2; return 1; }
+kernel void k(global volatile int *c, global float *a, int n) {
+  while (one(c, n, a)); }
+""",
+    "macro": """
+#define NEXT(c) atomic_inc(c)
+#define LOOP(i) for (int i; (i = NEXT(c)) < n;)
+kernel void k(global volatile int *c, global float *a, int n) {
+  LOOP(i) { a[i] *= 2; } }
+""",
+    "goto": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  again: ; int i = atomic_inc(c); if (i < n) { a[i] *= 2; goto again; } }
+""",
+    "goto_and_return": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i; again: i = atomic_inc(c); if (i >= n) return; a[i] *= 2; goto again; }
+""",
+    "loop_in_helper": """
+void work(volatile global int *c, int n, global float *a) { for(;;) {
+    int i = atomic_inc(c); if (i >= n) return; a[i] *= 2; } }
+kernel void k(global volatile int *c, global float *a, int n) {
+  work(c, n, a); }
+""",
+    "down": """
+kernel void k(global volatile int *c, global float *a) {
+  int i; while ((i = atomic_dec(c)) > 0) a[i] *= 2; }
+""",
+    "chunk": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i = atomic_add(c, 64); while (i < n) { for (int j = i; j < min(n, i + 64);
+    j++) a[j] *= 2; i = atomic_add(c, 64); } }
+""",
+    "bounded": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  for (int r = 0; r < 10000; r++) { int i = atomic_inc(c); if (i >= n) break; a[i] *= 2; } }
+""",
+}
+_OTHERS = {
+    "histogram": """
+kernel void k(global int *c, global const int *a, int n) {
+  for (int i = get_global_id(0); i < n; i += get_global_size(0)) atomic_inc(&c[a[i]]); }
+""",
+    "append": """
+kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
+  for (int i = get_global_id(0); i < n; i += get_global_size(0)) { if (a[i] > 0) {
+    int p = atomic_inc(c); if (p >= cap) break; o[p] = i; } } }
+""",
+    "append_while": """
+kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
+  int i = 0; while (i < n) { int p = atomic_inc(c); if (p >= cap) return; o[p] = i; i++; } }
+""",
+    "append_guarded": """
+kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
+  int i = 0; while (i < n) { int p = atomic_inc(c); if (p < cap) o[p] = i; i++; } }
+""",
+    "float_add": """
+void add(volatile global float *p, float x) { union { uint u; float f; } o, n; do {
+    o.f = *p; n.f = o.f + x; } while (atomic_cmpxchg((volatile global uint *)p, o.u,
+    n.u) != o.u); }
+kernel void k(global float *p) {
+  add(p, 1.0f); }
+""",
+    "exchange_lock": """
+kernel void k(global int *l, global int *d) {
+  while (atomic_xchg(l, 1)); d[0]++; atomic_xchg(l, 0); }
+""",
+    "counting_lock": """
+kernel void k(global int *l, global int *d) {
+  while (atomic_inc(l) != 0) atomic_dec(l); d[0]++; atomic_dec(l); }
+""",
+    "ticket": """
+kernel void k(global volatile int *t, global volatile int *s, global int *d) {
+  int m = atomic_inc(t); while (*s != m); d[0]++; atomic_inc(s); }
+""",
+    "barrier_of_all": """
+kernel void k(global volatile int *t, global int *d) {
+  for (int it = 0; it < 10; it++) { d[get_global_id(0)]++; atomic_inc(t);
+    while (atomic_add(t, 0) < (it + 1) * get_global_size(0)); } }
+""",
+    "last_work_group": """
+kernel void k(global volatile int *t, global int *d, int n) {
+  for (int i = 0; i < n; i++) d[i]++;
+    if (atomic_inc(t) == get_num_groups(0) - 1) for (int i = 0; i < n; i++) d[0] += d[i]; }
+""",
+    "id_by_ticket": """
+kernel void k(global volatile int *t, global int *d, int n) {
+  int g = atomic_inc(t); for (int i = g * 64; i < min(n, g * 64 + 64); i++) d[i]++; }
+""",
+    "own_counter": """
+kernel void k(global volatile int *c, global float *a, int n) {
+  int i; do { i = atomic_inc(&c[get_group_id(0)]); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "local_counter": """
+kernel void k(local int *c, global float *a, int n) {
+  int i; do { i = atomic_inc(c); if (i < n) a[i] *= 2; } while (i < n); }
+""",
+    "data_counter": """
+kernel void k(global int *c, global const int *w, global float *a, int n) {
+  int i; do { i = atomic_inc(c + w[get_global_id(0)]); if (i < n) a[i] *= 2; }
+    while (i < n); }
+""",
+    "macro_braces": """
+#define PUT(x) do { int p = atomic_inc(c); if (p >= cap) break; o[p] = x; } while (0)
+kernel void k(global int *c, global int *o, int n, int cap) {
+  for (int i = 0; i < n; i++) PUT(i); }
+""",
+    "marks": """
+kernel void k(global int *v, global int *s, int n) {
+  int sp = 1; int st[64]; st[0] = get_global_id(0); while (sp > 0) { int x = st[--sp];
+    if (atomic_inc(&v[x]) == 0) { st[sp++] = s[x]; } } }
+""",
+    "result_unused": """
+kernel void k(global int *v, global int *s, int n) {
+  int x = get_global_id(0); while (s[x] != 0) { atomic_inc(v); x = s[x]; } }
+""",
+}
+
+
+def _find(source: str) -> str:
+    analysis = analyse(Kernel(name="k", source=source))
+    assert not analysis.facts.gaps or "goto" in source, analysis.facts.gaps
+    return str(find_work_queue(analysis) or "")
+
+
+@pytest.mark.parametrize("name", _FETCHING)
+def test_a_loop_that_ends_by_a_shared_counter_is_found(name: str) -> None:
+    """However the counter is written, what it returns and which loop it ends are seen."""
+    assert "a counter that all work-groups share" in _find(_FETCHING[name])
+
+
+@pytest.mark.parametrize("name", _OTHERS)
+def test_other_atomic_operations_are_left_alone(name: str) -> None:
+    """Histograms, outputs that fill up, float sums, locks and own counters fetch no work."""
+    assert not _find(_OTHERS[name])
+
+
+def test_the_lines_of_loop_and_counter_are_named() -> None:
+    """The reader finds the loop, and the operation in the helper function."""
+    found = _find(
+        "int next(volatile global int *c) {\n  return atomic_inc(c);\n}\n"
+        "kernel void k(volatile global int *c, global int *a, int n) {\n  int i;\n"
+        "  while ((i = next(c)) < n)\n    a[i] = 0;\n}"
+    )
+    assert found.startswith("line 6: the loop ends by what atomic_inc in line 2 returns")
+
+
+def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
+    """None of 170 kernels, 14 of which count atomically, is taken for a persistent one."""
+    found, atomic, kernels = [], 0, 0
+    for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
+        parsed = parse_source(path.read_text(), include_folders=[path.parent])
+        for name in list_kernels(parsed):
+            analysis = analyse_parsed(parsed, name)
+            kernels += 1
+            atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
+            if find_work_queue(analysis):
+                found.append(f"{path.name}: {name}")
+    assert kernels >= 170
+    assert atomic >= 14
+    assert found == []

@@ -1,0 +1,87 @@
+"""A hang is noticed early where something speaks for it, and slow launches are left alone."""
+
+import os
+import threading
+import time
+from multiprocessing import Pipe
+
+import pytest
+
+from kernelcast.predictor.answering import hang_watch
+from kernelcast.predictor.answering.hang_watch import HangWatch
+from kernelcast.predictor.worker_main import _ChannelReporter
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
+from kernelcast.records.kernel import Kernel
+
+_WAITING = Kernel(name="k", source="kernel void k(volatile global int *f) { while (!*f); }")
+_PLAIN = Kernel(name="k", source="kernel void k(global int *f) { *f = 1; }")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for ten seconds."""
+    monkeypatch.setattr(hang_watch, "_LEAST_S", 0.2)
+    monkeypatch.setattr(hang_watch, "_LOOK_S", 0.02)
+
+
+def _watch(kernel: Kernel, first_s: float | None, hangs_s: float) -> str:
+    """Launch for some seconds after an earlier launch; give what was said, if anything was."""
+    said: list[KernelcastError] = []
+    told = threading.Event()
+
+    def give_up(error: KernelcastError) -> None:
+        said.append(error)
+        told.set()
+
+    with HangWatch(kernel, "device-7", give_up) as watch:
+        if first_s is not None:
+            with watch.launching():
+                time.sleep(first_s)
+        with watch.launching():
+            told.wait(hangs_s)
+    assert all(isinstance(one, EstimateTimeoutError) for one in said)
+    return str(said[0]) if said else ""
+
+
+def test_a_launch_that_waits_for_others_is_given_up() -> None:
+    """The message names the device, the limit and the loop."""
+    said = _watch(_WAITING, None, 60)
+    assert said.startswith(
+        "device-7: a launch of some sampled work-groups has not ended within 0.2"
+    )
+    assert "line 1: the loop ends when somebody else writes to memory" in said
+
+
+def test_a_first_launch_without_evidence_may_take_its_time() -> None:
+    """Nobody knows how long a work-group of it takes."""
+    assert _watch(_PLAIN, None, 0.6) == ""
+
+
+def test_a_launch_much_longer_than_those_before_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand times as long, and ten seconds more; less than that is uneven work."""
+    monkeypatch.setattr(hang_watch, "_TIMES", 10.0)
+    assert "none before it took longer than" in _watch(_PLAIN, 0.01, 60)
+    assert _watch(_PLAIN, 0.1, 0.6) == ""
+
+
+def test_time_between_launches_does_not_count() -> None:
+    """Arithmetic on samples is no launch, however long it takes."""
+    said: list[KernelcastError] = []
+    with HangWatch(_WAITING, "device-7", said.append) as watch:
+        with watch.launching():
+            pass
+        time.sleep(0.6)
+    assert said == []
+
+
+def test_a_child_that_gives_up_sends_the_error_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parent raises the error; the thread in the driver is not waited for."""
+    ends: list[int] = []
+    monkeypatch.setattr(os, "_exit", ends.append)
+    here, there = Pipe(duplex=False)
+    with here, there:
+        _ChannelReporter(there).give_up(EstimateTimeoutError("hung"))
+        kind, error = here.recv()
+    assert (kind, type(error), str(error), ends) == ("error", EstimateTimeoutError, "hung", [0])

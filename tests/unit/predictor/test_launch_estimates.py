@@ -1,0 +1,79 @@
+"""Devices are compared by what is known of all of them: unknown transfers are not free ones."""
+
+import pytest
+
+from kernelcast.predictor.launch_estimates import Compared, LaunchEstimate, choose_fastest
+from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.estimates import Estimate, Interval, Tier
+from kernelcast.records.ndrange import NDRange
+
+
+def _entry(
+    device_id: str, kernel_s: float, *transfers_s: float, problem: str = "p"
+) -> LaunchEstimate:
+    to_device_s, from_device_s = transfers_s or (None, None)
+    estimate = Estimate(
+        device=device_id,
+        device_id=device_id,
+        kernel="k",
+        ndrange=NDRange(global_size=(64,), local_size=(64,)),
+        compute_units=1,
+        saturation=None,
+        sample_work_groups=(0, 0),
+        sampled_work_groups=0,
+        interval=Interval(seconds=kernel_s, low=kernel_s, high=kernel_s, coverage=0.9),
+        tier=Tier.ANALYTIC,
+        estimates_s={},
+        sampling_seconds=0.0,
+        overhead_seconds=0.0,
+    )
+    return LaunchEstimate(
+        problem=problem,
+        device_id=device_id,
+        estimate=estimate,
+        to_device_s=to_device_s,
+        from_device_s=from_device_s,
+    )
+
+
+_FAILED = LaunchEstimate(problem="p", device_id="broken", error=KernelRunError("died"))
+
+
+def test_unknown_transfers_stay_unknown() -> None:
+    """The total is a number only where every part is one."""
+    assert _entry("calibrated", 1.0, 0.25, 0.5).total_s == 1.75
+    assert _entry("unknown", 1.0).total_s is None
+    half = LaunchEstimate(
+        problem="p", device_id="d", estimate=_entry("d", 1.0).estimate, to_device_s=1.0
+    )
+    assert half.total_s is None
+    assert _FAILED.total_s is None
+
+
+def test_known_transfers_decide() -> None:
+    """Where all are known, the quickest kernel need not win."""
+    found = choose_fastest([_entry("far", 1.0, 2.0, 2.0), _entry("near", 3.0, 0.0, 0.0)])
+    assert (found.entry.device_id, found.seconds) == ("near", 3.0)
+    assert found.compared is Compared.WITH_TRANSFERS
+    assert str(found) == "near (by kernel and transfers)"
+
+
+def test_a_device_of_unknown_transfers_is_not_preferred_for_that() -> None:
+    """Its slower kernel does not beat a faster one that says what its transfers cost."""
+    calibrated, unknown = _entry("calibrated", 1.0, 1.0, 1.0), _entry("unknown", 2.0)
+    found = choose_fastest([calibrated, unknown, _FAILED])
+    assert found.entry is calibrated
+    assert found.seconds == 1.0
+    assert found.compared is Compared.KERNEL_ALONE
+    assert (found.unknown_transfers, found.unanswered) == (("unknown",), ("broken",))
+    assert str(found) == (
+        "calibrated (by kernel alone; transfers are not known on unknown; no answer from broken)"
+    )
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    """Several launches, or none that was answered."""
+    with pytest.raises(InputError, match="one problem"):
+        choose_fastest([_entry("a", 1.0), _entry("b", 1.0, problem="other")])
+    with pytest.raises(InputError, match="broken: died"):
+        choose_fastest([_FAILED])

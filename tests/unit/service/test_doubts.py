@@ -1,0 +1,215 @@
+"""A wrong observation does not become the truth, and can be taken out or corrected."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kernelcast.predictor.data_editing import remove_by_hand
+from kernelcast.predictor.data_store import Selection, open_data_store
+from kernelcast.predictor.service_state import open_state
+from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.service_state import Scope
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.tokens import make_token
+from kernelcast.testing.service_backend import FakeBackend
+
+Plain = dict[str, Any]
+DEVICE = "fake-device-0000"
+USUAL_S = 1024e-8
+"""What the fake device samples."""
+WRONG_S = 1e-9
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def _send(client: TestClient, problem: Plain, *times_s: float, name: str = "n") -> Plain:
+    """Report times, a minute apart."""
+    observations = [
+        {"key": f"{name}{n}", "problem": problem, "device": DEVICE, "seconds": seconds,
+         "measured_at": (BEGIN + timedelta(minutes=n)).isoformat()}
+        for n, seconds in enumerate(times_s)
+    ]  # fmt: skip
+    answer = client.post("/v1/observations", json={"observations": observations})
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()
+    return found
+
+
+def _ask(client: TestClient, problem: Plain, **more: object) -> Plain:
+    asked = {"problem": problem, "devices": [DEVICE], **more}
+    answer = client.post("/v1/estimates", json=asked)
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()["estimates"][0]
+    return found
+
+
+def _wait(client: TestClient, problem: Plain, is_so: Callable[[Plain], bool]) -> Plain:
+    """Ask until the service has noticed a change."""
+    for _ in range(250):
+        found = _ask(client, problem)
+        if is_so(found):
+            return found
+        time.sleep(0.02)
+    pytest.fail(f"never came: {found}")
+
+
+def test_a_wrong_observation_changes_no_answer_and_is_told(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """In the reply to who reports it, and in the warnings of the estimate, which was kept."""
+    _ask(client, problem)
+    (doubt,) = _send(client, problem, WRONG_S)["doubted"]
+    assert doubt["key"] == "n0"
+    assert "impossible" in doubt["reason"]
+    found = _wait(client, problem, lambda one: bool(one["warnings"]))
+    assert (found["tier"], found["seconds"]) == ("linear", pytest.approx(USUAL_S))
+    assert "1e-09 s" in found["warnings"][0]
+    history = found["explanation"]["history"]
+    assert history["observations"] == 0
+    assert [one["key"] for one in history["set_aside"]] == [doubt["observation"]]
+    assert "not believed" in found["explanation"]["missing"]["history"]
+    assert backend.calls["sample"] == 1
+
+
+def test_a_wrong_observation_of_a_launch_nobody_asked_for(
+    client: TestClient, problem: Plain
+) -> None:
+    """Physics suffices where nothing was sampled."""
+    _send(client, problem, WRONG_S)
+    found = _ask(client, problem)
+    assert found["tier"] == "linear"
+    assert "1e-09 s" in found["warnings"][0]
+
+
+def test_another_process_believes_it_no_more(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """What contradicted the samples of one process is no truth to one without samples."""
+    _ask(client, problem)
+    assert _send(client, problem, 1.0)["doubted"]
+    with open_data_store(settings.database) as store:
+        assert [one.flags for one in store.find()] == [{ObservationFlag.DOUBTED}]
+    other = create_app(settings, backend=FakeBackend(str(settings.database)))
+    with TestClient(other, base_url="http://127.0.0.1") as second:
+        assert _ask(second, problem)["tier"] == "linear"
+
+
+def test_what_repeats_is_believed_and_says_what_it_contradicts(
+    client: TestClient, problem: Plain
+) -> None:
+    """Three at a minute's distance are no accident."""
+    _ask(client, problem)
+    assert len(_send(client, problem, 1.0, 1.01, 1.0)["doubted"]) == 2
+    found = _wait(client, problem, lambda one: one["tier"] == "history")
+    assert found["seconds"] == pytest.approx(1.0)
+    assert "have repeated" in found["warnings"][0]
+
+
+def test_a_batch_sent_again_is_as_doubtful(client: TestClient, problem: Plain) -> None:
+    """Else a caller that repeats its request would be told that all is well."""
+    _ask(client, problem)
+    first = _send(client, problem, 1.0)
+    again = _send(client, problem, 1.0)
+    assert (again["added"], again["known"]) == (0, 1)
+    assert again["doubted"] == first["doubted"]
+
+
+def test_a_removed_observation_is_gone_from_answers(client: TestClient, problem: Plain) -> None:
+    """A kept answer by history is made anew within a second, and the audit log says who did it."""
+    _send(client, problem, 3e-5, 3e-5)
+    assert _ask(client, problem)["tier"] == "history"
+    query = {"measurement": ["n0", "n1"], "device": DEVICE, "most_seconds": 1.0}
+    shown = client.request("DELETE", "/v1/observations", params={**query, "dry_run": True}).json()
+    assert (shown["count"], shown["removed"], shown["is_dry_run"]) == (2, 0, True)
+    assert client.get("/v1/observations").json()["count"] == 2
+    gone = client.request("DELETE", "/v1/observations", params=query).json()
+    assert gone["removed"] == 2
+    _wait(client, problem, lambda one: one["tier"] == "linear")
+    (entry,) = client.get("/v1/audit").json()["entries"]
+    assert (entry["action"], entry["subject"]) == ("remove_observations", "2 observations")
+    assert entry["detail"]["measurements"] == ["n0", "n1"]
+
+
+def test_one_observation_can_be_removed(client: TestClient, problem: Plain) -> None:
+    """By its key; the doubt that it caused goes with it, and with nothing else."""
+    _ask(client, problem)
+    key = _send(client, problem, WRONG_S)["doubted"][0]["observation"]
+    _wait(client, problem, lambda one: bool(one["warnings"]))
+    assert client.delete(f"/v1/observations/{key}").json()["removed"] == 1
+    _wait(client, problem, lambda one: not one["warnings"])
+    missing = client.delete(f"/v1/observations/{key}")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "unknown_observation")
+
+
+def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> None:
+    """Milliseconds that were taken for seconds; the audit log keeps what was there."""
+    _ask(client, problem)
+    key = _send(client, problem, 0.03)["doubted"][0]["observation"]
+    body = {"seconds": 3e-5, "is_doubted": False}
+    changed = client.patch(f"/v1/observations/{key}", json=body)
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["seconds"], changed.json()["flags"]) == (3e-5, [])
+    found = _wait(client, problem, lambda one: one["tier"] == "history")
+    assert (found["seconds"], found["warnings"]) == (3e-5, [])
+    (entry,) = client.get("/v1/audit").json()["entries"]
+    assert entry["action"] == "correct_observation"
+    assert entry["detail"]["before"]["seconds"] == 0.03
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("DELETE", "/v1/observations", None, 422),
+        ("DELETE", "/v1/observations?dry_run=true", None, 422),
+        ("DELETE", "/v1/observations?measured_from=2026-01-01T00:00:00", None, 422),
+        ("PATCH", "/v1/observations/none", {"seconds": 1.0}, 404),
+        ("PATCH", "/v1/observations/none", {}, 422),
+        ("PATCH", "/v1/observations/none", {"seconds": 1.0, "durations_seconds": [1.0]}, 422),
+    ],
+)
+def test_what_means_nothing_or_everything_is_refused(
+    client: TestClient, problem: Plain, method: str, path: str, body: Plain | None, status: int
+) -> None:
+    """A slip of the pen removes no observation."""
+    _send(client, problem, 3e-5)
+    assert client.request(method, path, json=body).status_code == status
+    assert client.get("/v1/observations").json()["count"] == 1
+
+
+def test_removing_and_correcting_need_an_administrator(
+    settings: ServiceSettings, backend: FakeBackend
+) -> None:
+    """Who may observe may not take observations out."""
+    text, record = make_token("tester", frozenset({Scope.ESTIMATE, Scope.OBSERVE, Scope.RUN}))
+    guarded = replace(settings, require_tokens=True)
+    with open_state(str(settings.database)) as state:
+        state.tokens.add(record)
+    app = create_app(guarded, backend=backend)
+    with TestClient(app, base_url="http://localhost") as client:
+        headers = {"authorization": f"Bearer {text}"}
+        assert client.get("/v1/observations", headers=headers).status_code == 200
+        for method, path in (
+            ("DELETE", "/v1/observations?kernel=fill"),
+            ("DELETE", "/v1/observations/x"),
+            ("PATCH", "/v1/observations/x"),
+        ):
+            refused = client.request(method, path, headers=headers, json={"seconds": 1.0})
+            assert refused.status_code == 403, (method, path)
+
+
+def test_what_is_removed_at_a_terminal_is_noticed(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """The service's answers follow, and its audit log says so."""
+    _send(client, problem, 3e-5, 3e-5)
+    assert _ask(client, problem)["tier"] == "history"
+    with open_data_store(settings.database) as store:
+        assert remove_by_hand(store, Selection(kernels=("fill",)), 2) == 2
+    _wait(client, problem, lambda one: one["tier"] == "linear")
+    (entry,) = client.get("/v1/audit").json()["entries"]
+    assert entry["actor"].startswith("command line: ")
+    assert entry["detail"] == {"kernels": ["fill"]}
