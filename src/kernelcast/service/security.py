@@ -46,7 +46,7 @@ class Gate:
     """Tells callers by their tokens.
 
     A right token always opens: whoever guesses beside it, at the same address or at its id, is
-    told to wait and keeps nobody else out. A wrong one costs microseconds.
+    told to wait and keeps nobody else out. A wrong one is compared in memory.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.plain_text import is_text
 
-# Of tokens that older releases made: 16 MiB and about 40 ms for each look at a token.
+# Of tokens that older releases made: 16 MiB and about 60 ms for each look at a token.
 _SLOW_COST: Final = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20}
 _SECRET_BYTES: Final = 32
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
@@ -89,7 +89,7 @@ def hash_secret(secret: str, salt: bytes) -> bytes:
 
 
 def is_slow(record: TokenRecord) -> bool:
-    """Tell whether looking at a token takes 40 ms: it was made by an older release."""
+    """Tell whether looking at a token takes 60 ms: it was made by an older release."""
     return bool(record.salt)
 
 
