@@ -1,4 +1,6 @@
+import os
 import re
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -220,3 +222,15 @@ def test_unreadable_files_say_so(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(MachineFileError, match="no UTF-8 text"):
         read_machine(tmp_path / "bytes.yaml")
+
+
+def test_other_users_can_read_descriptions_in_a_closed_folder(tmp_path: Path) -> None:
+    """A confined process of a service that root started is another user's."""
+    path = tmp_path / "data" / "machines" / "a.yaml"
+    before = os.umask(0o077)
+    try:
+        write_machine(path, parse_machine(HEAD, PATH))
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent, path.parents[1])]
+    assert modes == [0o644, 0o755, 0o700]

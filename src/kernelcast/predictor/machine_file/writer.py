@@ -28,6 +28,11 @@ _SPACED = frozenset({
 })  # fmt: skip
 
 
+# What a device can do is no secret, and confined processes of a service that root has started read
+# it as another user.
+_READABLE, _OPEN = 0o644, 0o755
+
+
 def dump_machine(machine: MachineDescription) -> str:
     """Give the text of a machine description file; `parse_machine` reads it back unchanged.
 
@@ -55,18 +60,26 @@ def write_machine(path: Path, machine: MachineDescription) -> None:
     text = dump_machine(machine)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        make_private_folder(path.parent)
+        _make_folder(path.parent)
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             path.write_text(text, encoding="utf-8")
             return
         try:
             partial.write_text(text, encoding="utf-8")
+            partial.chmod(_READABLE)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
         msg = f"{path}: the machine description cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder; the data folder above it is closed to others, this one need not be."""
+    if not folder.exists():
+        make_private_folder(folder)
+        folder.chmod(_OPEN)
 
 
 def _lines(key: Any, value: Any, depth: int) -> Iterator[str]:  # noqa: ANN401 - plain values
