@@ -73,7 +73,7 @@ def test_counts_the_runtimes_threads(spinning: Spinning) -> None:
     start_ns = time.process_time_ns()
     _, counts = counters.count(spinning.run)
     used_ns = time.process_time_ns() - start_ns
-    assert counts.by_name["task_clock_ns"] == pytest.approx(used_ns, rel=0.1, abs=5e6)
+    assert counts.by_name["task_clock_ns"] == pytest.approx(used_ns, rel=0.4, abs=5e6)
 
 
 def test_counts_in_proportion(spinning: Spinning) -> None:

@@ -49,8 +49,8 @@ class LaunchTimer:
         """Run launches one after the other; give the seconds that each one's work takes.
 
         That is the time by the clock, or less where the device's threads are known to have worked
-        for less than that: they were asleep, without a processor, or two on one. Of a long launch
-        in which they hardly worked the clock is believed.
+        for less than that: they were asleep, without a processor, or two on one. The clock is
+        believed where they are not known to have worked at all, or hardly in a long launch.
         """
         if self.workers is not None:
             try:
@@ -71,7 +71,8 @@ class LaunchTimer:
         before_s = workers.read()
         duration_s = self.by_clock(enqueue)
         worked_s = workers.read() - before_s + workers.asleep_s
-        is_uncounted = duration_s > _LONG_S and worked_s < _LEAST_SHARE * duration_s
+        least_s = _LEAST_SHARE * duration_s if duration_s > _LONG_S else 0.0
+        is_uncounted = worked_s <= least_s
         return duration_s if is_uncounted else min(duration_s, worked_s)
 
 

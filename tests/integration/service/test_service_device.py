@@ -74,11 +74,11 @@ def test_from_a_sampling_to_history(tmp_path: Path) -> None:
         assert again.content["is_kept"]
         assert again.seconds == first.seconds
         assert _fail(client, STRAY, device) == "kernel_crashed"
-        report = {"problem": PROBLEM, "device": device, "seconds": 0.25}
+        report = {"problem": PROBLEM, "device": device, "seconds": 1.2 * first.seconds}
         client.observe([report, report, report])
         while (history := client.estimate(PROBLEM, devices=[device])[0]).tier != "history":
             time.sleep(0.1)
-        assert history.seconds == 0.25
+        assert history.seconds == report["seconds"]
     hasty = ServiceProcess(tmp_path / "data", *options, "3")
     with hasty as service, Client(service.url, patience=PATIENCE) as client:
         assert _fail(client, ENDLESS, device) == "kernel_timeout"

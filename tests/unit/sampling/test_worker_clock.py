@@ -215,6 +215,13 @@ def test_a_long_launch_without_work_was_not_counted() -> None:
     assert timer.by_work([_enqueue(180_000_000_000), _enqueue(4_000_000_000)]) == [180.0, 0.5]
 
 
+def test_threads_that_are_not_known_to_have_worked_do_not_count() -> None:
+    """Believes the clock where the count of a short launch did not move."""
+    workers = _Workers(10.0, 10.0)
+    workers.asleep_s = 0.0
+    assert _timer(workers).by_work([_enqueue(4_000)]) == [4e-6]
+
+
 def test_without_workers_the_clock_stands() -> None:
     """Gives the event's time where nothing is known of threads, or they have ended."""
     assert _timer(None).by_work([_enqueue(2_000_000_000)]) == [2.0]
