@@ -21,11 +21,11 @@ from typing import Any
 from machine import describe_machine
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.predictor.devices import list_descriptions
-from kernelcast.predictor.estimation import estimate_launch
-from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.settings import EstimateSettings
-from kernelcast.predictor.weighing import plan_by_source, weigh_run
+from kernelcast.launches.devices import list_descriptions
+from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.weighing import plan_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch

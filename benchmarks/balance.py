@@ -33,11 +33,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from machine import describe_machine
 
-from kernelcast.predictor.balancing.balancer import Balancer
-from kernelcast.predictor.balancing.host_arguments import HostArguments, make_host_arguments
-from kernelcast.predictor.balancing.places import choose_places
-from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.predictor.corpus import prepare_launch
+from kernelcast.balancing.balancer import Balancer
+from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
+from kernelcast.balancing.places import choose_places
+from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport
 from kernelcast.records.errors import InputError, KernelcastError

@@ -16,16 +16,16 @@ from typing import Any
 
 from machine import describe_machine
 
-from kernelcast.cli.simulate_plot import save_simulation_plot
-from kernelcast.predictor.scheduling.cluster.errors import lognormal_errors
-from kernelcast.predictor.scheduling.cluster.graphs import Shape
-from kernelcast.predictor.scheduling.cluster.study import (
+from kernelcast.cli.simulate.plot import save_simulation_plot
+from kernelcast.scheduling.cluster.errors import lognormal_errors
+from kernelcast.scheduling.cluster.graphs import Shape
+from kernelcast.scheduling.cluster.study import (
     DEFAULT_ERRORS,
     Outcome,
     StudySettings,
     run_study,
 )
-from kernelcast.predictor.scheduling.cluster.validation import read_validation
+from kernelcast.scheduling.cluster.validation import read_validation
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cluster_simulation"

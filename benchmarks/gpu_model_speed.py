@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
-from kernelcast.predictor.machines import find_machine
-from kernelcast.predictor.modelling.gpu_sweeps import sweep_local_sizes
-from kernelcast.predictor.modelling.sources import read_launch_source
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.gpu_sweeps import sweep_local_sizes
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.testing.stencils import make_star
 

@@ -20,7 +20,7 @@ from machine import describe_machine
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.instrumentation.source import instrument
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.problem import Problem

@@ -27,7 +27,7 @@ from machine import describe_machine
 from kernelcast.analytic.cpu.ecm import predict_ecm
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions, list_transitions
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.loop_nest import LoopNest
 from kernelcast.testing.reference_nests import make_nest, read_reference_nest
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from published_gpus import CUDA, GPUS, MORE_CACHES, NVIDIA, TABLE, Gpu
 
-from kernelcast.predictor.machine_file import write_machine
+from kernelcast.launches.machine_file import write_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import (
     CacheFacts,

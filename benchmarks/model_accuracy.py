@@ -19,10 +19,10 @@ from machine import describe_machine
 from kernelcast.models.catalogue import ABLATION, RIVALS
 from kernelcast.models.validation import DeviceScore, ValidationReport
 from kernelcast.models.validation.comparison import compare
-from kernelcast.predictor.training.settings import RowFilter, Split, ValidationSettings
-from kernelcast.predictor.training.table import load_training_table
-from kernelcast.predictor.training.validating import validate_models
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.training.table import load_training_table
+from kernelcast.training.validating import validate_models
 
 FOLDER = Path(__file__).resolve().parent / "results" / "model_accuracy"
 README = FOLDER.parent.parent.parent / "README.md"

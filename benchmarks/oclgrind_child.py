@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import replace
 
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import put_arguments

@@ -30,7 +30,7 @@ from rich.table import Table
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.instrumentation.source import instrument
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.kernel_facts import ONCE, KernelFacts
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.operations import OperationCounts, add_weighted

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelcast.predictor.machine_file import write_machine
+from kernelcast.launches.machine_file import write_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import (
     CacheFacts,

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from machine import describe_machine
 
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.kernel_task import KernelTask, find_sizes
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.launches.preparing import prepared_launch
+from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
-from kernelcast.predictor.collection.kernel_task import KernelTask, find_sizes
-from kernelcast.predictor.collection.settings import CollectionSettings
-from kernelcast.predictor.corpus import prepare_launch
-from kernelcast.predictor.preparing import prepared_launch
-from kernelcast.predictor.weighing import sample_by_source
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from machine import describe_machine
 from matplotlib.figure import Figure
 
-from kernelcast.predictor.corpus import prepare_launch
-from kernelcast.predictor.preparing import prepared_launch
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch

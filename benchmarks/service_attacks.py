@@ -19,7 +19,7 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from kernelcast.predictor.devices import list_descriptions
+from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.backend import Backend

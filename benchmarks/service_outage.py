@@ -20,7 +20,7 @@ from machine import describe_machine
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
-from kernelcast.predictor.data_store import open_data_store
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
 from kernelcast.testing.service_process import ServiceProcess
 

@@ -29,8 +29,8 @@ from typing import Any
 
 from machine import describe_machine
 
-from kernelcast.predictor.scheduling.starpu.model_text import read_model
 from kernelcast.records.errors import InputError
+from kernelcast.scheduling.starpu.model_text import read_model
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "starpu"

@@ -42,12 +42,12 @@ from tuning_searches import (
     simulate_kernel_tuner,
 )
 
-from kernelcast.predictor.devices import choose_devices
-from kernelcast.predictor.tuning.api import tune_on_device
-from kernelcast.predictor.tuning.report import TuneReport
-from kernelcast.predictor.tuning.settings import TuneModels, TuneSettings
-from kernelcast.predictor.tuning.space import SearchSpace, read_space
+from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
+from kernelcast.tuning.api import tune_on_device
+from kernelcast.tuning.report import TuneReport
+from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.space import SearchSpace, read_space
 
 TOP = 5
 RUNS_AGAIN = 15

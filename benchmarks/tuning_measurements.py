@@ -10,11 +10,11 @@ from typing import Any
 
 from machine import describe_machine
 
-from kernelcast.predictor.devices import choose_devices
-from kernelcast.predictor.tuning.conducting import conduct
-from kernelcast.predictor.tuning.messages import EventKind, MeasureTask, TuningEvent
-from kernelcast.predictor.tuning.space import SearchSpace, read_space
+from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
+from kernelcast.tuning.conducting import conduct
+from kernelcast.tuning.messages import EventKind, MeasureTask, TuningEvent
+from kernelcast.tuning.space import SearchSpace, read_space
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "tuning"

@@ -30,7 +30,7 @@ from kernelcast.analytic.gpu.hit_rates import (
 )
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes, dram
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.testing.stencils import make_star
 
 TARGET = Path(__file__).parent / "results/v100_stencil/volumes.json"

@@ -20,8 +20,8 @@ from kernelcast.analytic.gpu.hit_rates import read_hit_rates
 from kernelcast.analytic.gpu.limiters import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.predictor.machines import find_machine
-from kernelcast.predictor.modelling.folding import fold
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.folding import fold
 from kernelcast.records.errors import NDRangeError
 
 TARGET = Path(__file__).parent / "results/v100_stencil/ranking.json"

@@ -17,7 +17,7 @@ from typing import Any
 import distributed
 
 from kernelcast import EstimateSettings, estimate_problem
-from kernelcast.predictor.scheduling.dask_durations import (
+from kernelcast.scheduling.dask_durations import (
     durations_of_estimates,
     expected_durations,
 )
@@ -95,7 +95,7 @@ def _load(kernel: str, size: int, device_id: str) -> Any:  # noqa: ANN401 - pyop
     import numpy as np
     import pyopencl as cl
 
-    from kernelcast.predictor.problem_file import read_problem
+    from kernelcast.launches.problem_file import read_problem
     from kernelcast.records.arguments import BufferArgument
     from kernelcast.sampling.discovery import choose_device, find_devices
 

@@ -7,17 +7,17 @@ from kernelcast.sampling.caches import ensure_caches
 from kernelcast.sampling.runtimes import ensure_vendors
 
 if TYPE_CHECKING:
+    from kernelcast.balancing.api import balance
+    from kernelcast.launches.devices import examine_devices
+    from kernelcast.launches.problem_file import read_problem
+    from kernelcast.launches.settings import EstimateSettings
     from kernelcast.predictor.api import estimate, estimate_problem
-    from kernelcast.predictor.balancing.api import balance
-    from kernelcast.predictor.devices import examine_devices
     from kernelcast.predictor.predictor import Predictor
-    from kernelcast.predictor.problem_file import read_problem
-    from kernelcast.predictor.settings import EstimateSettings
-    from kernelcast.predictor.tuning.api import tune
-    from kernelcast.predictor.tuning.report import TuneReport
-    from kernelcast.predictor.tuning.settings import TuneSettings
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+    from kernelcast.tuning.api import tune
+    from kernelcast.tuning.report import TuneReport
+    from kernelcast.tuning.settings import TuneSettings
 
 __all__ = [
     "DeviceAnswer",
@@ -48,20 +48,20 @@ _HOMES = {
     "DeviceAnswer": "kernelcast.records.estimates",
     "DeviceError": "kernelcast.records.errors",
     "Estimate": "kernelcast.records.estimates",
-    "EstimateSettings": "kernelcast.predictor.settings",
+    "EstimateSettings": "kernelcast.launches.settings",
     "InputError": "kernelcast.records.errors",
     "Interval": "kernelcast.records.estimates",
     "KernelcastError": "kernelcast.records.errors",
     "Measurement": "kernelcast.records.estimates",
     "Predictor": "kernelcast.predictor.predictor",
-    "TuneReport": "kernelcast.predictor.tuning.report",
-    "TuneSettings": "kernelcast.predictor.tuning.settings",
-    "balance": "kernelcast.predictor.balancing.api",
+    "TuneReport": "kernelcast.tuning.report",
+    "TuneSettings": "kernelcast.tuning.settings",
+    "balance": "kernelcast.balancing.api",
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
-    "examine_devices": "kernelcast.predictor.devices",
-    "read_problem": "kernelcast.predictor.problem_file",
-    "tune": "kernelcast.predictor.tuning.api",
+    "examine_devices": "kernelcast.launches.devices",
+    "read_problem": "kernelcast.launches.problem_file",
+    "tune": "kernelcast.tuning.api",
 }
 
 

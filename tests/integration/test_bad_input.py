@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import estimate_in_session
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,

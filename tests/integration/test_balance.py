@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernelcast.predictor.balancing.balancer import Balancer
-from kernelcast.predictor.balancing.crew import ProcessCrew
-from kernelcast.predictor.balancing.host_arguments import read_host_arguments
-from kernelcast.predictor.balancing.messages import Finish
-from kernelcast.predictor.balancing.places import choose_places
-from kernelcast.predictor.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.predictor.devices import list_descriptions
+from kernelcast.balancing.balancer import Balancer
+from kernelcast.balancing.crew import ProcessCrew
+from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.messages import Finish
+from kernelcast.balancing.places import choose_places
+from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import CompileError, InputError

@@ -16,9 +16,9 @@ from selenium.webdriver.chrome.service import Service as DriverService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service_state import ServiceState, open_state
 from kernelcast.testing.page_examples import (
     add_job,
     fill_store,

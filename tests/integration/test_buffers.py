@@ -6,8 +6,9 @@ import pytest
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.counting.work_profile import WorkProfile
-from kernelcast.predictor import api, weighing
-from kernelcast.predictor.weighing import apply_profile
+from kernelcast.launches import weighing
+from kernelcast.launches.weighing import apply_profile
+from kernelcast.predictor import api
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.predictor.machine_file import read_machine
+from kernelcast.launches.machine_file import read_machine
 from kernelcast.records.device import DeviceDescription
 
 pytestmark = pytest.mark.device

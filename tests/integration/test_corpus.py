@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.predictor.corpus_check_task import CheckStatus, check_in_session
+from kernelcast.collection.corpus.check_task import CheckStatus, check_in_session
 from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, CorpusKernel, find_applications

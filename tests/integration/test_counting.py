@@ -6,8 +6,8 @@ import pytest
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.static import count_statically
-from kernelcast.predictor.counting import Counted, CountSettings, count_in_session
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.counting import Counted, CountSettings, count_in_session
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from kernelcast.predictor.scheduling.dask_durations import (
-    durations_of_estimates,
-    expected_durations,
-    task_durations,
-)
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.scheduling.dask_durations import (
+    durations_of_estimates,
+    expected_durations,
+    task_durations,
+)
 
 distributed = pytest.importorskip("distributed")
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.measuring import estimate_in_session
-from kernelcast.predictor.estimation import estimate_launch
-from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.estimates import Tier
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices

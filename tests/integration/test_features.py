@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector.catalogue import list_features
-from kernelcast.predictor.feature_task import FeatureTask, read_in_session
-from kernelcast.predictor.features import FeatureSettings, compose_vector, read_source_features
-from kernelcast.predictor.machine_file import read_machine, write_machine
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.feature_task import FeatureTask, read_in_session
+from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.launches.machine_file import read_machine, write_machine
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.sampling.session import DeviceSession

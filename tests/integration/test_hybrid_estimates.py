@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.collection.row import observe_launch
+from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
@@ -14,12 +18,8 @@ from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import RowRequest, estimate_in_session
 from kernelcast.predictor.answering.standing import StandingProcesses
-from kernelcast.predictor.collection.row import observe_launch
-from kernelcast.predictor.collection.settings import CollectionSettings
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.estimates import Tier
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem

@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.predictor.machines import find_machine
-from kernelcast.predictor.modelling.estimating import estimate_analytically
-from kernelcast.predictor.modelling.recording import record_accesses
-from kernelcast.predictor.modelling.sources import read_launch_source
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.recording import record_accesses
+from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
 from kernelcast.sampling.loop_benchmark.measuring import find_compiler

@@ -9,8 +9,8 @@ import pytest
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.features.counting.sampled_groups import choose_work_groups
-from kernelcast.predictor.machines import find_machine
-from kernelcast.predictor.modelling.sources import read_launch_source
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.machines import find_machine
-from kernelcast.predictor.modelling.gpu_estimates import configure
-from kernelcast.predictor.modelling.recording import record_accesses, record_launch
-from kernelcast.predictor.modelling.sources import read_launch_source
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.recording import record_accesses, record_launch
+from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch

@@ -10,23 +10,23 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.predictor.scheduling.starpu.codelet_file import read_codelets
-from kernelcast.predictor.scheduling.starpu.export import save_model
-from kernelcast.predictor.scheduling.starpu.footprints import (
+from kernelcast.records.device import DeviceDescription
+from kernelcast.scheduling.starpu.codelet_file import read_codelets
+from kernelcast.scheduling.starpu.export import save_model
+from kernelcast.scheduling.starpu.footprints import (
     DataKind,
     TaskData,
     footprint_of_data,
     footprint_of_size_base,
 )
-from kernelcast.predictor.scheduling.starpu.model_text import read_model
-from kernelcast.predictor.scheduling.starpu.records import (
+from kernelcast.scheduling.starpu.model_text import read_model
+from kernelcast.scheduling.starpu.records import (
     CodeletModel,
     Entry,
     Worker,
     WorkerKind,
     parse_worker,
 )
-from kernelcast.records.device import DeviceDescription
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "node1"

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from kernelcast.features.instrumentation.tracing import make_tracing_kernel
-from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.trace_task import TraceSettings, trace_in_session
-from kernelcast.predictor.tracing import trace_on_devices
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.trace_task import TraceSettings, trace_in_session
+from kernelcast.launches.tracing import trace_on_devices
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.kernel import Kernel

@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.predictor.machine_file import read_machine
-from kernelcast.predictor.tuning.api import tune_on_device
-from kernelcast.predictor.tuning.settings import TuneModels, TuneSettings
-from kernelcast.predictor.tuning.space import read_space
+from kernelcast.launches.machine_file import read_machine
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.tuning.api import tune_on_device
+from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.space import read_space
 
 pytestmark = pytest.mark.device
 

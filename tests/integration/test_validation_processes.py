@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.collection import cluster as connecting
 from kernelcast.models.validation import ValidationReport
-from kernelcast.predictor.collection import cluster as connecting
-from kernelcast.predictor.training import validating
-from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
-from kernelcast.predictor.training.validating import validate_models
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.testing.observations import make_observation
 from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training import validating
+from kernelcast.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.training.validating import validate_models
 from kernelcast.training_data.store import open_store
 
 TABLE = make_rows(kernels=4, sizes=2)

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -7,9 +9,8 @@ import click
 import pytest
 
 from kernelcast.cli import app
-from kernelcast.predictor.formats import estimate_to_json
-from kernelcast.predictor.machines import list_machines
-from kernelcast.predictor.problem_file import arguments, reader
+from kernelcast.launches.machines import list_machines
+from kernelcast.launches.problem_file import arguments, reader
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
@@ -23,6 +24,7 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.reports.formats import estimate_to_json
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -235,3 +237,15 @@ def test_every_example_is_in_the_table() -> None:
 def test_commands_are_a_group() -> None:
     """Offers its commands by name, which the tests above rely on."""
     assert isinstance(app, click.Group)
+
+
+def test_the_picture_of_the_rooms_is_up_to_date() -> None:
+    """Is what docs/make_architecture.py writes."""
+    script = ROOT / "docs" / "make_architecture.py"
+    found = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    page = (ROOT / "docs" / "explanation" / "pictures" / "architecture.svg").read_text()
+    rooms = {one.parent.name for one in (ROOT / "src" / "kernelcast").glob("*/__init__.py")}
+    assert all(f">{one}<" in page for one in rooms - {"testing"})

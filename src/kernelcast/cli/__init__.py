@@ -1,4 +1,4 @@
-"""The commands; translates between the terminal and `kernelcast.predictor`."""
+"""The commands: translates between the terminal and the rooms below."""
 
 from kernelcast.cli.app import app, main
 

@@ -7,16 +7,16 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
-from kernelcast.predictor.features import KernelFeatures
-from kernelcast.predictor.source_report.counts import format_count
-from kernelcast.predictor.source_report.expressions import (
+from kernelcast.launches.features import KernelFeatures
+from kernelcast.records.accesses import AddressPattern, MemoryAccess
+from kernelcast.records.operations import MemorySpace
+from kernelcast.records.software_counters import RequestPattern
+from kernelcast.reports.source.counts import format_count
+from kernelcast.reports.source.expressions import (
     describe_request,
     write_address,
     write_guard,
 )
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.operations import MemorySpace
-from kernelcast.records.software_counters import RequestPattern
 
 _WIDE = (
     "line", "source", "does", "space", "address", "if", "pattern", "requests\nper warp",

@@ -8,10 +8,10 @@ from kernelcast.cli.options import debug_option, json_option
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json
 from kernelcast.cli.text import format_bytes
-from kernelcast.predictor.devices import examine_devices
-from kernelcast.predictor.formats import report_to_json
+from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
+from kernelcast.reports.formats import report_to_json
 
 _COLUMNS = (
     "id", "name, platform, driver", "compute\nunits", "local\nmemory", "fp64", "extensions",

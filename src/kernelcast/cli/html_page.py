@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NewType
 
-from kernelcast.predictor.drawing import INK, STYLE
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import INK, STYLE
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ _COMMANDS = ("ls", "pin", "rollback", "show", "unpin")
 
 
 class _ModelCommands(click.Group):
-    """Looks its commands up in `kernelcast.cli.training_registry`."""
+    """Looks its commands up in `kernelcast.cli.train.registry`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands."""
@@ -21,7 +21,7 @@ class _ModelCommands(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        from kernelcast.cli.training_registry import COMMANDS
+        from kernelcast.cli.train.registry import COMMANDS
 
         return COMMANDS[cmd_name]
 

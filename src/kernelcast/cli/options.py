@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kernelcast.predictor.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
+from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)

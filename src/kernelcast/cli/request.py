@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli.plot import check_plot
-from kernelcast.predictor.settings import EstimateSettings, make_settings
+from kernelcast.launches.settings import EstimateSettings, make_settings
 from kernelcast.records.errors import InputError
 
 

@@ -1,1 +1,1 @@
-"""Composes the rooms: problem files, estimates, measurements, devices in child processes."""
+"""Answers launches: what is known, sampled, learned and modelled becomes one estimate."""

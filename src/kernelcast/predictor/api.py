@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.predictor.bounds_check import refuse_overruns
-from kernelcast.predictor.estimates import estimate_problem as iterate_answers
-from kernelcast.predictor.estimation import estimate_launch
-from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
-from kernelcast.predictor.persistence_check import refuse_persistent
-from kernelcast.predictor.problem_file import read_problem
-from kernelcast.predictor.settings import (
+from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import (
     DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
     make_settings,
 )
-from kernelcast.predictor.weighing import describe_values, plan_by_source, weigh_run
+from kernelcast.launches.weighing import describe_values, plan_by_source, weigh_run
+from kernelcast.predictor.estimates import estimate_problem as iterate_answers
+from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange

@@ -6,8 +6,8 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from kernelcast.predictor.data_folder import data_folder
-from kernelcast.predictor.machines import machine_path
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.machines import machine_path
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.workers import Confinement, Task, run_isolated
 from kernelcast.workers.sandbox import PROGRAM

@@ -3,21 +3,21 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from kernelcast.launches.data_folder import choose_store
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.estimation import ReportProgress
+from kernelcast.launches.recordings import RecordedAnswer
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.answerer import Answer, Answerer
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.answering.standing import StandingProcesses
-from kernelcast.predictor.data_folder import choose_store
-from kernelcast.predictor.devices import choose_devices
-from kernelcast.predictor.estimation import ReportProgress
-from kernelcast.predictor.recordings import RecordedAnswer
-from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.training.registry import choose_registry
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
+from kernelcast.training.registry import choose_registry
 
 # Longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6

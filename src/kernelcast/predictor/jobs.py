@@ -6,38 +6,38 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from kernelcast.models.catalogue import make_model
-from kernelcast.models.validation import report_to_json
-from kernelcast.models.validation.bootstrap import Bootstrap
-from kernelcast.models.validation.comparison import comparison_to_json
-from kernelcast.predictor.calibration import (
+from kernelcast.calibration.calibration import (
     CalibrationSettings,
     Effort,
     Progress,
     calibrate_device,
 )
-from kernelcast.predictor.collection.collection import CollectionOrder, collect
-from kernelcast.predictor.collection.kernel_rows import Place
-from kernelcast.predictor.collection.progress import CollectionProgress, DeviceOutcome
-from kernelcast.predictor.collection.settings import CollectionSettings
-from kernelcast.predictor.collection.size_plans import SizePlans
-from kernelcast.predictor.comparing import ComparisonPlan, compare_models
-from kernelcast.predictor.data_folder import data_folder
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.devices import choose_devices
-from kernelcast.predictor.training.registry import open_registry
-from kernelcast.predictor.training.settings import (
+from kernelcast.collection.collection import CollectionOrder, collect
+from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.collection.size_plans import SizePlans
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.devices import choose_devices
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.validation import report_to_json
+from kernelcast.models.validation.bootstrap import Bootstrap
+from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.service_state import JobKind
+from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.registry import open_registry
+from kernelcast.training.settings import (
     DEFAULT_MODEL,
     RowFilter,
     Split,
     TrainingSettings,
     ValidationSettings,
 )
-from kernelcast.predictor.training.table import load_training_table
-from kernelcast.predictor.training.training import TrainedModel, publish_model, train
-from kernelcast.predictor.training.validating import validate_models
-from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.service_state import JobKind
+from kernelcast.training.table import load_training_table
+from kernelcast.training.training import TrainedModel, publish_model, train
+from kernelcast.training.validating import validate_models
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 
 Plain = dict[str, Any]

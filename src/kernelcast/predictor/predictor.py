@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.launch_history import Seen
 from kernelcast.predictor.answering.memory import Memory
@@ -20,7 +22,6 @@ from kernelcast.predictor.answering.methods import choose_methods
 from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.answering.transfers import estimate_transfers
 from kernelcast.predictor.answering.writer import ObservationWriter
-from kernelcast.predictor.devices import choose_devices
 from kernelcast.predictor.given import (
     check_device,
     check_device_ids,
@@ -37,7 +38,6 @@ from kernelcast.predictor.launch_estimates import (
     choose_fastest,
     compare_estimates,
 )
-from kernelcast.predictor.own_machine import find_own_machine
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.predictor.told_before import ToldBefore
@@ -166,7 +166,7 @@ class Predictor:
         Parameters
         ----------
         problem : Problem
-            The launch; see `kernelcast.predictor.problem_file.read_problem`.
+            The launch; see `kernelcast.launches.problem_file.read_problem`.
         device : str or DeviceDescription
             The device, or its id.
 

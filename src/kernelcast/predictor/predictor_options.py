@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.devices_at_work import Asker
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.standing import StandingProcesses
-from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

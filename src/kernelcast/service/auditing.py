@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kernelcast.predictor.service_state import ServiceState
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service.logs import log
 from kernelcast.service.security import Caller
+from kernelcast.service_state import ServiceState
 
 
 class Auditor:

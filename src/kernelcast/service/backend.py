@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kernelcast.launches.devices import list_descriptions
+from kernelcast.launches.machines import machine_path
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.composing import Remembered, answer_from_history
 from kernelcast.predictor.answering.devices_at_work import ChildProcesses
@@ -14,9 +17,6 @@ from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.devices import list_descriptions
-from kernelcast.predictor.machines import machine_path
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Estimate

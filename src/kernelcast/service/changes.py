@@ -7,11 +7,11 @@ looked at again, and leaves the others alone.
 from functools import lru_cache
 from typing import Final
 
-from kernelcast.predictor.service_state import OBSERVATIONS_CHANGED
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.launch_identity import LaunchIdentity, digest_arguments, digest_text
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.service_state import OBSERVATIONS_CHANGED
 
 EVERYTHING: Final = OBSERVATIONS_CHANGED
 """Any launch may have been observed, or may have lost observations."""

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from kernelcast.predictor.data_folder import data_folder
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.private_files import make_private_folder
 
 _POLL_S: Final = 0.005

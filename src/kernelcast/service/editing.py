@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kernelcast.predictor.data_editing import (
+from kernelcast.collection.data_editing import (
     Correction,
     Found,
     correct_observation,
     describe_selection,
     find_observations,
 )
-from kernelcast.predictor.data_store import Selection, open_data_store
-from kernelcast.predictor.service_state import ServiceState
+from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.errors import InputError
 from kernelcast.service.changes import EVERYTHING
+from kernelcast.service_state import ServiceState
 
 
 class Editing:

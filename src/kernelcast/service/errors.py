@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
-from kernelcast.predictor.service_state import StoreError
 from kernelcast.records.errors import (
     BrokenDeviceError,
     CompileError,
@@ -31,6 +30,7 @@ from kernelcast.records.errors import (
     UnknownMachineError,
 )
 from kernelcast.service.withholding import hide_paths
+from kernelcast.service_state import StoreError
 
 RETRY_AFTER_S: Final = 2
 """When to ask again where nobody knows better, in seconds."""

@@ -12,10 +12,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
-from kernelcast.predictor.formats import estimate_to_json
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
+from kernelcast.reports.formats import estimate_to_json
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after

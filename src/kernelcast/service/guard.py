@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kernelcast.predictor.file_reach import check_reach
+from kernelcast.launches.file_reach import check_reach
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from kernelcast.predictor.service_state import ServiceState, StoreError
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
@@ -21,6 +20,7 @@ from kernelcast.service.errors import kind_of
 from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
 from kernelcast.service.withholding import hide_paths
+from kernelcast.service_state import ServiceState, StoreError
 
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0

@@ -10,9 +10,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.predictor.answering.judging import Judge
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.service_state import AddedRows, ServiceState, Store, StoreError
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import (
@@ -29,6 +28,7 @@ from kernelcast.service.backend import Backend
 from kernelcast.service.changes import bucket_of_launch
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
+from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
 _MOST_IDENTITIES: Final = 4096
 

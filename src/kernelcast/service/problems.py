@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from kernelcast.predictor.problem_file.inline import read_inline_problem
-from kernelcast.predictor.service_state import ServiceState
+from kernelcast.launches.problem_file.inline import read_inline_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import ApiError
 from kernelcast.service.guard import check_content, check_problem
 from kernelcast.service.settings import Limits
+from kernelcast.service_state import ServiceState
 
 _MOST: Final = 4096
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import uvicorn
 from fastapi import FastAPI
 
-from kernelcast.predictor.data_folder import data_folder, protect_data_folder
+from kernelcast.launches.data_folder import data_folder, protect_data_folder
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app

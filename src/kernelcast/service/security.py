@@ -11,7 +11,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NoReturn
 
-from kernelcast.predictor.service_state import ServiceState, StoreError
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.errors import ApiError
@@ -19,6 +18,7 @@ from kernelcast.service.guessing import WrongTokens, name_address
 from kernelcast.service.logs import log
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, is_slow, parse_token
+from kernelcast.service_state import ServiceState, StoreError
 
 # Changes are seen within a second; this bounds how old tokens are while the database is away.
 _HELD_S: Final = 30.0

@@ -5,9 +5,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import Self
 
+from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.confinement import Protection
-from kernelcast.predictor.data_store import choose_store
-from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.service.auditing import Auditor
 from kernelcast.service.backend import Backend, PredictorBackend
 from kernelcast.service.directory import DeviceDirectory
@@ -24,6 +23,7 @@ from kernelcast.service.security import Gate
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.static_work import StaticWork
 from kernelcast.service.upkeep import Upkeep
+from kernelcast.service_state import ServiceState, open_state
 
 
 @dataclass(slots=True, kw_only=True)

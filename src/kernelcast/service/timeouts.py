@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from kernelcast.predictor.data_folder import data_folder
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import lock_name
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kernelcast.predictor.service_state import ServiceState
 from kernelcast.service.backend import Backend
 from kernelcast.service.changes import EVERYTHING, TOKENS, is_bucket
 from kernelcast.service.estimating import Versions
 from kernelcast.service.logs import log
+from kernelcast.service_state import ServiceState
 
 PERIOD_S: Final = 1.0
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kernelcast.predictor.data_folder import data_folder
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.kernel import Kernel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.predictor.balancing.messages import (
+from kernelcast.balancing.messages import (
     Collect,
     Collected,
     Command,
@@ -24,8 +24,8 @@ from kernelcast.predictor.balancing.messages import (
     Sample,
     Sampled,
 )
-from kernelcast.predictor.balancing.shared_memory import SharedMemory
-from kernelcast.predictor.balancing.slab_sampling import SlabLaunch, sample_slabs
+from kernelcast.balancing.shared_memory import SharedMemory
+from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox

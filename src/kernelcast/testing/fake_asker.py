@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.predictor.answering.asking import (
     EstimateOutcome,
     EstimateTask,
@@ -14,8 +15,6 @@ from kernelcast.predictor.answering.asking import (
     ModelTask,
 )
 from kernelcast.predictor.answering.devices_at_work import ReportProgress
-from kernelcast.predictor.estimation import sample_launch
-from kernelcast.predictor.training.peaks import DevicePeaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.device import DeviceDescription
@@ -28,6 +27,7 @@ from kernelcast.records.training_table import TrainingTable
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.training.peaks import DevicePeaks
 
 LOCAL_SIZE = (64,)
 """What the devices choose where the problem leaves it to them."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
-from kernelcast.predictor.modelling.launches import model_written
+from kernelcast.launches.modelling.launches import model_written
 from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import (

@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.comparison import comparison_to_json
-from kernelcast.predictor.comparing import ComparisonPlan, compare_models
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.service_state import ServiceState
-from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
-from kernelcast.predictor.training.validating import validate_models
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.service_state import ServiceState
 from kernelcast.testing.observations import make_observation
 from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.training.validating import validate_models
 
 Plain = Mapping[str, Any]
 _KERNELS = 6

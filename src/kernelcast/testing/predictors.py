@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.estimates import Estimate
 from kernelcast.testing.fake_asker import FakeAsker, make_device, make_problem
 from kernelcast.training_data.store import Store

@@ -1,1 +1,1 @@
-"""The benchmark corpus, its collection and the store of observations."""
+"""The benchmark corpus, importers and the store of observations."""

@@ -1,4 +1,4 @@
-"""Runs something elsewhere: one child process, one protocol; fresh or warm, free or confined."""
+"""Runs something elsewhere: one child process and one protocol, confined or free; clusters."""
 
 from kernelcast.workers.deaths import COUNTING, WROTE
 from kernelcast.workers.protocol import Message, MessageKind

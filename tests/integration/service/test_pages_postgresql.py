@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.reviewing.held_launches import read_held_launches
-from kernelcast.predictor.service_state import open_state
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.reports.accuracy.held_launches import read_held_launches
+from kernelcast.service_state import open_state
 from kernelcast.testing.observations import make_observation
 from kernelcast.testing.page_examples import add_job, fill_store
 from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence

@@ -19,11 +19,11 @@ with warnings.catch_warnings():
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.service_state import open_state
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.tokens import make_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
 from kernelcast.testing.service_backend import FakeBackend
 from kernelcast.testing.service_process import ServiceProcess

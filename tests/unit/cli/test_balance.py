@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kernelcast.balancing.formats import balance_to_json
 from kernelcast.cli.app import app
-from kernelcast.cli.balance_plot import save_timeline
-from kernelcast.cli.balance_run import BalanceRequest
-from kernelcast.cli.balance_text import draw_timeline, list_lines, make_table
-from kernelcast.predictor.balancing.formats import balance_to_json
+from kernelcast.cli.balance.plot import save_timeline
+from kernelcast.cli.balance.run import BalanceRequest
+from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
 from kernelcast.records.balance import (
     Activity,
     BalanceReport,

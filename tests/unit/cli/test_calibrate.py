@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from kernelcast.calibration.calibration import Calibration, CalibrationSettings, Progress
 from kernelcast.cli import app
-from kernelcast.cli import calibrate as command
-from kernelcast.cli.machines.page import make_page
-from kernelcast.predictor.calibration import Calibration, CalibrationSettings, Progress
-from kernelcast.predictor.machine_file import write_machine
-from kernelcast.predictor.machine_report import plan_figures
-from kernelcast.predictor.machines import find_machine, machine_path
+from kernelcast.cli.calibrate import command
+from kernelcast.cli.calibrate.machines.page import make_page
+from kernelcast.launches.machine_file import write_machine
+from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelRunError, NoDeviceError
 from kernelcast.records.machine import (
@@ -24,6 +23,7 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.reports.machine import plan_figures
 from kernelcast.testing.builders import make_description
 
 DEVICE = make_description()

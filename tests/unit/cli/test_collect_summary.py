@@ -1,5 +1,5 @@
-from kernelcast.cli.collect_summary import list_left_out
-from kernelcast.predictor.collection.progress import CollectionOutcome, DeviceOutcome
+from kernelcast.cli.collect.summary import list_left_out
+from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
 
 
 def test_what_is_left_out_has_a_reason() -> None:

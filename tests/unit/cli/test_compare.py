@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.cli import app, compare_run, html_page
+from kernelcast.cli import app, html_page
+from kernelcast.cli.compare import run as compare_run
+from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation.comparison import comparison_from_json
-from kernelcast.predictor.data_store import STORE_VARIABLE
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.testing.synthetic_rows import make_rows
 

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.cli.estimate_explanation import list_explanations
+from kernelcast.cli.estimate.explanation import list_explanations
+from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.identity import identify_launch
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.problem_file import read_problem
 from kernelcast.records.estimates import DeviceAnswer, Tier
 from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
 from kernelcast.records.observation import Origin

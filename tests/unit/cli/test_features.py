@@ -11,15 +11,15 @@ from rich.console import Console
 
 from kernelcast.cli import app
 from kernelcast.cli.access_table import make_access_table
-from kernelcast.cli.annotated_source import AnnotatedSource
-from kernelcast.predictor.feature_task import DeviceFindings
-from kernelcast.predictor.features import (
+from kernelcast.cli.features.annotated_source import AnnotatedSource
+from kernelcast.launches.feature_task import DeviceFindings
+from kernelcast.launches.features import (
     DeviceFeatures,
     KernelFeatures,
     compose_vector,
     read_source_features,
 )
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.errors import KernelRunError, NoDeviceError
 from kernelcast.records.feature_vector import vector_from_json
@@ -65,8 +65,10 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
                                        compiler=CompilerFacts(), notes=["a note"])  # fmt: skip
                 yield replace(answer, findings=found, vector=compose_vector(features, found))
 
-    monkeypatch.setattr("kernelcast.cli.features.choose_devices", lambda _: [make_description()])
-    monkeypatch.setattr("kernelcast.cli.features.read_on_devices", read_on_devices)
+    monkeypatch.setattr(
+        "kernelcast.cli.features.command.choose_devices", lambda _: [make_description()]
+    )
+    monkeypatch.setattr("kernelcast.cli.features.command.read_on_devices", read_on_devices)
     return outcomes
 
 
@@ -230,7 +232,7 @@ def test_without_a_device_the_source_is_shown(monkeypatch: pytest.MonkeyPatch) -
         msg = "no OpenCL device"
         raise NoDeviceError(msg)
 
-    monkeypatch.setattr("kernelcast.cli.features.choose_devices", choose_devices)
+    monkeypatch.setattr("kernelcast.cli.features.command.choose_devices", choose_devices)
     result = run(MATMUL)
     assert result.exit_code == 1
     assert "kernel matmul" in result.stdout

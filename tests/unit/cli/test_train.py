@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.cli import app, training_run
+from kernelcast.cli import app
+from kernelcast.cli.train import run as training_run
+from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.persistence import load_model
-from kernelcast.predictor.data_store import STORE_VARIABLE
-from kernelcast.predictor.training.registry import MODELS_VARIABLE, open_registry
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training.registry import MODELS_VARIABLE, open_registry
 
 TABLE = make_rows(kernels=4, sizes=2, devices=3)
 NAMES = sorted({*TABLE.devices})
@@ -147,7 +148,8 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
 def test_help_needs_no_heavy_library() -> None:
     """What takes long to import is imported when it is used."""
     code = (
-        "import sys; from kernelcast.cli import train, validate, models; "
+        "import sys; from kernelcast.cli.train import command; "
+        "from kernelcast.cli.validate import command; from kernelcast.cli import models; "
         "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
         "print(*sorted(found))"
     )

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.cli import tune_run
 from kernelcast.cli.app import app
-from kernelcast.cli.tune_table import list_lines, make_table
-from kernelcast.predictor.tuning.report import TunedConfiguration, TuneReport
-from kernelcast.predictor.tuning.settings import TuneModels
-from kernelcast.predictor.tuning.space import SearchSpace
+from kernelcast.cli.tune import run as tune_run
+from kernelcast.cli.tune.table import list_lines, make_table
 from kernelcast.records.device import DeviceDescription
 from kernelcast.testing.builders import make_description
+from kernelcast.tuning.report import TunedConfiguration, TuneReport
+from kernelcast.tuning.settings import TuneModels
+from kernelcast.tuning.space import SearchSpace
 
 ROOT = Path(__file__).parents[3]
 MACHINE = "intel-amd-epyc-c960"

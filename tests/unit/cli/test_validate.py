@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
+from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation import ValidationReport, report_from_json
-from kernelcast.predictor.data_store import STORE_VARIABLE
 from kernelcast.records.observation import Observation
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.testing.observations import make_observation
 from kernelcast.training_data.store import open_store
 
 KERNELS, ROWS = 5, 40
-PAGE = "kernelcast.cli.validation_page.page"
+PAGE = "kernelcast.cli.validate.page.page"
 
 
 def observe(number: int) -> Observation:
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_made_is_told_first(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_with_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """As shells count it, without a traceback."""
-    from kernelcast.cli import training_validation
+    from kernelcast.cli.validate import run as training_validation
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

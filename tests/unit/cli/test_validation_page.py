@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.cli.validation_page import write_validation_page
-from kernelcast.cli.validation_page.content import choose_model
-from kernelcast.cli.validation_page.paper import PUBLISHED
+from kernelcast.cli.validate.page import write_validation_page
+from kernelcast.cli.validate.page.content import choose_model
+from kernelcast.cli.validate.page.paper import PUBLISHED
 from kernelcast.models.validation import ModelRows, ValidatedRows, ValidationReport
 from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
-from kernelcast.predictor.drawing import LONGEST_NAME, shorten_names
 from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.reports.drawing import LONGEST_NAME, shorten_names
 from kernelcast.testing.synthetic_rows import make_rows
 
 

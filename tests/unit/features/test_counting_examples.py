@@ -10,7 +10,7 @@ from kernelcast.features.counting.requests import compute_requests
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.software_counters import SoftwareCounters
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -9,7 +9,7 @@ from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.kernel import Kernel

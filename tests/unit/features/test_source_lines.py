@@ -4,7 +4,7 @@ import pytest
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.source_lines import split_by_line
-from kernelcast.predictor.problem_file import read_problem
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
 from kernelcast.records.source_lines import LineFacts

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.known_launches import KnownLaunches
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import DeviceError, InputError, KernelRunError
 from kernelcast.records.estimates import Tier

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.asking import LaunchRow
 from kernelcast.predictor.launch_estimates import Compared
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.testing.fake_asker import (

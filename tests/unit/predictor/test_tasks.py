@@ -2,11 +2,13 @@ from types import ModuleType
 
 import pytest
 
-from kernelcast.predictor import calibration, corpus_checks, devices, features, tracing
+from kernelcast.calibration import calibration
+from kernelcast.collection import kernel_rows
+from kernelcast.collection.corpus import checks as corpus_checks
+from kernelcast.lab import asking
+from kernelcast.launches import devices, features, tracing
 from kernelcast.predictor.answering import devices_at_work
-from kernelcast.predictor.collection import kernel_rows
-from kernelcast.predictor.lab import asking
-from kernelcast.predictor.tuning import conducting
+from kernelcast.tuning import conducting
 from kernelcast.workers import Task
 from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function

@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, process
 from kernelcast.service.settings import load_settings
 from kernelcast.service.tokens import is_right, parse_token
+from kernelcast.service_state import open_state
 
 
 def _run(*words: str) -> Any:  # noqa: ANN401 - click's result

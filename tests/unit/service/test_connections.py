@@ -15,11 +15,11 @@ from typing import Any, cast
 import pytest
 import uvicorn
 
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope
 from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.tokens import make_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
 
 SHORT_S = 0.4

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.data_editing import remove_by_hand
-from kernelcast.predictor.data_store import Selection, open_data_store
-from kernelcast.predictor.service_state import open_state
+from kernelcast.collection.data_editing import remove_by_hand
+from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.tokens import make_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
 
 Plain = dict[str, Any]

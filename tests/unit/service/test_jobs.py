@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.service_state import ServiceState, open_state
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service import ServiceSettings, jobs
 from kernelcast.service.device_lock import host_name
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
 from kernelcast.service.service import Service
+from kernelcast.service_state import ServiceState, open_state
 
 Plain = dict[str, Any]
 _HEAD = """

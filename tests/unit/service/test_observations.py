@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.service_state import Store, StoreError
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
+from kernelcast.service_state import Store, StoreError
+from kernelcast.service_state.problems import ChangeTable
 from kernelcast.testing.service_backend import FakeBackend
-from kernelcast.training_data.service_state.problems import ChangeTable
 
 Plain = dict[str, Any]
 FIRST = "fake-device-0000"

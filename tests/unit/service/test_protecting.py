@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.launches.machines import machine_path
 from kernelcast.predictor.confinement import Protection, SandboxMode
-from kernelcast.predictor.machines import machine_path
 from kernelcast.service import protecting
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.protecting import describe_gap, protect

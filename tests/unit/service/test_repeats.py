@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.service import Service
 from kernelcast.service.tokens import make_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
 
 Plain = dict[str, Any]

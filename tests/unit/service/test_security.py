@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.security import read_token_file
 from kernelcast.service.tokens import is_right, make_token, parse_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
 
 Plain = dict[str, Any]

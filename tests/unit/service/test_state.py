@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, Scope
 from kernelcast.service.tokens import make_token
-from kernelcast.training_data.service_state import ServiceState, open_state
-from kernelcast.training_data.service_state.problems import ProblemTable
-from kernelcast.training_data.service_state.tables import METADATA
+from kernelcast.service_state import ServiceState, open_state
+from kernelcast.service_state.problems import ProblemTable
+from kernelcast.service_state.tables import METADATA
 from kernelcast.training_data.store import StoreError, open_store
 
 

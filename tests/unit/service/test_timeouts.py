@@ -14,7 +14,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import EstimateTimeoutError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

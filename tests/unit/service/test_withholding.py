@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.problem_file.inline import read_inline_problem
-from kernelcast.predictor.settings import EstimateSettings
+from kernelcast.launches.problem_file.inline import read_inline_problem
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import CompileError, KernelRunError, SignatureError
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.kernel import Kernel

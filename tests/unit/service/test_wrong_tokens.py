@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.guessing import WrongTokens, name_address
 from kernelcast.service.tokens import hash_secret, is_slow, make_token, parse_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
 
 MOST = 3

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kernelcast.collection.corpus.corpus import LOCAL_PARAMETERS
 from kernelcast.features.access import infer_accesses
-from kernelcast.predictor.corpus import LOCAL_PARAMETERS
-from kernelcast.predictor.problem_file import read_parameters, read_problem
+from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import (

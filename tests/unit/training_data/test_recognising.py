@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.data_exchange import ImportRequest, import_file
-from kernelcast.predictor.training.reading import read_observations
+from kernelcast.collection.data_exchange import ImportRequest, import_file
 from kernelcast.records.errors import InputError
 from kernelcast.testing.observations import make_observation
+from kernelcast.training.reading import read_observations
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
 from kernelcast.training_data.importers.foreign import read_rows
 from kernelcast.training_data.parquet import (

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.predictor.collection.messages import Message, RowFailed, RowSkipped, SizesChosen
-from kernelcast.predictor.training.peaks import DevicePeaks
+from kernelcast.collection.messages import Message, RowFailed, RowSkipped, SizesChosen
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord
@@ -21,6 +20,7 @@ from kernelcast.records.operations import (
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.testing.builders import make_description, make_sample_run
+from kernelcast.training.peaks import DevicePeaks
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from kernelcast.launches.machines import machine_path
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.analytic_tier import (
     Spread,
     answer_analytically,
@@ -35,8 +37,6 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.methods import MethodChoice
 from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.machines import machine_path
-from kernelcast.predictor.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.estimates import Estimate

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelcast.predictor.settings import EstimateSettings
-from kernelcast.predictor.training.peaks import UNKNOWN, DevicePeaks
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -12,6 +11,7 @@ from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.replay import Recording
+from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

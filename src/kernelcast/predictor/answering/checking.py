@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
+from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.predictor.answering.asking import ModelTask
 from kernelcast.predictor.answering.devices_at_work import Asker
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -16,7 +17,6 @@ from kernelcast.predictor.answering.plausibility import (
     bound_traffic,
     expect,
 )
-from kernelcast.predictor.own_machine import find_own_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate

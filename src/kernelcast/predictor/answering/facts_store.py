@@ -8,15 +8,15 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.asking import LaunchFacts
-from kernelcast.predictor.data_folder import data_folder
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
@@ -30,11 +30,6 @@ FORMAT = "kernelcast facts 1"
 """Changes when a file's meaning does."""
 # 256 folders of so many files: some 15 MB.
 _MOST_FILES = 16
-# What features are made by: a change there may change them.
-_MAKERS = (
-    "features", "analytic", "predictor/modelling", "predictor/answering/gathering.py",
-    "predictor/counting.py", "predictor/feature_counts.py", "predictor/features.py",
-)  # fmt: skip
 
 
 class FactsStore:
@@ -73,7 +68,7 @@ class FactsStore:
                 _log.warning(_NOT_KEPT, error)
 
     def _locate(self, key: Sequence[object]) -> Path:
-        text = "\n".join(map(repr, (FORMAT, version("kernelcast"), _stamp_makers(), *key)))
+        text = "\n".join(map(repr, (FORMAT, version("kernelcast"), _stamp_code(), *key)))
         digest = hashlib.sha256(text.encode()).hexdigest()
         folder = data_folder() / "facts" if self._folder is None else self._folder
         return folder / digest[:2] / f"{digest}.json"
@@ -107,15 +102,16 @@ def _forget_oldest(folder: Path) -> None:
 
 
 @cache
-def _stamp_makers() -> str:
-    """Give what changes with the code that makes features; releases differ by their version."""
+def _stamp_code() -> str:
+    """Give what changes with this package's code: any of it may make facts, wherever it is moved.
+
+    An installed package is written as a whole: one file tells. To look at all takes 20 ms.
+    """
     package = Path(__file__).parents[2]
+    is_installed = package.parent.name in {"site-packages", "dist-packages"}
+    places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))
     found = hashlib.sha256()
-    for path in sorted(one for name in _MAKERS for one in _list_files(package / name)):
+    for path in places:
         status = path.stat()
-        found.update(f"{path.relative_to(package)} {status.st_mtime_ns} {status.st_size}".encode())
+        found.update(f"{path} {status.st_mtime_ns} {status.st_size}".encode())
     return found.hexdigest()
-
-
-def _list_files(path: Path) -> Iterator[Path]:
-    return path.rglob("*.py") if path.is_dir() else iter([path])

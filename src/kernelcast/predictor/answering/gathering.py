@@ -9,17 +9,17 @@ import time
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.predictor.answering.asking import LaunchFacts
-from kernelcast.predictor.counting import CountSettings, count_launch
-from kernelcast.predictor.feature_counts import count_exactly, summarise_run
-from kernelcast.predictor.feature_task import DeviceFindings, add_analytic_findings
-from kernelcast.predictor.features import (
+from kernelcast.launches.counting import CountSettings, count_launch
+from kernelcast.launches.feature_counts import count_exactly, summarise_run
+from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.launches.features import (
     FeatureSettings,
     KernelFeatures,
     compose_vector,
     read_source_features,
 )
-from kernelcast.predictor.own_machine import find_own_machine
+from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.predictor.answering.asking import LaunchFacts
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem

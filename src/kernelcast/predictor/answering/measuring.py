@@ -7,6 +7,11 @@ from dataclasses import dataclass, replace
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.launches.bounds_check import list_overruns
+from kernelcast.launches.estimation import ReportProgress, SampledEstimate, sample_launch
+from kernelcast.launches.own_machine import find_own_machine, model_own_launch
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.asking import (
     EstimateOutcome,
     EstimateTask,
@@ -16,12 +21,6 @@ from kernelcast.predictor.answering.asking import (
     ModelTask,
 )
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
-from kernelcast.predictor.bounds_check import list_overruns
-from kernelcast.predictor.estimation import ReportProgress, SampledEstimate, sample_launch
-from kernelcast.predictor.own_machine import find_own_machine, model_own_launch
-from kernelcast.predictor.persistence_check import refuse_persistent
-from kernelcast.predictor.settings import EstimateSettings
-from kernelcast.predictor.training.peaks import UNKNOWN, read_peaks
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
@@ -35,6 +34,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.training.peaks import UNKNOWN, read_peaks
 from kernelcast.workers.deaths import COUNTING
 
 
@@ -149,7 +149,7 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     KernelcastError
         If the model has no answer.
     """
-    from kernelcast.predictor.modelling.launches import choose_local_size
+    from kernelcast.launches.modelling.launches import choose_local_size
 
     refuse_persistent(task.problem.kernel)
     report("analytic model")
@@ -242,14 +242,14 @@ def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access 
 def _plan_by_source(
     settings: EstimateSettings, problem: Problem, ndrange: NDRange
 ) -> EstimateSettings:
-    from kernelcast.predictor.weighing import plan_by_source
+    from kernelcast.launches.weighing import plan_by_source
 
     plan = plan_by_source(settings.plan, problem.kernel, ndrange, problem.arguments)
     return replace(settings, plan=plan)
 
 
 def _weigh(run: SampleRun, problem: Problem) -> SampleRun:
-    from kernelcast.predictor.weighing import weigh_run
+    from kernelcast.launches.weighing import weigh_run
 
     return weigh_run(run, problem.kernel, problem.arguments)
 

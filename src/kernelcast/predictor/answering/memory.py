@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernelcast.launches.data_folder import choose_store
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, expect
-from kernelcast.predictor.data_folder import choose_store
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
@@ -71,7 +71,7 @@ class Memory:
                 if not (may_create or is_url or Path(place).is_file()):
                     return None
                 # A database takes longer to import than many an estimate to make.
-                from kernelcast.predictor.data_store import open_data_store
+                from kernelcast.launches.data_store import open_data_store
 
                 self._store = open_data_store(place)
             return self._store

@@ -8,11 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelcast.predictor.training.registry import choose_registry, name_model
-from kernelcast.predictor.training.settings import DEFAULT_MODEL, POOLED_MODEL
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
 from kernelcast.sampling.plan import SAMPLER
+from kernelcast.training.registry import choose_registry, name_model
+from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
 
 if TYPE_CHECKING:
     from kernelcast.models.persistence import StoredModel

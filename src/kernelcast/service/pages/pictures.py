@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from kernelcast.predictor.drawing import INK, STYLE, WIDTH_INCHES
+from kernelcast.reports.drawing import INK, STYLE, WIDTH_INCHES
 from kernelcast.service.errors import refuse_unknown
 
 if TYPE_CHECKING:  # slow to load

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from kernelcast.predictor.machine_file import machine_to_plain, read_machine
-from kernelcast.predictor.machines import list_machines
+from kernelcast.launches.machine_file import machine_to_plain, read_machine
+from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service.asking import OurService, Reader
 from kernelcast.service.errors import refuse_unknown

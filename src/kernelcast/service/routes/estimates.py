@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.predictor.settings import EstimateSettings, make_settings
+from kernelcast.launches.settings import EstimateSettings, make_settings
 from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem

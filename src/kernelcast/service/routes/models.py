@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 
-from kernelcast.predictor.training.registry import ModelVersions
 from kernelcast.service.asking import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.admin import (
@@ -17,6 +16,7 @@ from kernelcast.service.schemas.admin import (
     describe_model,
 )
 from kernelcast.service.service import Service
+from kernelcast.training.registry import ModelVersions
 
 router = APIRouter(tags=["models"])
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._
 @router.get("/models", response_model=ModelsOut)
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
     """List the models of the registry."""
-    from kernelcast.predictor.model_admin import list_known_models
+    from kernelcast.training.model_admin import list_known_models
 
     found = await asyncio.to_thread(list_known_models, service.settings.registry)
     return ModelsOut(models=[describe_model(one) for one in found])
@@ -36,7 +36,7 @@ async def show_report(
     name: str, service: OurService, _: Reader, version: str | None = None
 ) -> ModelReport:
     """Show what a version has learned from and how good it was found to be."""
-    from kernelcast.predictor.model_admin import show_model
+    from kernelcast.training.model_admin import show_model
 
     await _find(name, service)
     versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
@@ -56,7 +56,7 @@ async def activate(
     name: str, asked: ActivateRequest, request: Request, service: OurService, caller: Admin
 ) -> ModelOut:
     """Use a version, whatever is trained later."""
-    from kernelcast.predictor.model_admin import activate_version
+    from kernelcast.training.model_admin import activate_version
 
     await _find(name, service)
     await audit(request, service, caller, "activate_model", name, {"version": asked.version})
@@ -69,7 +69,7 @@ async def activate(
 @router.post("/models/{name:path}/rollback", response_model=ModelOut)
 async def roll_back(name: str, request: Request, service: OurService, caller: Admin) -> ModelOut:
     """Make the version before the latest the latest; nothing is deleted."""
-    from kernelcast.predictor.model_admin import roll_back as go_back
+    from kernelcast.training.model_admin import roll_back as go_back
 
     await _find(name, service)
     await audit(request, service, caller, "roll_back_model", name)
@@ -84,7 +84,7 @@ async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
 
 async def _find(name: str, service: Service) -> ModelVersions:
     """Find a model in the list: a name never becomes a path before it is known."""
-    from kernelcast.predictor.model_admin import list_known_models
+    from kernelcast.training.model_admin import list_known_models
 
     known: Sequence[ModelVersions] = ()
     if _NAME.fullmatch(name):

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AwareDatetime
 
-from kernelcast.predictor.data_editing import CORRECTED, REMOVED, Correction, describe_selection
-from kernelcast.predictor.data_store import Selection
+from kernelcast.collection.data_editing import CORRECTED, REMOVED, Correction, describe_selection
+from kernelcast.launches.data_store import Selection
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service.asking import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
-from kernelcast.predictor.training.registry import ModelVersions
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service.schemas.common import Open, Strict, Text
+from kernelcast.training.registry import ModelVersions
 
 
 class DeviceOut(Open):

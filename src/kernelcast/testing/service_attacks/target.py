@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import httpx
 
-from kernelcast.predictor.service_state import open_state
 from kernelcast.records.service_state import Scope
 from kernelcast.service.tokens import make_token
+from kernelcast.service_state import open_state
 from kernelcast.testing.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
 
 _CHUNK: Final = 65536

@@ -19,9 +19,9 @@ _LIBC = ctypes.CDLL(None)
 
 _MODULES: Final = (
     "alembic.command", "anyio._backends._asyncio", "fsspec.implementations.local",
-    "kernelcast.cli.data_commands", "kernelcast.cli.serve_run",
-    "kernelcast.predictor.reviewing.held_rows", "kernelcast.predictor.reviewing.model_answers",
-    "kernelcast.predictor.training.table", "matplotlib.figure", "pandas", "psycopg",
+    "kernelcast.cli.data.commands", "kernelcast.cli.serve.run",
+    "kernelcast.reports.accuracy.held_rows", "kernelcast.reports.accuracy.model_answers",
+    "kernelcast.training.table", "matplotlib.figure", "pandas", "psycopg",
     "pyarrow.compute", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto", "uvloop",
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kernelcast.predictor.service_state import open_state
+from kernelcast.service_state import open_state
 from kernelcast.testing.observations import make_observation
 from kernelcast.testing.store_survival.forking import Forked
 from kernelcast.training_data.store import Store, open_store

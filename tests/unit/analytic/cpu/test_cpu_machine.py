@@ -4,7 +4,7 @@ import pytest
 
 from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.machine import read_machine
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts

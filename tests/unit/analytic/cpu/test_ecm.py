@@ -10,7 +10,7 @@ from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import read_machine
 from kernelcast.analytic.cpu.streaming import StreamRates
 from kernelcast.analytic.cpu.volumes import CachePredictor
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 from kernelcast.testing.cpu_machines import IVY_BRIDGE

@@ -15,7 +15,7 @@ from kernelcast.analytic.cpu.layer_conditions import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.streaming import StreamRates
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.loop_nest import LoopNest, NestAccess

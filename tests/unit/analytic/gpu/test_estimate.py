@@ -9,7 +9,7 @@ from kernelcast.analytic.gpu.limiters import FITTED, PAPER_2022, assess, read_ra
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.features.vector.catalogue import combine
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import less
 from kernelcast.records.errors import InputError

@@ -17,7 +17,7 @@ from kernelcast.analytic.gpu.limiters import (
 from kernelcast.analytic.gpu.limiters.atomics import Atomics
 from kernelcast.analytic.gpu.limiters.overlap import Limits
 from kernelcast.analytic.gpu.limiters.schedule import balance, schedule
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
     MemoryOperation,

@@ -7,7 +7,7 @@ from kernelcast.analytic.gpu.limiters.lanes import bind_lanes, find_offsets
 from kernelcast.analytic.gpu.limiters.pages import count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.accesses import AccessKind
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange

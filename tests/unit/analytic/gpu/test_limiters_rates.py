@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.limiters import FITTED, Demands, Patterns, assess, read_rates
 from kernelcast.analytic.gpu.limiters.saturation import DramRate, Saturation
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import less
 from kernelcast.records.errors import InputError

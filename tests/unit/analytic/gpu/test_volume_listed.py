@@ -5,7 +5,7 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.conditions import less, less_equal
 from kernelcast.records.errors import InputError

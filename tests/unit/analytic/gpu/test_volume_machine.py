@@ -17,7 +17,7 @@ from kernelcast.analytic.gpu.hit_rates import (
 )
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
-from kernelcast.predictor.machines import find_machine
+from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange

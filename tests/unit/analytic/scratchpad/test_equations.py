@@ -23,7 +23,7 @@ from kernelcast.analytic.scratchpad.equations import (
     total_time,
 )
 from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest
-from kernelcast.predictor.modelling.scratchpad_machines import find_scratchpad
+from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.records.errors import InputError
 from kernelcast.testing.scratchpads import SW26010
 

@@ -22,7 +22,7 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.predictor.modelling.scratchpad_file import read_scratchpad_kernel
+from kernelcast.launches.modelling.scratchpad_file import read_scratchpad_kernel
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name
 from kernelcast.testing.scratchpads import SW26010

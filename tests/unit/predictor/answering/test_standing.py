@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.standing import StandingProcesses
-from kernelcast.predictor.settings import EstimateSettings
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,

@@ -15,16 +15,13 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.predictor.data_store import open_data_store
-from kernelcast.predictor.reviewing import held_launches, model_answers
-from kernelcast.predictor.training.settings import ALL_ROWS, ValidationSettings
-from kernelcast.predictor.training.table import tabulate
-from kernelcast.predictor.training.validating import validate_models
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.records.service_state import JobKind
+from kernelcast.reports.accuracy import held_launches, model_answers
 from kernelcast.service import ServiceSettings, guard
 from kernelcast.service.pages.accuracy.reasons import tell_reasons
 from kernelcast.service.pages.accuracy.scores import (
@@ -36,6 +33,9 @@ from kernelcast.service.pages.accuracy.scores import (
 from kernelcast.testing.observations import make_observation
 from kernelcast.testing.page_examples import add_job, fill_store, make_validation, state_of
 from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
+from kernelcast.training.settings import ALL_ROWS, ValidationSettings
+from kernelcast.training.table import tabulate
+from kernelcast.training.validating import validate_models
 
 LOCKS = Path("/proc/locks")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.predictor.drawing import (
+from kernelcast.reports.drawing import (
     COLOURS,
     INK,
     choose_limit,

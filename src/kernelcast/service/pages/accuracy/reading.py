@@ -14,14 +14,14 @@ from kernelcast.service.predictions import Compared
 from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.predictor.reviewing.held_launches import HeldLaunches
-    from kernelcast.predictor.reviewing.judging import Explanation, ValidationReport
-    from kernelcast.predictor.reviewing.model_answers import (
+    from kernelcast.reports.accuracy.held_launches import HeldLaunches
+    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.model_answers import (
         ModelAnswer,
         ModelAnswers,
         OpenModel,
     )
-    from kernelcast.predictor.service_state import Store
+    from kernelcast.service_state import Store
 
 _MOST_KEPT: Final = 2
 _MOST_COMPARISONS: Final = 5
@@ -58,7 +58,7 @@ class _Place:
 
     def read(self, service: Service) -> _Content:
         """Give what is there now."""
-        from kernelcast.predictor.data_store import open_data_store
+        from kernelcast.launches.data_store import open_data_store
 
         with self.lock:
             if self.store is None:
@@ -138,8 +138,8 @@ def read_state(
 def _read(
     store: "Store", registry: str | None, generation: int, known: _Content | None
 ) -> _Content:
-    from kernelcast.predictor.reviewing.held_launches import NOTHING, read_held_launches
-    from kernelcast.predictor.reviewing.model_answers import ModelAnswers
+    from kernelcast.reports.accuracy.held_launches import NOTHING, read_held_launches
+    from kernelcast.reports.accuracy.model_answers import ModelAnswers
 
     held = read_held_launches(store, NOTHING if known is None else known.held)
     if known is None or known.models.generation != generation:
@@ -157,7 +157,7 @@ def _read(
 
 
 def _read_models(registry: str | None, generation: int) -> _Models:
-    from kernelcast.predictor.reviewing.model_answers import list_used_models, open_model
+    from kernelcast.reports.accuracy.model_answers import list_used_models, open_model
 
     failures: list[str] = []
     models: list[OpenModel] = []
@@ -174,7 +174,7 @@ def _read_models(registry: str | None, generation: int) -> _Models:
 
 
 def _read_validation(service: Service, job_id: str) -> "ValidationReport":
-    from kernelcast.predictor.reviewing.judging import read_report
+    from kernelcast.reports.accuracy.judging import read_report
 
     job = service.state.jobs.find(job_id)
     if job is None or job.kind is not JobKind.VALIDATE or job.result is None:
@@ -184,7 +184,7 @@ def _read_validation(service: Service, job_id: str) -> "ValidationReport":
 
 def _read_explanations(service: Service) -> list["Explanation"]:
     """Give what the newest stored comparisons explain."""
-    from kernelcast.predictor.reviewing.judging import read_comparison
+    from kernelcast.reports.accuracy.judging import read_comparison
 
     found: list[Explanation] = []
     jobs = service.state.jobs.list(

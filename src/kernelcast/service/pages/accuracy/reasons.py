@@ -7,7 +7,7 @@ from kernelcast.service.pages.accuracy.scores import KernelScore
 from kernelcast.service.pages.words import write_signed_share
 
 if TYPE_CHECKING:
-    from kernelcast.predictor.reviewing.judging import Explanation
+    from kernelcast.reports.accuracy.judging import Explanation
 
 # An error within twice the noise may be the measurement's own.
 _NOISE_FACTOR: Final = 2.0

@@ -20,9 +20,9 @@ from kernelcast.service.pages.accuracy.scores import (
 from kernelcast.service.predictions import Compared
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.predictor.reviewing.held_launches import HeldLaunch, HeldLaunches
-    from kernelcast.predictor.reviewing.judging import Explanation, ValidationReport
-    from kernelcast.predictor.reviewing.model_answers import ModelAnswer, OpenModel
+    from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches
+    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.model_answers import ModelAnswer, OpenModel
 
 LINEAR: Final = "linear"
 HISTORY: Final = "history"

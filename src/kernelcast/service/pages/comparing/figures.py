@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.predictor.drawing import COLOURS, INK, make_plain, shorten_names
+from kernelcast.reports.drawing import COLOURS, INK, make_plain, shorten_names
 from kernelcast.service.pages.comparing.view import ComparingView
 from kernelcast.service.pages.pictures import Picture, show_grid
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kernelcast.predictor.reviewing.judging import (
+    from kernelcast.reports.accuracy.judging import (
         AblatedGroup,
         ComparedKernel,
         Comparison,

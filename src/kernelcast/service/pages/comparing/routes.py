@@ -162,6 +162,6 @@ def _tell(view: ComparingView) -> dict[str, Any]:
 
 def _list_choices() -> dict[str, Any]:
     """Give the models that may be compared, and those of an ablation."""
-    from kernelcast.predictor.reviewing.judging import ABLATION, list_models
+    from kernelcast.reports.accuracy.judging import ABLATION, list_models
 
     return {"known_models": list_models(), "ablation_models": ABLATION}

@@ -9,7 +9,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.predictor.reviewing.judging import (
+    from kernelcast.reports.accuracy.judging import (
         AblatedGroup,
         Comparison,
         DeviceComparison,
@@ -116,7 +116,7 @@ def make_view(
     """
     if job is None:
         return ComparingView(stored=stored)
-    from kernelcast.predictor.reviewing.judging import (
+    from kernelcast.reports.accuracy.judging import (
         compare_reported,
         find_ablation,
         read_comparison,

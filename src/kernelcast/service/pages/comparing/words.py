@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from kernelcast.service.pages.words import write_signed_share
 
 if TYPE_CHECKING:
-    from kernelcast.predictor.reviewing.judging import Comparison, DeviceComparison, Explanation
+    from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, Explanation
 
 
 def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.predictor.machine_report import ReportFigure
-from kernelcast.predictor.machine_report.drawing import FEW_CURVES, draw_curves, draw_levels
 from kernelcast.records.machine import Curve, MachineDescription
+from kernelcast.reports.machine import ReportFigure
+from kernelcast.reports.machine.drawing import FEW_CURVES, draw_curves, draw_levels
 from kernelcast.service.pages.pictures import Cell, Picture
 from kernelcast.service.pages.words import write_bytes, write_digits
 

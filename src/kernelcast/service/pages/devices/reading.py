@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelcast.predictor.machine_file import read_machine
-from kernelcast.predictor.machines import list_machines
+from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.service.errors import message_of, refuse_unknown

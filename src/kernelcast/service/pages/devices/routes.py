@@ -8,11 +8,11 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from kernelcast.predictor.machine_report import plan_figures
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.reports.machine import plan_figures
 from kernelcast.service.asking import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.pages.asking import PageAdmin, PageReader, SentForm

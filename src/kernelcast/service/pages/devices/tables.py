@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kernelcast.predictor.machine_report import Cell, make_tables
-from kernelcast.predictor.machine_report.quantities import (
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.traits import Trait
+from kernelcast.reports.machine import Cell, make_tables
+from kernelcast.reports.machine.quantities import (
     format_interval,
     format_number,
     format_traits,
 )
-from kernelcast.records.machine import MachineDescription
-from kernelcast.records.traits import Trait
 
 _HEADLINE_INSTRUCTION = "fp32"
 

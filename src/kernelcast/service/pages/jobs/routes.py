@@ -129,6 +129,6 @@ async def _render_list(
 
 
 def _list_models() -> dict[str, Any]:
-    from kernelcast.predictor.reviewing.judging import RIVALS, list_models
+    from kernelcast.reports.accuracy.judging import RIVALS, list_models
 
     return {"models": list_models(), "rivals": RIVALS}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kernelcast.predictor.lab.source import SourceKernel
+from kernelcast.lab.source import SourceKernel
 from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import MemorySpace
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.predictor.drawing import COLOURS, INK, MARKERS
-from kernelcast.predictor.lab.asking import ask_conditions
-from kernelcast.predictor.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
-from kernelcast.predictor.lab.written_nest import FieldError, WrittenNestTask
-from kernelcast.predictor.machines import list_machines
+from kernelcast.lab.asking import ask_conditions
+from kernelcast.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
+from kernelcast.lab.written_nest import FieldError, WrittenNestTask
+from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import COLOURS, INK, MARKERS
 from kernelcast.service.asking import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.pages.asking import Form, PageReader, SentForm

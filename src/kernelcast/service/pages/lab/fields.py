@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 
 import yaml
 
-from kernelcast.predictor.lab.written_nest import FieldError
-from kernelcast.predictor.problem_file.inline import InlineProblemError, read_inline_problem
+from kernelcast.lab.written_nest import FieldError
+from kernelcast.launches.problem_file.inline import InlineProblemError, read_inline_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import message_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.predictor.drawing import COLOURS, INK
+from kernelcast.reports.drawing import COLOURS, INK
 from kernelcast.service.pages.pictures import Picture
 from kernelcast.service.pages.words import write_digits, write_seconds
 

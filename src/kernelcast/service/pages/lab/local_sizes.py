@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from kernelcast.predictor.lab.asking import ask_local_sizes
-from kernelcast.predictor.lab.local_sizes import LocalSizeAnswer, LocalSizeTask, list_local_sizes
-from kernelcast.predictor.lab.written_nest import FieldError
-from kernelcast.predictor.machines import list_machines
+from kernelcast.lab.asking import ask_local_sizes
+from kernelcast.lab.local_sizes import LocalSizeAnswer, LocalSizeTask, list_local_sizes
+from kernelcast.lab.written_nest import FieldError
+from kernelcast.launches.machines import list_machines
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.predictor.lab.asking import ask_local_sizes, ask_source
-from kernelcast.predictor.lab.local_sizes import LocalSizeTask
-from kernelcast.predictor.lab.source import SourceReport, SourceTask
-from kernelcast.predictor.lab.written_nest import FieldError
-from kernelcast.predictor.machines import list_machines
-from kernelcast.predictor.modelling.launches import choose_local_size
+from kernelcast.lab.asking import ask_local_sizes, ask_source
+from kernelcast.lab.local_sizes import LocalSizeTask
+from kernelcast.lab.source import SourceReport, SourceTask
+from kernelcast.lab.written_nest import FieldError
+from kernelcast.launches.machines import list_machines
+from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope

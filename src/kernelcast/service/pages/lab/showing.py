@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from kernelcast.predictor.lab.written_nest import FieldError
-from kernelcast.predictor.machines import KnownMachine, list_machines
+from kernelcast.lab.written_nest import FieldError
+from kernelcast.launches.machines import KnownMachine, list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.service_state import Scope

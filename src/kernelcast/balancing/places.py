@@ -1,0 +1,121 @@
+"""Where each device of a balanced launch runs."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kernelcast.balancing.settings import DevicePlace
+from kernelcast.launches.devices import list_descriptions
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.partial_launch_cores import read_cores
+
+
+def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
+    """Find the devices and give CPU devices cores of their own.
+
+    Parameters
+    ----------
+    devices : sequence of str or DevicePlace
+        Ids or beginnings of ids; all devices when empty.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    NoDeviceError
+        If there is no device at all.
+    """
+    known = {one.id: one for one in list_descriptions()}
+    wanted = [
+        one if isinstance(one, DevicePlace) else DevicePlace(device_id=one)
+        for one in devices or list(known)
+    ]
+    found = [replace(one, device_id=match_device_id(one.device_id, known)) for one in wanted]
+    return [
+        replace(one, concurrency=_count_units(one, known[one.device_id]))
+        for one in share_cores(found, known)
+    ]
+
+
+def share_cores(
+    places: Sequence[DevicePlace],
+    descriptions: Mapping[str, DeviceDescription],
+    available: Sequence[int] | None = None,
+) -> list[DevicePlace]:
+    """Divide the cores that nobody has been given among CPU devices without any.
+
+    Parameters
+    ----------
+    places : sequence of DevicePlace
+        The devices, ids in full.
+    descriptions : mapping of str to DeviceDescription
+        By id.
+    available : sequence of int, optional
+        Cores there are; those of this process when left out.
+
+    Returns
+    -------
+    list of DevicePlace
+        Unchanged where there is only one CPU device, or where there are too few cores: then all
+        use what there is.
+    """
+    cores = _list_cores() if available is None else list(available)
+    taken = {core for one in places for core in one.cores}
+    free = [core for core in cores if core not in taken]
+    is_cpu = [descriptions[one.device_id].kind is DeviceKind.CPU for one in places]
+    bare = [n for n, one in enumerate(places) if is_cpu[n] and not one.cores]
+    if sum(is_cpu) < 2 or not bare or len(free) < len(bare):
+        return list(places)
+    given = list(places)
+    for place, number in enumerate(bare):
+        first, stop = (len(free) * end // len(bare) for end in (place, place + 1))
+        given[number] = replace(given[number], cores=tuple(free[first:stop]))
+    return given
+
+
+def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
+    """Read devices and their cores as a command line gives them.
+
+    Parameters
+    ----------
+    device_ids : sequence of str
+        Ids or beginnings of ids; one may stand twice, for two processes.
+    cores : str or None
+        Such as ``intel=0,pocl=1+3``: each name one of the ids as given; where one stands twice,
+        its first cores are for the first.
+
+    Raises
+    ------
+    InputError
+        If a name is none of the ids, or cores are none.
+
+    Examples
+    --------
+    >>> [one.cores for one in place_by_text(["pocl", "pocl"], "pocl=0,pocl=1")]
+    [(0,), (1,)]
+    """
+    places = [DevicePlace(device_id=one) for one in device_ids]
+    for part in filter(None, (cores or "").split(",")):
+        name, equals, text = part.partition("=")
+        number = next(
+            (n for n, one in enumerate(places) if one.device_id == name and not one.cores), None
+        )
+        if not equals or number is None:
+            names = ", ".join(device_ids) or "none"
+            msg = f"cores {part!r}: give DEVICE=CORES with a device as named: {names}"
+            raise InputError(msg)
+        places[number] = replace(places[number], cores=read_cores(text))
+    return places
+
+
+def _count_units(place: DevicePlace, description: DeviceDescription) -> int:
+    """Give the compute units, or the cores, that a device has where it is."""
+    return max(1, len(place.cores) or place.compute_units or description.compute_units)
+
+
+def _list_cores() -> list[int]:
+    """Give the cores of this process; none where processes cannot be bound to cores."""
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []

@@ -1,0 +1,114 @@
+"""Runs ``kernelcast balance``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelcast.balancing.api import balance_problem
+from kernelcast.balancing.formats import balance_to_json
+from kernelcast.balancing.host_arguments import HostArguments
+from kernelcast.balancing.places import place_by_text
+from kernelcast.balancing.settings import BalanceSettings
+from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
+from kernelcast.cli.plot import check_plot
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.records.balance import BalanceReport, MergeRule
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceRequest:
+    """The command line of ``kernelcast balance``; fields are its options."""
+
+    problem_file: Path
+    device_ids: tuple[str, ...]
+    cores: str | None
+    first_share: float
+    budget: float
+    assumes_independence: bool
+    seed: int
+    parameters: Mapping[str, int | float]
+    timeout_s: float
+    folder: Path | None
+    as_json: bool
+    plot_file: Path | None
+
+    def settings(self) -> BalanceSettings:
+        """Give how to balance."""
+        return BalanceSettings(
+            first_share=self.first_share,
+            budget=self.budget,
+            assumes_independence=self.assumes_independence,
+            timeout_s=self.timeout_s,
+            seed=self.seed,
+        )
+
+    def check(self) -> None:
+        """Find out what is wrong with files before minutes of work, and make the folder.
+
+        Raises
+        ------
+        InputError
+            If a file could not be written.
+        """
+        if self.plot_file is not None:
+            check_plot(self.plot_file)
+            if not self.plot_file.parent.is_dir():
+                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
+                raise InputError(msg)
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                msg = f"{self.folder}: the folder cannot be made: {error.strerror or error}"
+                raise InputError(msg) from error
+
+
+def run_balance(request: BalanceRequest) -> ExitStatus:
+    """Balance, show how it went, and give the exit status."""
+    request.check()
+    places = place_by_text(request.device_ids, request.cores)
+    with progress(is_wanted=not request.as_json) as report:
+        found, arguments = balance_problem(
+            request.problem_file,
+            places,
+            parameters=request.parameters,
+            settings=request.settings(),
+            report=report,
+        )
+    if request.as_json:
+        show_json(balance_to_json(found))
+    else:
+        _show(found)
+    if request.folder is not None:
+        _save(request.folder, found, arguments)
+    if request.plot_file is not None:
+        from kernelcast.cli.balance.plot import save_timeline
+
+        save_timeline(request.plot_file, found)
+    failed = [one for one in found.shares if one.failure]
+    for one in failed:
+        complain(one.failure)
+    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
+
+
+def _show(found: BalanceReport) -> None:
+    show(make_table(found))
+    for line in (*draw_timeline(found), "", *list_lines(found)):
+        show_line(line)
+
+
+def _save(folder: Path, found: BalanceReport, arguments: HostArguments) -> None:
+    """Write what the kernel has written."""
+    for (name, rule), array in zip(found.merges.items(), arguments.buffers.values(), strict=True):
+        if rule is MergeRule.READ:
+            continue
+        path = folder / f"{name}.npy"
+        try:
+            np.save(path, array)
+        except OSError as error:
+            msg = f"{path}: cannot be written: {error.strerror or error}"
+            raise InputError(msg) from error

@@ -1,0 +1,262 @@
+"""``kernelcast calibrate``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from kernelcast.calibration.calibration import (
+    Calibration,
+    Progress,
+    calibrate_device,
+    list_benchmarks,
+)
+from kernelcast.cli.calibrate.machines.console import make_comparison, make_report
+from kernelcast.cli.calibrate.machines.page import save_page
+from kernelcast.cli.calibrate.request import CalibrateRequest
+from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.status import ExitStatus, status_of, worst
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.text import format_seconds
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.machine_file import machine_to_plain
+from kernelcast.launches.machines import find_machine
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.reports.machine_comparison import compare_machines, comparison_to_json
+
+
+@dataclass(slots=True)
+class _Outcomes:
+    """What has been calibrated so far."""
+
+    done: list[tuple[DeviceDescription, Calibration]] = field(default_factory=list)
+    failed: list[tuple[DeviceDescription, KernelcastError]] = field(default_factory=list)
+    is_interrupted: bool = False
+
+    @property
+    def status(self) -> ExitStatus:
+        """Exit status of the program."""
+        statuses = [status_of(error) for _, error in self.failed]
+        return worst([*statuses, ExitStatus.INTERRUPTED] if self.is_interrupted else statuses)
+
+    @property
+    def machines(self) -> list[MachineDescription]:
+        """Descriptions of the devices that answered."""
+        return [one.machine for _, one in self.done]
+
+
+@click.command(short_help="Measure what devices can do; describe machines.")
+@devices_option(
+    "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+    "repeated.  [default: all devices]"
+)
+@click.option("--quick", "is_quick", is_flag=True, help="Fewer points and repeats: a minute.")
+@click.option("--full", "is_full", is_flag=True, help="More points and repeats: five minutes.")
+@click.option(
+    "--only",
+    metavar="NAME",
+    multiple=True,
+    help="Run this microbenchmark only and add what it finds to the description that is there; "
+    "may be repeated.",
+)
+@click.option("--list", "wants_list", is_flag=True, help="List the microbenchmarks and end.")
+@click.option(
+    "--fresh",
+    "is_fresh",
+    is_flag=True,
+    help="Measure everything, also what an interrupted calibration has measured already.",
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=FILE,
+    help="Write the description to FILE (YAML).  [default: machines/ID.yaml in the data folder]",
+)
+@click.option(
+    "--report",
+    metavar="OUT.html",
+    type=FILE,
+    help="Also write a page with figures to OUT.html; needs kernelcast[plot].",
+)
+@click.option(
+    "--machine",
+    metavar="NAME",
+    help="Measure nothing: show a description that is there, by the id of a calibrated device, "
+    "the name of a shipped description or a file.",
+)
+@click.option(
+    "--compare",
+    "compared",
+    metavar="A B",
+    nargs=2,
+    help="Measure nothing: show two descriptions side by side.",
+)
+@json_output(
+    "Print JSON instead of tables: a list with one object per device, microbenchmark or compared "
+    "number."
+)
+@debug_option
+@click.pass_context
+def calibrate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CalibrateRequest has the types
+    """Measure what devices can do and write machine descriptions.
+
+    Microbenchmarks run one after the other, each in a process of its own: one that crashes is
+    named, the others go on. What each finds is kept at once: after Ctrl-C the same command goes
+    on where it was. The description is a YAML file in the data folder (KERNELCAST_DATA) that the
+    analytic models read and people may edit. Errors and progress go to standard error.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    request = CalibrateRequest(**options)
+    if request.wants_list:
+        _show_benchmarks(as_json=request.as_json)
+    elif request.compared is not None:
+        _show_comparison(*request.compared, as_json=request.as_json)
+    elif request.machine is not None:
+        _show_machine(request.machine, request)
+    else:
+        ctx.exit(_calibrate(request))
+
+
+def _show_benchmarks(*, as_json: bool) -> None:
+    titles = list_benchmarks()
+    if as_json:
+        show_json([{"name": name, "title": title} for name, title in titles.items()])
+        return
+    width = max(map(len, titles), default=0)
+    for name, title in titles.items():
+        show_line(f"{name:{width}}  {title}")
+
+
+def _show_comparison(first: str, second: str, *, as_json: bool) -> None:
+    ours, theirs = find_machine(first), find_machine(second)
+    pairs = compare_machines(ours, theirs)
+    if as_json:
+        show_json(comparison_to_json(pairs))
+        return
+    show(make_comparison(ours, theirs, pairs))
+    common = [one.is_within for one in pairs if one.is_within is not None]
+    show_line(f"{sum(common)} of {len(common)} numbers that both have overlap in their intervals")
+
+
+def _show_machine(name: str, request: CalibrateRequest) -> None:
+    machine = find_machine(name)
+    if request.as_json:
+        show_json([{"device_id": machine.id, "machine": machine_to_plain(machine)}])
+    else:
+        show(make_report(machine))
+    _write_report(request, [machine])
+
+
+def _calibrate(request: CalibrateRequest) -> ExitStatus:
+    try:
+        devices = choose_devices(request.device_ids)
+    except NoDeviceError:
+        if request.as_json:
+            show_json([])
+        raise
+    if request.output is not None and len(devices) > 1:
+        msg = f"--output takes one device, found {len(devices)}; choose one by --device"
+        raise InputError(msg)
+    with progress_bar(is_wanted=not request.as_json) as tell:
+        outcomes = _collect(request, devices, lambda progress: tell(_stand(progress)))
+    _present(outcomes, request)
+    if outcomes.machines:
+        _write_report(request, outcomes.machines)
+    return outcomes.status
+
+
+def _stand(progress: Progress) -> Standing:
+    return Standing(
+        done=progress.done,
+        total=progress.total,
+        description=describe(progress),
+        remaining_s=progress.remaining_s,
+    )
+
+
+def describe(progress: Progress) -> str:
+    """Say what is at work.
+
+    Examples
+    --------
+    >>> describe(Progress(device_id="a", done=0, total=2, title="barriers", stage="measuring"))
+    'barriers: measuring (a)'
+    """
+    what = ": ".join(filter(None, [progress.title, progress.stage]))
+    return f"{what} ({progress.device_id})"
+
+
+def _collect(
+    request: CalibrateRequest,
+    devices: Sequence[DeviceDescription],
+    report: Callable[[Progress], None],
+) -> _Outcomes:
+    """Calibrate device by device; Ctrl-C ends it and keeps what is there."""
+    settings = request.settings()
+    outcomes = _Outcomes()
+    try:
+        for device in devices:
+            try:
+                outcomes.done.append((device, calibrate_device(device, settings, report=report)))
+            except InputError:
+                raise  # the same for every device, such as a folder that cannot be written
+            except KernelcastError as error:
+                outcomes.failed.append((device, error))
+    except KeyboardInterrupt:
+        outcomes.is_interrupted = True
+    return outcomes
+
+
+def _present(outcomes: _Outcomes, request: CalibrateRequest) -> None:
+    if request.as_json:
+        show_json([*map(_to_json, outcomes.done), *map(_failure_to_json, outcomes.failed)])
+    else:
+        for _, one in outcomes.done:
+            show(make_report(one.machine))
+            show_line(_summarise(one))
+    for device, one in outcomes.done:
+        for name, reason in one.failed.items():
+            complain(f"{device.id}: {name} failed: {reason}")
+    for _, error in outcomes.failed:
+        complain(str(error))
+    if outcomes.is_interrupted:
+        complain("interrupted; what was measured is kept, the same command goes on from there")
+
+
+def _summarise(calibration: Calibration) -> str:
+    took = format_seconds(sum(calibration.durations_s.values()))
+    resumed = f", {len(calibration.resumed)} more had run before" if calibration.resumed else ""
+    ran = len(calibration.durations_s)
+    return f"{ran} microbenchmarks in {took}{resumed}; written to {calibration.path}"
+
+
+def _to_json(outcome: tuple[DeviceDescription, Calibration]) -> dict[str, object]:
+    device, one = outcome
+    return {
+        "device": device.name,
+        "device_id": device.id,
+        "file": str(one.path),
+        "durations_seconds": dict(one.durations_s),
+        "resumed": list(one.resumed),
+        "failed": dict(one.failed),
+        "machine": machine_to_plain(one.machine),
+    }
+
+
+def _failure_to_json(failure: tuple[DeviceDescription, KernelcastError]) -> dict[str, object]:
+    device, error = failure
+    return {"device": device.name, "device_id": device.id, "error_message": str(error)}
+
+
+def _write_report(request: CalibrateRequest, machines: Sequence[MachineDescription]) -> None:
+    if request.report is None:
+        return
+    save_page(request.report, machines)
+    if not request.as_json:
+        show_line(f"report written to {request.report}")

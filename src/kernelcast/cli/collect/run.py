@@ -1,0 +1,150 @@
+"""Runs ``kernelcast collect``."""
+
+from dataclasses import dataclass
+
+from kernelcast.cli.collect.summary import (
+    list_complaints,
+    list_left_out,
+    make_summary,
+    outcome_to_json,
+)
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.collection.cluster import (
+    collect_on_cluster,
+    find_cluster_devices,
+)
+from kernelcast.collection.collection import CollectionOrder, collect
+from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.progress import CollectionOutcome, CollectionProgress
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.collection.size_plans import SizePlans
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.devices import choose_devices
+from kernelcast.records.device import DeviceDescription
+from kernelcast.sampling.discovery import match_device_id
+from kernelcast.training_data.applications import CorpusKernel, find_kernels
+from kernelcast.training_data.store import Selection, Store
+from kernelcast.training_data.summary import summarise_store
+from kernelcast.workers.cluster import connect
+
+# Another device may take this many times as long at the same size.
+_TOO_LONG = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectRequest:
+    """The command line of ``kernelcast collect``; fields are its options."""
+
+    device_ids: tuple[str, ...]
+    patterns: tuple[str, ...]
+    sizes: int
+    local_sizes: int
+    runs: int
+    shortest_s: float
+    longest_s: float
+    sizes_of: str | None
+    budget_s: float | None
+    retries_failures: bool
+    place: str | None
+    scheduler: str | None
+    seed: int
+    timeout_s: float
+    as_json: bool
+
+    def kernels(self) -> tuple[CorpusKernel, ...]:
+        """Give the kernels asked for, each once."""
+        found = [kernel for pattern in self.patterns or ("*",) for kernel in find_kernels(pattern)]
+        return tuple({kernel.name: kernel for kernel in found}.values())
+
+    def settings(self) -> CollectionSettings:
+        """Give how rows are measured."""
+        return CollectionSettings(
+            sizes=self.sizes,
+            local_sizes=self.local_sizes,
+            runs=self.runs,
+            shortest_s=self.shortest_s,
+            longest_s=self.longest_s,
+            seed=self.seed,
+            too_long=None if self.sizes_of is None else _TOO_LONG,
+            row_timeout_s=self.timeout_s,
+        )
+
+    def order(self, devices: tuple[DeviceDescription, ...], store: Store) -> CollectionOrder:
+        """Give what is to be collected."""
+        sizes_of = self.sizes_of
+        if sizes_of is not None:
+            known = [one.group for one in summarise_store(store, Selection())]
+            sizes_of = match_device_id(sizes_of, known)
+        return CollectionOrder(
+            kernels=self.kernels(),
+            devices=devices,
+            settings=self.settings(),
+            retries_failures=self.retries_failures,
+            sizes_of=sizes_of,
+            budget_s=self.budget_s,
+        )
+
+
+def run_collection(request: CollectRequest) -> ExitStatus:
+    """Collect, show what it has come to, and give the exit status."""
+    outcome = _collect(request)
+    for complaint in list_complaints(outcome):
+        complain(complaint)
+    if request.as_json:
+        show_json(outcome_to_json(outcome))
+    else:
+        show(make_summary(outcome))
+        for line in list_left_out(outcome):
+            show_line(line)
+        if outcome.is_out_of_time:
+            show_line("the time budget is spent; the same command goes on where this one ended")
+    return _status_of(outcome)
+
+
+def _collect(request: CollectRequest) -> CollectionOutcome:
+    request.kernels()  # a wrong pattern is told before anything is opened
+    with (
+        open_data_store(request.place) as store,
+        progress_bar(is_wanted=not request.as_json) as tell,
+    ):
+
+        def report(progress: CollectionProgress) -> None:
+            tell(_stand(progress))
+
+        if request.scheduler is not None:
+            with connect(request.scheduler) as client:
+                devices = find_cluster_devices(client, request.device_ids)
+                return collect_on_cluster(
+                    request.order(devices, store), store, client, report=report
+                )
+        folder = data_folder()
+        place = Place(
+            store=store,
+            plans=SizePlans(folder=folder / "collection"),
+            cache_folder=folder / "corpus",
+        )
+        order = request.order(tuple(choose_devices(request.device_ids)), store)
+        return collect(order, place, report=report)
+
+
+def _stand(progress: CollectionProgress) -> Standing:
+    return Standing(
+        done=progress.done,
+        total=progress.total,
+        description=_describe(progress),
+        remaining_s=progress.remaining_s,
+    )
+
+
+def _describe(progress: CollectionProgress) -> str:
+    return f"{progress.kernel}: {progress.stage} ({progress.device_id}, {progress.rows} rows)"
+
+
+def _status_of(outcome: CollectionOutcome) -> ExitStatus:
+    if outcome.is_interrupted:
+        return ExitStatus.INTERRUPTED
+    failed = any(one.failures or one.errors for one in outcome.devices)
+    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED

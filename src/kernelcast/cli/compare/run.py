@@ -1,0 +1,134 @@
+"""Runs ``kernelcast compare``."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.cli.compare.page import save_comparison_page
+from kernelcast.cli.compare.text import list_lines, make_class_table, make_error_table
+from kernelcast.cli.html_page import require_matplotlib
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.train.progress import expect_rest
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.validation.bootstrap import Bootstrap
+from kernelcast.models.validation.comparison import Comparison, comparison_to_json
+from kernelcast.records.errors import InputError
+from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.settings import RowFilter, Split
+from kernelcast.training.table import load_training_table
+
+COMPARISON_FILE = "comparison.json"
+PAGE_FILE = "comparison.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """The command line of ``kernelcast compare``; fields are its options."""
+
+    first: str
+    second: str
+    sources: tuple[str, ...]
+    device_ids: tuple[str, ...]
+    split: str
+    jobs: int | None
+    shortest_s: float
+    least_work_groups: int
+    resamples: int
+    folder: Path | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Find out what is wrong before minutes of fits, and make the folder.
+
+        Raises
+        ------
+        InputError
+            If a model is unknown, or files could not be written.
+        """
+        for name in (self.first, self.second):
+            make_model(name)
+        if self.folder is None:
+            return
+        require_matplotlib("--out")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"{self.folder}: the folder cannot be made: {error.strerror or error}"
+            raise InputError(msg) from error
+
+    def plan(self) -> ComparisonPlan:
+        """Give how to compare."""
+        return ComparisonPlan(
+            split=Split(self.split),
+            rows=RowFilter(shortest_s=self.shortest_s, least_work_groups=self.least_work_groups),
+            jobs=self.jobs or -1,
+            bootstrap=Bootstrap(resamples=self.resamples),
+        )
+
+
+def run_comparison(request: CompareRequest) -> ExitStatus:
+    """Compare, show what was found, and give the exit status."""
+    request.check()
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
+    with progress_bar(is_wanted=not request.as_json) as tell:
+        comparison = compare_models(
+            table, request.first, request.second, request.plan(), _follow(tell)
+        )
+    if request.as_json:
+        show_json(json.loads(comparison_to_json(comparison)))
+    else:
+        _show(comparison)
+    for what, why in comparison.refused.items():
+        complain(f"{what}: {why}")
+    if request.folder is not None:
+        _write(request.folder, comparison)
+        if not request.as_json:
+            show_line(f"written to {request.folder}")
+    judged = {one.device for one in comparison.devices if one.rows}
+    is_whole = judged == {*map(str, table.devices)}
+    return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
+
+
+def _follow(tell: Callable[[Standing], None]) -> Callable[[str, int, int], None]:
+    """Turn fits done into where the work stands, the time left of each stage by its own pace."""
+    begins_s: dict[str, float] = {}
+
+    def report(stage: str, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        passed_s = now_s - begins_s.setdefault(stage, now_s)
+        # The first fit has set the clock.
+        rest_s = expect_rest(done - 1, total - 1, passed_s)
+        tell(Standing(done=done, total=total, description=stage, remaining_s=rest_s))
+
+    return report
+
+
+def _write(folder: Path, comparison: Comparison) -> None:
+    path = folder / COMPARISON_FILE
+    try:
+        path.write_text(comparison_to_json(comparison), encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+    save_comparison_page(folder / PAGE_FILE, comparison)
+
+
+def _show(comparison: Comparison) -> None:
+    for place, device in enumerate(comparison.devices):
+        if place:
+            show_line("")
+        show_line(f"{device.device}: {device.rows} rows of {len(device.kernels)} kernels")
+        if device.first_errors is None:
+            show_line("there is no row that both models answered")
+            continue
+        show(make_error_table(comparison, device))
+        before, after = list_lines(comparison, device)
+        for line in before:
+            show_line(line)
+        show(make_class_table(comparison, device))
+        for line in after:
+            show_line(line)

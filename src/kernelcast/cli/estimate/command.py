@@ -1,0 +1,134 @@
+"""``kernelcast estimate``."""
+
+from typing import Any
+
+import click
+
+from kernelcast.cli.collecting import collect
+from kernelcast.cli.estimate.presenting import present
+from kernelcast.cli.options import (
+    FILE,
+    debug_option,
+    device_option,
+    json_option,
+    parameters_option,
+    plot_option,
+    runs_option,
+    seed_option,
+    timeout_option,
+)
+from kernelcast.cli.plot import save_plot
+from kernelcast.cli.problem_reading import read_problems
+from kernelcast.cli.request import EstimateRequest
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import progress, show_json
+from kernelcast.launches.recordings import save_recordings
+from kernelcast.launches.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.records.errors import NoDeviceError
+
+_DEFAULTS = EstimateSettings()
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Predict how long kernels take on each device.",
+)
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=FILE)
+@device_option
+@click.option(
+    "--measure", is_flag=True, help="Also time whole runs of the kernel and show the error."
+)
+@runs_option(
+    _DEFAULTS.measured_runs, "Whole runs timed by --measure, after one that is not counted."
+)
+@click.option(
+    "--budget",
+    metavar="SHARE",
+    type=float,
+    default=_DEFAULTS.plan.budget,
+    help="Device time that sampling may take, as a share of the predicted time: above 0, at "
+    "most 1.",
+)
+@click.option(
+    "--coverage",
+    metavar="SHARE",
+    type=float,
+    default=DEFAULT_COVERAGE,
+    help="Share of true times that the interval shall hold: between 0 and 1.",
+)
+@seed_option
+@parameters_option
+@timeout_option(
+    DEFAULT_TIMEOUT_S,
+    "Time limit in seconds for each problem on each device, build and measurement included; the "
+    "process that runs the kernel is stopped then.",
+    kind=float,
+)
+@click.option(
+    "--no-history",
+    is_flag=True,
+    help="Sample also where this very launch was observed before.",
+)
+@click.option(
+    "--no-sampling",
+    is_flag=True,
+    help="Run nothing: answer from earlier observations, or by the analytic model of a calibrated "
+    "device.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say how each answer was obtained, and why not in a better way. With --json it is always "
+    "there.",
+)
+@json_option
+@click.option(
+    "--record",
+    "record_file",
+    metavar="FILE",
+    type=FILE,
+    help="Write the raw samples to FILE (JSON), for --replay.",
+)
+@click.option(
+    "--replay",
+    "replay_file",
+    metavar="FILE",
+    type=FILE,
+    help="Answer from the samples in FILE instead of from devices, with the budget and seed they "
+    "were recorded with. Without P.yaml, all that is in FILE.",
+)
+@plot_option(
+    "Draw predicted times with their intervals, beside measured ones, to FILE (png, pdf, svg); "
+    "needs kernelcast[plot]."
+)
+@debug_option
+@click.pass_context
+def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - EstimateRequest has the types
+    """Predict how long the kernels of problem files take on each device.
+
+    A few work-groups are run on copies of the buffers and timed; the whole launch's time follows
+    from them, with an interval. A learned model of the device, where there is one, corrects it. A
+    launch that was observed before is answered from its observations, unless whole runs are
+    measured or samples recorded. Devices answer one after the other, each in a process of its
+    own. Of several problems those that can be read are answered. Errors and progress go to
+    standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    request = EstimateRequest(**options)
+    problems, refusals = read_problems(request.problem_files, request.parameters)
+    try:
+        with progress(is_wanted=not request.as_json) as report:
+            collected = collect(request, problems, report, refusals)
+    except NoDeviceError:
+        if request.as_json:
+            show_json([])
+        raise
+    present(collected, request)
+    if request.record_file is not None and collected.recordings:
+        save_recordings(request.record_file, collected.recordings)
+    if request.plot_file is not None and collected.recordings:
+        save_plot(request.plot_file, collected.answers)
+    if collected.status is not ExitStatus.ANSWERED:
+        ctx.exit(collected.status)

@@ -1,0 +1,123 @@
+"""``kernelcast model cpu``."""
+
+from typing import Any
+
+import click
+
+from kernelcast.cli.model.cpu.request import CpuRequest
+from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel.",
+)
+@click.argument("file", metavar="FILE", type=FILE)
+@click.option(
+    "--machine",
+    "machine_name",
+    metavar="NAME",
+    help="Machine description: a shipped one (ivy-bridge-ep), one calibrated here, or a file.  "
+    "[default: the only one calibrated here]",
+)
+@click.option(
+    "-D",
+    "defines",
+    metavar="NAME VALUE",
+    nargs=2,
+    multiple=True,
+    help="Value of a constant of the loop, or of a parameter of the problem file; a range "
+    "FIRST:LAST:STEP of one of them is a sweep. May be repeated.",
+)
+@click.option(
+    "--cache-predictor",
+    "predictor",
+    type=click.Choice(("lc", "sim")),
+    default="lc",
+    help="Cache traffic from layer conditions, or from a simulation.",
+)
+@click.option(
+    "--cores", type=click.IntRange(min=1), default=1, help="Busy cores; they share what they share."
+)
+@click.option(
+    "--unit",
+    "unit_name",
+    metavar="UNIT",
+    default="cy/CL",
+    help="cy/CL (core cycles per cache line of work), cy/It, It/s, FLOP/s or s.",
+)
+@click.option(
+    "--in-core",
+    "given_terms",
+    metavar="T_OL,T_NOL",
+    help="Cycles per cache line of work in the core, overlapping and not, where you know them; "
+    "else they come from the machine's instruction table.",
+)
+@click.option(
+    "--assembly",
+    "assembly_file",
+    metavar="FILE",
+    type=FILE,
+    help="Body of the compiled innermost loop, for in-core terms from OSACA; needs --architecture "
+    "and --per-pass.",
+)
+@click.option(
+    "--architecture", metavar="NAME", help="OSACA's name of the processor: IVB, SKX, ICL, ZEN4."
+)
+@click.option(
+    "--per-pass",
+    "iterations_per_pass",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Iterations of the source's loop that one pass of the assembly executes.",
+)
+@click.option(
+    "--overlap",
+    "overlapping",
+    metavar="LEVEL",
+    multiple=True,
+    help="A level whose transfers overlap with all else (L2, L3, MEM); may be repeated.",
+)
+@click.option(
+    "--transitions",
+    "solved",
+    metavar="NAME",
+    help="Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
+)
+@click.option(
+    "--measure",
+    "measures",
+    is_flag=True,
+    help="Compile and run the loop here as well, and show it beside the prediction.",
+)
+@click.option(
+    "--compiler",
+    metavar="CC",
+    default="",
+    help="C compiler of --measure.  [default: $CC, cc, gcc, clang, else an OpenCL CPU device]",
+)
+@click.option(
+    "--device",
+    "device_id",
+    metavar="ID",
+    help="Record on this OpenCL device where accesses of the problem go that depend on data.",
+)
+@plot_option("Draw the sweep, as .png or .svg.", metavar="FILE")
+@json_output("Print JSON; cycles are per cache line.")
+@debug_option
+def cpu(**options: Any) -> None:  # noqa: ANN401 - CpuRequest has the types
+    """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.
+
+    FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
+    OpenCL kernel. Nothing is run without --measure or --device.
+    """
+    request = CpuRequest(**options)
+    if request.is_problem:
+        # Each half loads libraries that the other does without.
+        from kernelcast.cli.model.cpu.problems import answer_problem
+
+        answer_problem(request)
+    else:
+        from kernelcast.cli.model.cpu.loops import answer_loop
+
+        answer_loop(request)

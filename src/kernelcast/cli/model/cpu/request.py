@@ -1,0 +1,219 @@
+"""What ``kernelcast model cpu`` was asked, checked before anything is computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import click
+
+from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
+from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
+from kernelcast.analytic.cpu.units import Unit, read_unit
+from kernelcast.cli.plot import check_plot
+from kernelcast.launches.machines import find_machine, list_machines
+from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
+from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+
+_MOST_SIZES = 10_000
+_YAML = frozenset({".yaml", ".yml"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Values of constants, one of them perhaps swept.
+
+    Parameters
+    ----------
+    fixed : mapping of str to int
+        Constants with one value.
+    name : str
+        The constant that is swept; empty for none.
+    values : tuple of int
+        Its values.
+    """
+
+    fixed: Mapping[str, int]
+    name: str = ""
+    values: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuRequest:
+    """The command line of ``kernelcast model cpu``; fields are its options.
+
+    Raises
+    ------
+    InputError
+        If a size, a unit or a term makes no sense, or a picture cannot be written.
+    click.UsageError
+        If options contradict each other.
+    """
+
+    file: Path
+    machine_name: str | None
+    defines: tuple[tuple[str, str], ...]
+    predictor: str
+    cores: int
+    unit_name: str
+    given_terms: str | None
+    assembly_file: Path | None
+    architecture: str | None
+    iterations_per_pass: float | None
+    overlapping: tuple[str, ...]
+    solved: str | None
+    measures: bool
+    compiler: str
+    device_id: str | None
+    as_json: bool
+    plot_file: Path | None
+
+    def __post_init__(self) -> None:
+        if self.is_problem and (
+            self.measures or self.given_terms or self.assembly_file or self.solved
+        ):
+            msg = (
+                "--measure, --in-core, --assembly and --transitions are for C loops; `kernelcast "
+                "estimate --measure` measures OpenCL kernels"
+            )
+            raise click.UsageError(msg)
+        together = (self.assembly_file, self.architecture, self.iterations_per_pass)
+        if any(together) != all(together) or (self.given_terms and self.assembly_file):
+            msg = (
+                "--assembly, --architecture and --per-pass belong together, and instead of "
+                "--in-core"
+            )
+            raise click.UsageError(msg)
+        if self.device_id is not None and not self.is_problem:
+            msg = "--device records addresses of OpenCL problems (.yaml), not of C loops"
+            raise click.UsageError(msg)
+        if self.measures and self.cores > 1:
+            msg = "--measure runs the loop on one core; leave --cores out"
+            raise click.UsageError(msg)
+        if self.plot_file is not None:
+            if not self.plot_file.parent.is_dir():
+                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
+                raise InputError(msg)
+            check_plot(self.plot_file)
+        _ = self.unit, self.sizes  # wrong ones are refused now
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether the file is an OpenCL problem, by the end of its name."""
+        return self.file.suffix.lower() in _YAML
+
+    @cached_property
+    def unit(self) -> Unit:
+        """The unit that results are told in."""
+        return read_unit(self.unit_name)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The constants."""
+        fixed: dict[str, int] = {}
+        swept: dict[str, tuple[int, ...]] = {}
+        for name, text in self.defines:
+            if ":" in text:
+                swept[name] = _read_range(name, text)
+            else:
+                fixed[name] = _read_number(name, text)
+        if len(swept) > 1:
+            msg = f"-D {', '.join(swept)}: one constant may have a range, the others one value"
+            raise InputError(msg)
+        for name, values in swept.items():
+            return Sizes(fixed=fixed, name=name, values=values)
+        return Sizes(fixed=fixed)
+
+    def find_description(self) -> MachineDescription:
+        """Find the machine: the one asked for, or the only CPU that was calibrated here."""
+        if self.machine_name is not None:
+            return find_machine(self.machine_name)
+        own = [one for one in list_machines() if not one.is_shipped]
+        if len(own) == 1:
+            return find_machine(own[0].path)
+        names = ", ".join(one.name for one in own) or "none; `kernelcast calibrate` makes one"
+        msg = f"which machine? Give one with --machine; calibrated here: {names}"
+        raise InputError(msg)
+
+    def model(self) -> tuple[str, LoopModel]:
+        """Read the loop and the machine.
+
+        Returns
+        -------
+        (str, LoopModel)
+            The listing's text, and the model.
+        """
+        source, nest = read_loop_file(self.file, self.sizes.fixed)
+        model = LoopModel(
+            nest=nest, machine=self._machine(), predictor=self.predictor, in_core=self._in_core()
+        )
+        return source, model
+
+    def _machine(self) -> CpuMachine:
+        return read_machine(self.find_description(), overlapping=self.overlapping)
+
+    def _in_core(self) -> InCoreProvider | None:
+        if self.assembly_file is not None:
+            return self._read_assembly(self.assembly_file)
+        if self.given_terms is None:
+            return None
+        parts = self.given_terms.replace("|", ",").split(",")
+        try:
+            overlapping, loads = (float(one) for one in parts if one.strip())
+        except ValueError as error:
+            msg = (
+                f"--in-core {self.given_terms!r}: expected two numbers of cycles per cache line, "
+                "T_OL,T_nOL, such as 52,54"
+            )
+            raise InputError(msg) from error
+        terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
+        return GivenTerms(terms=terms)
+
+    def _read_assembly(self, path: Path) -> InCoreProvider:
+        # OSACA takes a second to load.
+        from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
+
+        try:
+            assembly = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{path}: the assembly cannot be read: {error}"
+            raise InputError(msg) from error
+        return OsacaProvider(
+            assembly,
+            architecture=self.architecture or "",
+            iterations=self.iterations_per_pass or 0.0,
+        )
+
+
+def _read_range(name: str, text: str) -> tuple[int, ...]:
+    """Read ``FIRST:LAST:STEP``; the last value belongs to it.
+
+    Examples
+    --------
+    >>> _read_range("N", "100:200:50")
+    (100, 150, 200)
+    """
+    parts = text.split(":")
+    if len(parts) not in {2, 3}:
+        msg = f"-D {name} {text!r}: expected FIRST:LAST:STEP, such as 100:2000:20"
+        raise InputError(msg)
+    first, last, *rest = (_read_number(name, one) for one in parts)
+    step = rest[0] if rest else 1
+    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
+        msg = f"-D {name} {text!r}: expected 0 < FIRST <= LAST, at most {_MOST_SIZES} sizes"
+        raise InputError(msg)
+    return tuple(range(first, last + 1, step))
+
+
+def _read_number(name: str, text: str) -> int:
+    try:
+        value = evaluate(text)
+    except ArithmeticProblem as problem:
+        msg = f"-D {name} {text!r}: expected a whole number or FIRST:LAST:STEP ({problem})"
+        raise InputError(msg) from problem
+    if int(value) != value or value < 1:
+        msg = f"-D {name} {text!r}: expected a whole number of at least 1"
+        raise InputError(msg)
+    return int(value)

@@ -1,0 +1,172 @@
+"""``kernelcast serve``: the predictor service and its tokens."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli.options import debug_option, json_flag, json_output, timeout_option
+from kernelcast.launches.data_store import STORE_VARIABLE
+from kernelcast.records.errors import InputError
+from kernelcast.records.service_state import Scope
+from kernelcast.training.registry import MODELS_VARIABLE
+
+_HOST = "127.0.0.1"
+_PORT = 8372
+_QUEUE = 8
+_TIMEOUT_S = 60.0
+
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    envvar=STORE_VARIABLE,
+    help="Store of observations, and of the service's own state: a SQLite file, or "
+    f"postgresql://user@host/database.  [default: {STORE_VARIABLE}, or observations.sqlite in the "
+    "data folder]",
+)
+
+
+@click.group(
+    "serve",
+    invoke_without_command=True,
+    context_settings={"show_default": True},
+    short_help="Answer over HTTP: estimates, observations, models, jobs.",
+)
+@click.option("--host", metavar="ADDRESS", default=_HOST, help="Address to listen at.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), default=_PORT, help="Port to listen at."
+)
+@database_option
+@click.option(
+    "--registry",
+    metavar="URL",
+    envvar=MODELS_VARIABLE,
+    help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Processes that answer; all share the database.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
+    "may be able to read it.",
+)
+@click.option(
+    "--require-tokens",
+    is_flag=True,
+    help="Need a token on loopback too; any other address always needs one.",
+)
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="Believe what a proxy at this address or network says of where a request began "
+    "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
+    "loopback too.",
+)
+@click.option(
+    "--allow-run",
+    is_flag=True,
+    help="Compile and run submitted kernels, for callers with the scope 'run'.",
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "required", "off"]),
+    default="auto",
+    help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
+    "works, always, or never. Outside it a kernel on a CPU device can do what this user can.",
+)
+@click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
+@click.option(
+    "--queue",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=_QUEUE,
+    help="Samplings that may wait for a device in each process; more are told to come again.",
+)
+@timeout_option(_TIMEOUT_S, "Limit for each sampling, build included.")
+@debug_option
+@click.pass_context
+def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
+    """Answer over HTTP, until Ctrl-C or a signal ends it.
+
+    On loopback without tokens, unless told otherwise. Estimates that need no sampling (kept ones,
+    history, the analytic model) come at once; one sampling at a time runs on a device. Jobs go on
+    where they were after any crash. The log goes to standard error, one JSON object per line.
+
+    Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
+    """
+    if ctx.invoked_subcommand is None:
+        _require_service()
+        from kernelcast.cli.serve.run import run_service
+
+        run_service(**options)
+
+
+@serve.group("token", short_help="Make, list and revoke tokens.")
+def token() -> None:
+    """Make, list and revoke tokens of the service."""
+
+
+@token.command("create", short_help="Make a token.", context_settings={"show_default": True})
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice([one.value for one in Scope]),
+    multiple=True,
+    default=(Scope.ESTIMATE.value,),
+    help="What the caller may do: ask for estimates, report observations, have submitted kernels "
+    "run, administrate; may be repeated.",
+)
+@database_option
+@json_output("Print JSON.")
+@debug_option
+def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json: bool) -> None:
+    """Make a token for NAME and print it.
+
+    It is shown this once: only a hash of it is kept.
+    """
+    _require_service()
+    from kernelcast.cli.serve.run import create_token
+
+    create_token(name, scopes, database, as_json=as_json)
+
+
+@token.command("list", short_help="List the tokens.")
+@database_option
+@json_flag
+@debug_option
+def list_(database: str | None, *, as_json: bool) -> None:
+    """List the tokens by their ids; secrets are not known."""
+    from kernelcast.cli.serve.run import list_tokens
+
+    list_tokens(database, as_json=as_json)
+
+
+@token.command("revoke", short_help="Refuse a token from now on.")
+@click.argument("token_id", metavar="ID")
+@database_option
+@json_output("Print JSON.")
+@debug_option
+def revoke(token_id: str, database: str | None, *, as_json: bool) -> None:
+    """Refuse a token from now on; running services see it within seconds."""
+    from kernelcast.cli.serve.run import revoke_token
+
+    revoke_token(token_id, database, as_json=as_json)
+
+
+def _require_service() -> None:
+    """Say how to install what only the service needs."""
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        if importlib.util.find_spec(module) is None:
+            msg = f"the service needs {module}; install it with `pip install 'kernelcast[service]'`"
+            raise InputError(msg)

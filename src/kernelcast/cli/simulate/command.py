@@ -1,0 +1,109 @@
+"""``kernelcast simulate``."""
+
+from typing import Any
+
+import click
+
+from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
+
+_SHAPES = ("independent", "cholesky", "fork-join", "layered")
+_COUNT = click.IntRange(min=1)
+
+
+def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[float, ...]:
+    """Read shares such as ``0,0.05,0.2``."""
+    try:
+        return tuple(dict.fromkeys(float(one) for one in text.split(",")))
+    except ValueError as error:
+        msg = f"{text!r}: expected shares with commas between them, such as 0,0.05,0.2"
+        raise click.BadParameter(msg) from error
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Simulate what accurate estimates are worth to a cluster.",
+)
+@click.option("--devices", metavar="N", type=_COUNT, default=100, help="Devices of the cluster.")
+@click.option("--tasks", metavar="N", type=_COUNT, default=5000, help="Tasks of the program.")
+@click.option(
+    "--shape",
+    "shapes",
+    type=click.Choice(_SHAPES),
+    multiple=True,
+    help="How tasks depend on each other; may be repeated.  [default: all of them]",
+)
+@click.option(
+    "--models",
+    metavar="N",
+    type=_COUNT,
+    default=10,
+    help="Models that the devices are of; those of one model are equal.",
+)
+@click.option(
+    "--launches",
+    metavar="N",
+    type=_COUNT,
+    default=50,
+    help="Kinds of tasks: kernels at a size. A Cholesky factorisation has four.",
+)
+@click.option(
+    "--heterogeneity",
+    metavar="SPREAD",
+    type=click.FloatRange(min=0),
+    default=0.5,
+    help="Standard deviation of the logarithm of one launch's time over models.",
+)
+@click.option(
+    "--errors",
+    metavar="SHARES",
+    default="0,0.02,0.05,0.1,0.2,0.3,0.5,1",
+    callback=_parse_errors,
+    help="Mean errors of estimates, log-normal: |estimated - true| / true.",
+)
+@click.option(
+    "--validation",
+    "validation_file",
+    metavar="FILE",
+    type=FILE,
+    help="Also take the errors of a validation's models (JSON).",
+)
+@click.option(
+    "--model",
+    "model_name",
+    metavar="NAME",
+    help="Of --validation, this model only.",
+)
+@click.option(
+    "--repeats",
+    metavar="N",
+    type=_COUNT,
+    default=5,
+    help="Clusters and programs that are drawn; figures are medians over them.",
+)
+@click.option(
+    "--lookahead",
+    metavar="N",
+    type=_COUNT,
+    default=8,
+    help="Tasks that may be placed and not yet done, per device.",
+)
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of everything random."
+)
+@plot_option("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
+@json_output("Print JSON instead of a table: a list, one object per shape and way of knowing.")
+@debug_option
+@click.pass_context
+def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - SimulateRequest has the types
+    """Simulate what accurate estimates are worth to a cluster.
+
+    A scheduler places tasks where it expects them to end first: knowing true times, estimates of
+    some error, means of earlier runs that it has to make first (history), or nothing. Shown is
+    how long the whole program takes, over what it takes with perfect knowledge. Nothing runs on a
+    device.
+
+    Exit status: 0, 2 for bad input, 130 after Ctrl-C.
+    """
+    from kernelcast.cli.simulate.run import SimulateRequest, run_simulation
+
+    ctx.exit(run_simulation(SimulateRequest(**options)))

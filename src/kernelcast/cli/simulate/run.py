@@ -1,0 +1,138 @@
+"""Runs ``kernelcast simulate``."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich import box
+from rich.table import Table
+
+from kernelcast.cli.plot import check_plot
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.simulate.plot import save_simulation_plot
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import show, show_json
+from kernelcast.records.errors import InputError
+from kernelcast.scheduling.cluster.errors import ErrorModel, lognormal_errors
+from kernelcast.scheduling.cluster.graphs import Shape
+from kernelcast.scheduling.cluster.study import Outcome, StudySettings, run_study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateRequest:
+    """The command line of ``kernelcast simulate``; fields are its options."""
+
+    devices: int
+    tasks: int
+    shapes: tuple[str, ...]
+    models: int
+    launches: int
+    heterogeneity: float
+    errors: tuple[float, ...]
+    validation_file: Path | None
+    model_name: str | None
+    repeats: int
+    lookahead: int
+    seed: int
+    plot_file: Path | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        if self.model_name is not None and self.validation_file is None:
+            msg = "--model chooses among the models of --validation; give both"
+            raise click.UsageError(msg)
+        if self.plot_file is not None:
+            check_plot(self.plot_file)
+            if not self.plot_file.parent.is_dir():
+                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
+                raise InputError(msg)
+
+    def settings(self) -> StudySettings:
+        """Give what is simulated.
+
+        Raises
+        ------
+        InputError
+            If a number is out of its range or the validation cannot be read.
+        """
+        return StudySettings(
+            devices=self.devices,
+            tasks=self.tasks,
+            models=self.models,
+            launches=self.launches,
+            heterogeneity=self.heterogeneity,
+            shapes=tuple(map(Shape, dict.fromkeys(self.shapes))) or tuple(Shape),
+            errors=(*map(lognormal_errors, self.errors), *self._validated()),
+            repeats=self.repeats,
+            lookahead=self.lookahead,
+            seed=self.seed,
+        )
+
+    def _validated(self) -> list[ErrorModel]:
+        if self.validation_file is None:
+            return []
+        # Reports of validations live with the models, whose libraries take long to import.
+        from kernelcast.scheduling.cluster.validation import read_validation
+
+        return read_validation(self.validation_file, model=self.model_name)
+
+
+def run_simulation(request: SimulateRequest) -> ExitStatus:
+    """Simulate, show the outcomes, draw them."""
+    settings = request.settings()
+    with progress_bar(is_wanted=not request.as_json) as tell:
+        started_s = time.monotonic()
+
+        def report(done: int, description: str) -> None:
+            rest_s = (time.monotonic() - started_s) * (settings.simulations / max(done, 1) - 1)
+            tell(
+                Standing(
+                    done=done,
+                    total=settings.simulations,
+                    description=description,
+                    remaining_s=rest_s if done else None,
+                )
+            )
+
+        outcomes = run_study(settings, report=report)
+    if request.as_json:
+        show_json([_describe(one) for one in outcomes])
+    else:
+        show(_make_table(outcomes))
+    if request.plot_file is not None:
+        save_simulation_plot(request.plot_file, settings, outcomes)
+    return ExitStatus.ANSWERED
+
+
+def _make_table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(
+        "shape", "the scheduler knows", "mean error", "makespan", "least", "most",
+        box=box.SIMPLE_HEAD, caption="makespan: over that with perfect knowledge, median of all "
+        "repeats", caption_justify="left",
+    )  # fmt: skip
+    for one in outcomes:
+        table.add_row(
+            one.shape.value,
+            one.label,
+            "" if one.mean_error is None else f"{one.mean_error * 100:.1f} %",
+            f"{one.ratio:.3f}",
+            f"{min(one.ratios):.3f}",
+            f"{max(one.ratios):.3f}",
+        )
+    return table
+
+
+def _describe(one: Outcome) -> dict[str, object]:
+    return {
+        "shape": one.shape.value,
+        "knowledge": one.knowledge,
+        "label": one.label,
+        "mean_error": one.mean_error,
+        "from_validation": one.is_measured,
+        "history_runs": one.runs,
+        "makespan_ratio": one.ratio,
+        "makespan_ratios": list(one.ratios),
+        "lower_bound_ratios": list(one.bound_ratios),
+    }

@@ -1,0 +1,121 @@
+"""``kernelcast starpu``."""
+
+from typing import Any
+
+import click
+
+from kernelcast.cli.data.options import store_option
+from kernelcast.cli.options import FILE, debug_option, json_output, timeout_option
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+
+_DEFAULTS = EstimateSettings()
+
+
+@click.group()
+def starpu() -> None:
+    """Give StarPU's schedulers predicted times before anything has run.
+
+    StarPU is a task scheduler for machines with several kinds of processors
+    (https://starpu.gitlabpages.inria.fr). It places a task well once it has measured the task's
+    codelet about ten times at that size on every kind of worker; until then it deals tasks out.
+    """
+
+
+def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Read ``WORKER=ID`` texts."""
+    found = {}
+    for text in texts:
+        worker, equals, device_id = text.partition("=")
+        if not (worker and equals and device_id):
+            msg = f"{text!r}: expected WORKER=ID, for example opencl0=cpu-pocl"
+            raise click.BadParameter(msg)
+        found[worker] = device_id
+    return found
+
+
+@starpu.command(
+    "export",
+    context_settings={"show_default": True},
+    short_help="Write performance models that StarPU reads.",
+)
+@click.argument("codelet_files", metavar="CODELETS.yaml...", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--device",
+    "devices",
+    metavar="WORKER=ID",
+    multiple=True,
+    callback=_parse_devices,
+    help="The OpenCL device behind a worker, such as opencl0=ID (its id or the beginning of it, "
+    "see `kernelcast devices`); replaces the file's `device`; may be repeated.",
+)
+@click.option(
+    "--estimates",
+    "estimate_files",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="What `kernelcast estimate --json` has written, instead of estimating now; may be "
+    "repeated.",
+)
+@click.option(
+    "--observed",
+    is_flag=True,
+    help="Take times from the store where it has the very launch, before estimates.",
+)
+@store_option
+@click.option(
+    "--times",
+    "times_files",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
+    "(JSON); may be repeated.",
+)
+@click.option(
+    "--into",
+    "folder",
+    metavar="FOLDER",
+    type=FILE,
+    help="What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
+    "~/.starpu/sampling]",
+)
+@click.option(
+    "--host",
+    metavar="NAME",
+    help="Name of the machine that will run the program.  [default: STARPU_HOSTNAME, or this "
+    "machine's]",
+)
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10,
+    help="Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
+    "many measurements that contradict it.",
+)
+@click.option(
+    "--budget",
+    metavar="SHARE",
+    type=float,
+    default=_DEFAULTS.plan.budget,
+    help="Device time that an estimate's sampling may take, as a share of the predicted time.",
+)
+@timeout_option(DEFAULT_TIMEOUT_S, "Time limit in seconds for each estimate.", kind=float)
+@json_output("Print a JSON list, one object per time, instead of a table.")
+@debug_option
+@click.pass_context
+def export(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ExportRequest has the types
+    """Write performance models that StarPU reads, one file per codelet.
+
+    CODELETS.yaml names the codelets, the sizes of their tasks, and for each OpenCL worker the
+    problem file of its kernel. Times of kernels are estimated now, by running a few work-groups,
+    or come from --estimates or the store.
+
+    Exit status: 0 when all files are written, 1 when a device failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    # Estimates take longer to import than all other commands do.
+    from kernelcast.cli.starpu.export import ExportRequest, run_export
+
+    ctx.exit(run_export(ExportRequest(**options)))

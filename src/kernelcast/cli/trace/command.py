@@ -1,0 +1,170 @@
+"""``kernelcast trace``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli.collecting import Report
+from kernelcast.cli.options import (
+    FILE,
+    debug_option,
+    device_option,
+    json_option,
+    parameters_option,
+    plot_option,
+    seed_option,
+    timeout_option,
+)
+from kernelcast.cli.plot import check_plot
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.cli.trace.plot import save_trace_plot
+from kernelcast.cli.trace.table import list_remarks, make_table
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.launches.trace_task import TraceSettings
+from kernelcast.launches.tracing import trace_on_devices
+from kernelcast.records.errors import InputError
+from kernelcast.records.work_group_trace import TraceAnswer, TraceMethod
+from kernelcast.reports.trace_formats import trace_to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """The command line of ``kernelcast trace``; fields are its options."""
+
+    problem_file: Path
+    device_ids: tuple[str, ...]
+    method: str
+    work_groups: int | None
+    seed: int
+    parameters: Mapping[str, int | float]
+    timeout_s: float
+    as_json: bool
+    plot_file: Path | None
+
+    def __post_init__(self) -> None:
+        if self.plot_file is not None:
+            if not self.plot_file.parent.is_dir():
+                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
+                raise InputError(msg)
+            check_plot(self.plot_file)
+
+    def settings(self) -> TraceSettings:
+        """Give what every trace is made with."""
+        return TraceSettings(
+            method=TraceMethod(self.method), work_groups=self.work_groups, seed=self.seed
+        )
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What has been answered so far."""
+
+    answers: list[TraceAnswer] = field(default_factory=list)
+    is_interrupted: bool = False
+
+    @property
+    def status(self) -> ExitStatus:
+        """Exit status of the program: bad input only if every device refuses the problem."""
+        if self.is_interrupted:
+            return ExitStatus.INTERRUPTED
+        errors = [one.error for one in self.answers if one.error is not None]
+        if not errors:
+            return ExitStatus.ANSWERED
+        refused = [error for error in errors if isinstance(error, InputError)]
+        is_refused = len(refused) == len(self.answers)
+        return ExitStatus.BAD_INPUT if is_refused else ExitStatus.FAILED
+
+
+@click.command(
+    context_settings={"show_default": True},
+    short_help="Show when each work-group of a kernel begins and ends.",
+)
+@click.argument("problem_file", metavar="P.yaml", type=FILE)
+@device_option
+@click.option(
+    "--work-groups",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
+    "[default: all, at most 10000]",
+)
+@click.option(
+    "--method",
+    type=click.Choice([one.value for one in TraceMethod]),
+    default=TraceMethod.AUTO.value,
+    help="By a clock on the device, by the steps of t(n), or by what the device offers.",
+)
+@seed_option
+@parameters_option
+@timeout_option(
+    DEFAULT_TIMEOUT_S,
+    "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
+    kind=float,
+)
+@json_option
+@plot_option("Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].")
+@debug_option
+@click.pass_context
+def trace(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Request has the types
+    """Show when each work-group of a problem file's kernel begins and ends on each device.
+
+    A copy of the kernel, in which every work-group reads a clock at its begin and end, runs once
+    on copies of the buffers. That shows the waves, the measured P_sat (work-groups active at once
+    per compute unit) and the staircase of work-groups that share a compute unit. Where a device
+    has no such clock, launches of 1, 2, 3, ... work-groups are timed instead, and the answer says
+    so. Errors and progress go to standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    request = _Request(**options)
+    with progress(is_wanted=not request.as_json) as report:
+        collected = _collect(request, report)
+    _present(collected, request)
+    if request.plot_file is not None and any(one.trace for one in collected.answers):
+        save_trace_plot(request.plot_file, collected.answers)
+    if collected.status is not ExitStatus.ANSWERED:
+        ctx.exit(collected.status)
+
+
+def _collect(request: _Request, report: Report) -> _Collected:
+    """Ask every device; Ctrl-C ends the asking and keeps what is there."""
+    problem = read_problem(request.problem_file, parameters=request.parameters)
+    settings = request.settings()
+    collected = _Collected()
+    try:
+        report("looking for devices")
+        devices = choose_devices(request.device_ids)
+        for one in trace_on_devices(
+            problem,
+            devices,
+            settings=settings,
+            timeout_s=request.timeout_s,
+            report=lambda stage: report(f"{problem.name} on {stage}"),
+        ):
+            collected.answers.append(one)
+    except KeyboardInterrupt:
+        collected.is_interrupted = True
+    return collected
+
+
+def _present(collected: _Collected, request: _Request) -> None:
+    """Print traces and remarks to standard output, every error to standard error."""
+    answers = collected.answers
+    if request.as_json:
+        show_json([trace_to_json(one) for one in answers])
+    elif answers:
+        show(make_table(answers))
+        for remark in list_remarks(answers):
+            show_line(remark)
+    for one in answers:
+        if one.error is not None:
+            complain(f"{one.problem}: {one.error}")
+    if collected.is_interrupted:
+        complain("interrupted; what was done by then is shown")

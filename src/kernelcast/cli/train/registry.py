@@ -1,0 +1,184 @@
+"""The commands of ``kernelcast models``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich import box
+from rich.table import Table
+
+from kernelcast.cli.options import debug_option, json_flag
+from kernelcast.cli.terminal import show, show_json, show_line
+from kernelcast.cli.train.options import registry_option
+from kernelcast.cli.train.tables import list_devices, make_score_table, summarise_report
+from kernelcast.models.persistence import StoredModel
+from kernelcast.training.registry import (
+    ModelVersions,
+    find_model,
+    find_version,
+    list_models,
+    open_registry,
+)
+
+_ABSENT = "-"
+
+
+@click.command("ls", short_help="List the models.")
+@registry_option
+@json_flag
+@debug_option
+def list_versions(registry_url: str | None, *, as_json: bool) -> None:
+    """List the models of the registry with their versions."""
+    registry = open_registry(registry_url)
+    found = list_models(registry)
+    if as_json:
+        show_json([_versions_to_json(one) for one in found])
+    elif found:
+        show(_make_table(found))
+    else:
+        show_line(f"{registry.url}: no models yet; `kernelcast train` makes them")
+
+
+@click.command("show", short_help="Show what is known of a model.")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--version",
+    "version",
+    metavar="VERSION",
+    help="A version or the beginning of it.  [default: the one in use]",
+)
+@registry_option
+@json_flag
+@debug_option
+def show_model(name: str, version: str | None, registry_url: str | None, *, as_json: bool) -> None:
+    """Show what a model has learned from, how good it is, and what it takes."""
+    registry = open_registry(registry_url)
+    versions = find_model(registry, name)
+    wanted = find_version(versions, version) if version else versions.used
+    stored = registry.load(name, wanted)
+    if as_json:
+        show_json(_stored_to_json(stored, versions, wanted))
+    else:
+        _show_stored(stored, versions, wanted)
+
+
+@click.command("pin", short_help="Use one version, whatever is trained later.")
+@click.argument("name", metavar="NAME")
+@click.argument("version", metavar="VERSION")
+@registry_option
+@json_flag
+@debug_option
+def pin_version(name: str, version: str, registry_url: str | None, *, as_json: bool) -> None:
+    """Use one version (or the one that begins so), whatever is trained later."""
+    registry = open_registry(registry_url)
+    registry.pin(name, find_version(find_model(registry, name), version))
+    _tell(find_model(registry, name), as_json=as_json)
+
+
+@click.command("unpin", short_help="Use the latest version again.")
+@click.argument("name", metavar="NAME")
+@registry_option
+@json_flag
+@debug_option
+def unpin_version(name: str, registry_url: str | None, *, as_json: bool) -> None:
+    """Use the latest version again."""
+    registry = open_registry(registry_url)
+    find_model(registry, name)
+    registry.pin(name, None)
+    _tell(find_model(registry, name), as_json=as_json)
+
+
+@click.command("rollback", short_help="Make the version before the latest the latest.")
+@click.argument("name", metavar="NAME")
+@registry_option
+@json_flag
+@debug_option
+def roll_back(name: str, registry_url: str | None, *, as_json: bool) -> None:
+    """Make the version before the latest the latest; nothing is deleted."""
+    registry = open_registry(registry_url)
+    find_model(registry, name)
+    registry.roll_back(name)
+    _tell(find_model(registry, name), as_json=as_json)
+
+
+COMMANDS = {
+    one.name or "": one for one in (list_versions, pin_version, roll_back, show_model,
+                                    unpin_version)
+}  # fmt: skip
+"""By name."""
+
+
+def _tell(one: ModelVersions, *, as_json: bool) -> None:
+    if as_json:
+        show_json(_versions_to_json(one))
+        return
+    pinned = ", pinned" if one.pinned else ""
+    show_line(f"{one.name}: {one.used} is in use{pinned}; the latest is {one.latest}")
+
+
+def _make_table(found: Sequence[ModelVersions]) -> Table:
+    table = Table("model", "versions", "in use", "latest", "pinned", box=box.SIMPLE_HEAD)
+    for one in found:
+        table.add_row(
+            one.name,
+            str(len(one.versions)),
+            one.used or _ABSENT,
+            one.latest or _ABSENT,
+            one.pinned or _ABSENT,
+        )
+    return table
+
+
+def _show_stored(stored: StoredModel, versions: ModelVersions, version: str | None) -> None:
+    facts = Table("", "", box=None, show_header=False)
+    facts.add_row("model", versions.name)
+    facts.add_row("version", version)
+    facts.add_row("versions", ", ".join(versions.versions))
+    facts.add_row("schema", f"{stored.schema.id} ({len(stored.schema.names)} features)")
+    for name, value in stored.model.describe().items():
+        if name != "name":
+            facts.add_row(name, _plain(value))
+    facts.add_row("trained with", _plain(dict(stored.versions)))
+    show(facts)
+    report = stored.report
+    if report is None:
+        show_line("was not validated")
+        return
+    show_line(f"validated with one {report.split} held out at a time")
+    for device in list_devices(report):
+        show_line(device)
+        show(make_score_table(report, device))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_plain(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _versions_to_json(one: ModelVersions) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "versions": list(one.versions),
+        "used": one.used,
+        "latest": one.latest,
+        "pinned": one.pinned,
+    }
+
+
+def _stored_to_json(
+    stored: StoredModel, versions: ModelVersions, version: str | None
+) -> dict[str, Any]:
+    report = stored.report
+    return {
+        **_versions_to_json(versions),
+        "version": version,
+        "schema": stored.schema.id,
+        "features": list(stored.schema.names),
+        "learned": stored.model.describe(),
+        "trained_with": dict(stored.versions),
+        "samplers": list(stored.samplers),
+        "validation": None if report is None else summarise_report(report),
+    }

@@ -1,0 +1,146 @@
+"""Runs ``kernelcast train``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.train.progress import fit_progress
+from kernelcast.cli.train.tables import make_training_table, trained_to_json
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.registry import open_registry
+from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, TrainingSettings
+from kernelcast.training.table import load_training_table
+from kernelcast.training.training import (
+    TrainedModel,
+    TrainingOutcome,
+    count_models,
+    publish_model,
+    train,
+    write_model_file,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainRequest:
+    """The command line of ``kernelcast train``; fields are its options."""
+
+    sources: tuple[str, ...]
+    model: str
+    device_ids: tuple[str, ...]
+    is_pooled: bool
+    out: Path | None
+    registry_url: str | None
+    skips_validation: bool
+    jobs: int | None
+    as_json: bool
+
+    def name(self) -> str:
+        """Give the model's name.
+
+        Raises
+        ------
+        click.UsageError
+            If options contradict each other.
+        """
+        if self.out is not None and self.registry_url is not None:
+            msg = "--out and --registry: give one of them, the file or the registry"
+            raise click.UsageError(msg)
+        if not self.is_pooled:
+            return self.model
+        if self.model not in {DEFAULT_MODEL, POOLED_MODEL}:
+            msg = f"--pooled trains {POOLED_MODEL}; leave --model {self.model} out, or --pooled"
+            raise click.UsageError(msg)
+        return POOLED_MODEL
+
+    def settings(self) -> TrainingSettings:
+        """Give how models are trained."""
+        return TrainingSettings(with_validation=not self.skips_validation, jobs=self.jobs or -1)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Models that are trained, and where each has gone."""
+
+    models: list[tuple[TrainedModel, str]] = field(default_factory=list)
+    is_interrupted: bool = False
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> ExitStatus:
+        """Exit status of the program."""
+        if self.is_interrupted:
+            return ExitStatus.INTERRUPTED
+        return ExitStatus.FAILED if self.refused else ExitStatus.ANSWERED
+
+
+def run_training(request: TrainRequest) -> ExitStatus:
+    """Train, show what it has come to, and give the exit status."""
+    name = request.name()
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
+    write = _choose_writer(request, table, name)
+    kept = _train(request, table, name, write)
+    if request.as_json:
+        show_json([
+            *(trained_to_json(one, place) for one, place in kept.models),
+            *({"name": one, "error_message": why} for one, why in kept.refused.items()),
+        ])  # fmt: skip
+    elif kept.models:
+        show(make_training_table([one for one, _ in kept.models]))
+        for one, place in kept.models:
+            show_line(f"{one.name}: written to {place}")
+    for refused, why in kept.refused.items():
+        complain(f"{refused}: {why}")
+    if kept.is_interrupted:
+        complain("interrupted; models that were ready are kept")
+    return kept.status
+
+
+def _train(
+    request: TrainRequest,
+    table: TrainingTable,
+    name: str,
+    write: Callable[[TrainedModel], str],
+) -> _Kept:
+    """Train and write each model as soon as it is ready; Ctrl-C ends it and keeps what is there."""
+    kept = _Kept()
+
+    def keep(one: TrainedModel) -> None:
+        kept.models.append((one, write(one)))
+
+    try:
+        with fit_progress("fits", is_wanted=not request.as_json) as report:
+            outcome: TrainingOutcome = train(
+                table, name, request.settings(), keep=keep, report=report
+            )
+        kept.refused.update(outcome.refused)
+    except KeyboardInterrupt:
+        kept.is_interrupted = True
+    return kept
+
+
+def _choose_writer(
+    request: TrainRequest, table: TrainingTable, name: str
+) -> Callable[[TrainedModel], str]:
+    """Give what writes a model and says where it is."""
+    if request.out is None:
+        registry = open_registry(request.registry_url)
+        return lambda one: f"{registry.url}/{one.name} as {publish_model(one, registry)}"
+    path = request.out
+    count = count_models(table, name)
+    if count > 1:
+        msg = (
+            f"--out takes one model, the data are of {count} devices; choose one by --device, "
+            "give --pooled, or leave --out out: a registry holds one model per device"
+        )
+        raise InputError(msg)
+
+    def write(one: TrainedModel) -> str:
+        write_model_file(one, path)
+        return str(path)
+
+    return write

@@ -1,0 +1,204 @@
+"""Tables and JSON of trained models and of validations."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from kernelcast.cli.text import format_share
+from kernelcast.models.validation import (
+    ClassScore,
+    DeviceScore,
+    ErrorSummary,
+    RankingScore,
+    ValidationReport,
+)
+from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.training.training import TrainedModel
+
+WORST_GROUPS = 10
+"""How many of the worst groups are shown."""
+_ABSENT = "-"
+
+
+def make_training_table(models: Sequence[TrainedModel]) -> Table:
+    """Lay trained models out, one row per model and device."""
+    table = _make_table(
+        "model", "device", "rows", "kernels", "mean\nerror", "median", "90th\npercentile",
+        "covered", "half\nwidth",
+    )  # fmt: skip
+    for one in models:
+        scores = list_scores(one.report)
+        facts = (f"{one.rows:,}", str(len(one.kernels)))
+        for device in one.devices:
+            score = next((found for found in scores if found.device == device), None)
+            table.add_row(one.name, device, *facts, *_describe_quality(score))
+    return table
+
+
+def trained_to_json(one: TrainedModel, place: str) -> dict[str, Any]:
+    """Give what `--json` prints of a trained model."""
+    return {
+        "name": one.name,
+        "model": one.model.name,
+        "place": place,
+        "devices": list(one.devices),
+        "kernels": list(one.kernels),
+        "rows": one.rows,
+        "data_digest": one.data_digest,
+        "schema": one.schema.id,
+        "validation": None if one.report is None else summarise_report(one.report),
+    }
+
+
+def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
+    """Give an object per model and device of a report, without its rows."""
+    return [
+        {
+            "split": report.split,
+            "model": one.model,
+            "device": one.device,
+            "rows": one.errors.rows if one.errors else 0,
+            "unanswered": one.unanswered,
+            "mean": one.errors.mean if one.errors else None,
+            "median": one.errors.median if one.errors else None,
+            "p90": one.errors.p90 if one.errors else None,
+            "worst": one.errors.worst if one.errors else None,
+            "noise": one.noise,
+            "coverage_wanted": report.coverage,
+            "coverage": one.coverage,
+            "half_width": one.half_width,
+        }
+        for one in report.scores
+    ]
+
+
+def list_scores(report: ValidationReport | None) -> tuple[DeviceScore, ...]:
+    """Give the scores of a report, none where there is no report."""
+    return () if report is None else report.scores
+
+
+def list_devices(report: ValidationReport) -> list[str]:
+    """Give the devices of a report, sorted."""
+    return sorted({one.device for one in report.scores})
+
+
+def make_score_table(report: ValidationReport, device: str) -> Table:
+    """Lay out every model's errors on a device, in the order the models were named."""
+    table = _make_table(
+        "model", "mean\nerror", "median", "90th\npercentile", "worst", "noise", "covered",
+        "half\nwidth", "rows", "unanswered",
+    )  # fmt: skip
+    for one in _scores_of(report, device):
+        errors = one.errors
+        table.add_row(
+            one.model,
+            *_list_errors(errors),
+            _share(one.noise),
+            _share(one.coverage),
+            _share(one.half_width),
+            str(errors.rows if errors else 0),
+            str(one.unanswered),
+        )
+    return table
+
+
+def make_class_table(report: ValidationReport, device: str) -> Table:
+    """Lay out how each model changes what the linear model does well or badly (Table 3)."""
+    scores = list(_scores_of(report, device))
+    headings = [_name_class(one) for one in scores[0].classes] if scores else []
+    table = _make_table("model", *headings)
+    for one in scores:
+        table.add_row(one.model, *map(_describe_class, one.classes))
+    return table
+
+
+def make_ranking_table(rankings: Iterable[RankingScore]) -> Table:
+    """Lay out how well models tell which device is fastest."""
+    table = _make_table(
+        "model", "launches", "differing by\nover 10 %", "fastest\nnamed", "mean\nregret",
+        "worst\nregret",
+    )  # fmt: skip
+    for one in rankings:
+        table.add_row(
+            one.model,
+            str(one.problems),
+            str(one.differing),
+            _share(one.top_1),
+            _factor(one.mean_regret),
+            _factor(one.worst_regret),
+        )
+    return table
+
+
+def make_worst_table(score: DeviceScore, split: str) -> Table:
+    """Lay out the groups with the largest mean errors."""
+    table = _make_table(split, "rows", "mean\nerror", "linear\nmodel")
+    for one in score.groups[:WORST_GROUPS]:
+        table.add_row(one.group, str(one.rows), _share(one.error), _share(one.linear_error))
+    return table
+
+
+def make_point_table(points: Sequence[SamplingPointScore]) -> Table:
+    """Lay out the linear model's errors over sampling points (Fig. 15)."""
+    table = _make_table(
+        "device", "sampling\npoints", "mean\nerror", "median", "90th\npercentile", "cost", "rows"
+    )
+    for one in points:
+        numbers = (one.mean, one.median, one.p90, one.cost)
+        table.add_row(one.device, one.label, *map(_share, numbers), str(one.rows))
+    return table
+
+
+def point_to_json(one: SamplingPointScore) -> dict[str, Any]:
+    """Give what files hold of a choice of sampling points."""
+    return {name: getattr(one, name) for name in one.__slots__}
+
+
+def _make_table(first: str, *headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(first)
+    texts = {"device", "sampling\npoints"}
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in texts else "right")
+    return table
+
+
+def _scores_of(report: ValidationReport, device: str) -> list[DeviceScore]:
+    return [one for one in report.scores if one.device == device]
+
+
+def _list_errors(errors: ErrorSummary | None) -> list[str]:
+    """Give mean, median, 90th percentile and worst."""
+    if errors is None:
+        return [_ABSENT] * 4
+    return [_share(one) for one in (errors.mean, errors.median, errors.p90, errors.worst)]
+
+
+def _describe_quality(score: DeviceScore | None) -> list[str]:
+    if score is None:
+        return [_ABSENT] * 5
+    mean, median, p90, _ = _list_errors(score.errors)
+    return [mean, median, p90, _share(score.coverage), _share(score.half_width)]
+
+
+def _name_class(one: ClassScore) -> str:
+    """Name the range of the linear model's errors."""
+    if one.high is None:
+        return f"linear over\n{one.low * 100:.0f} %"
+    return f"linear\n{one.low * 100:.0f}-{one.high * 100:.0f} %"
+
+
+def _describe_class(one: ClassScore) -> str:
+    if one.linear_error is None or one.error is None:
+        return _ABSENT
+    return f"{one.linear_error * 100:.1f} -> {one.error * 100:.1f} % ({one.groups})"
+
+
+def _share(value: float | None) -> str:
+    return _ABSENT if value is None else format_share(value)
+
+
+def _factor(value: float | None) -> str:
+    return _ABSENT if value is None else f"{value:.3f}"

@@ -1,0 +1,167 @@
+"""Runs ``kernelcast tune``."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.tune.table import list_lines, make_table
+from kernelcast.launches.devices import choose_devices
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.tuning.api import TuneProgress, tune_on_device
+from kernelcast.tuning.formats import report_to_json, report_to_t4
+from kernelcast.tuning.ranking import several_processes
+from kernelcast.tuning.report import TuneFailure, TuneReport
+from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.space import SearchSpace, read_space
+from kernelcast.tuning.t1 import read_t1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneRequest:
+    """The command line of ``kernelcast tune``; fields are its options.
+
+    Raises
+    ------
+    click.UsageError
+        If not exactly one problem is given, or nothing would be written.
+    InputError
+        If a file could not be written.
+    """
+
+    problem_file: Path | None
+    device_ids: tuple[str, ...]
+    models: str
+    top: int
+    measure: bool
+    runs: int
+    sampled: int
+    parameters: Mapping[str, int | float]
+    seed: int
+    timeout_s: float
+    save_file: Path | None
+    t1_file: Path | None
+    t4_file: Path | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        if (self.problem_file is None) == (self.t1_file is None):
+            msg = "give one problem: a problem file, or --t1 T1.json"
+            raise click.UsageError(msg)
+        if self.t1_file is not None and self.parameters:
+            msg = "--param fixes values of a problem file; edit the T1 file instead"
+            raise click.UsageError(msg)
+        if self.t4_file is not None and not self.measure:
+            msg = "--t4 writes what was measured: give --measure as well"
+            raise click.UsageError(msg)
+        for path in (self.save_file, self.t4_file):
+            if path is not None and not path.parent.is_dir():
+                msg = f"{path}: there is no folder {path.parent}; make it first"
+                raise InputError(msg)
+
+    def space(self) -> SearchSpace:
+        """Read the configurations."""
+        if self.t1_file is not None:
+            return read_t1(self.t1_file)
+        assert self.problem_file is not None
+        return read_space(self.problem_file, parameters=self.parameters)
+
+    def settings(self) -> TuneSettings:
+        """Give how configurations are chosen."""
+        return TuneSettings(
+            models=TuneModels(self.models),
+            top=self.top,
+            measure=self.measure,
+            runs=self.runs,
+            sampled=self.sampled,
+            seed=self.seed,
+            timeout_s=self.timeout_s,
+        )
+
+
+def run_tuning(request: TuneRequest) -> ExitStatus:
+    """Tune, show what was found, and give the exit status."""
+    space = request.space()
+    devices = choose_devices(request.device_ids)
+    if request.t4_file is not None and len(devices) > 1:
+        msg = f"--t4 takes the results of one device, here are {len(devices)}: choose by --device"
+        raise InputError(msg)
+    found: list[TuneReport | TuneFailure] = []
+    is_interrupted = False
+    try:
+        with several_processes(space) as executor:
+            for device in devices:
+                found.append(_tune(space, device, request, executor))  # noqa: PERF401 - kept so far
+    except KeyboardInterrupt:
+        is_interrupted = True
+    _show(found, request)
+    if request.t4_file is not None and found and isinstance(found[0], TuneReport):
+        _write_t4(request.t4_file, found[0])
+    failures = [one for one in found if isinstance(one, TuneFailure)]
+    for one in failures:
+        complain(one.message)
+    if is_interrupted:
+        complain("interrupted; measured runs are kept, the same command goes on where this ended")
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.FAILED if failures else ExitStatus.ANSWERED
+
+
+def _tune(
+    space: SearchSpace,
+    device: DeviceDescription,
+    request: TuneRequest,
+    executor: Executor | None,
+) -> TuneReport | TuneFailure:
+    with progress_bar(is_wanted=not request.as_json) as tell:
+
+        def report(progress: TuneProgress) -> None:
+            tell(
+                Standing(
+                    done=progress.done,
+                    total=progress.total,
+                    description=f"{progress.device_id}: {progress.stage}",
+                )
+            )
+
+        try:
+            return tune_on_device(
+                space,
+                device,
+                settings=request.settings(),
+                save=request.save_file,
+                executor=executor,
+                report=report,
+            )
+        except KernelcastError as error:
+            return TuneFailure(
+                problem=space.name,
+                device=device.name,
+                device_id=device.id,
+                message=f"{space.name}: {error}",
+            )
+
+
+def _show(found: list[TuneReport | TuneFailure], request: TuneRequest) -> None:
+    if request.as_json:
+        show_json([report_to_json(one, top=request.top) for one in found])
+        return
+    for one in found:
+        if isinstance(one, TuneReport):
+            show(make_table(one, top=request.top))
+            for line in list_lines(one):
+                show_line(line)
+
+
+def _write_t4(path: Path, found: TuneReport) -> None:
+    try:
+        path.write_text(json.dumps(report_to_t4(found), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error

@@ -1,0 +1,206 @@
+"""The tables of a validation's page."""
+
+from collections.abc import Mapping, Sequence
+
+from kernelcast.cli.error_text import format_class, format_error
+from kernelcast.cli.html_page import Html, make_definitions, make_row, make_section, make_table
+from kernelcast.cli.text import format_share
+from kernelcast.cli.validate.page.content import DeviceContent, WorstGroup
+from kernelcast.cli.validate.page.paper import PUBLISHED
+from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
+
+_NOTHING = "-"
+
+
+def make_summary(report: ValidationReport, chosen: str) -> Html:
+    """Give every model's mean and median error on every device."""
+    devices = sorted({one.device for one in report.scores})
+    rows = [
+        make_row(
+            [model, *(_mean(report.score(model, device)) for device in devices)],
+            is_chosen=model == chosen,
+        )
+        for model in _list_models(report)
+    ]
+    noise = {one.device: one.noise for one in report.scores if one.noise is not None}
+    if noise:
+        rows.append(make_row(["noise floor", *(format_error(noise.get(one)) for one in devices)]))
+    note = "In brackets the median."
+    return make_section("Mean error by device", make_table(["model", *devices], rows, note))
+
+
+def make_paper() -> Html:
+    """Give the paper's own results."""
+    rows = [
+        make_row([
+            one.name, _published(one.linear), _published(one.learned),
+            f"{one.sampling_cost * 100:g} %",
+        ])
+        for one in PUBLISHED
+    ]  # fmt: skip
+    return make_section(
+        "The paper's own results",
+        make_table(
+            ["device (paper)", "linear (paper)", "learned (paper)", "sampling cost (paper)"],
+            rows,
+            "Published figures, for orientation: 70 kernels, one left out at a time, on other "
+            "devices. For the GTX 680 the paper says about "
+            "10 %. It gives the cost for all NVIDIA devices together, and for AMD.",
+        ),
+    )
+
+
+def make_intervals(report: ValidationReport, chosen: str) -> Html:
+    """Give coverage and width of every model's intervals on every device."""
+    devices = sorted({one.device for one in report.scores})
+    rows = [
+        make_row(
+            [model, *(_interval(report.score(model, device)) for device in devices)],
+            is_chosen=model == chosen,
+        )
+        for model in _list_models(report)
+    ]
+    note = (
+        "Share of held-out rows inside their intervals, which are to hold "
+        f"{report.coverage * 100:g} %; in brackets the median distance from the middle to an end."
+    )
+    return make_section("Coverage of intervals", make_table(["model", *devices], rows, note))
+
+
+def make_ranking(report: ValidationReport, chosen: str) -> Html:
+    """Give how well models tell which device is fastest."""
+    if not report.rankings:
+        return Html("")
+    rows = [
+        make_row(
+            [
+                one.model, str(one.problems), str(one.differing), _share(one.top_1),
+                _factor(one.mean_regret), _factor(one.worst_regret),
+            ],
+            is_chosen=one.model == chosen,
+        )
+        for one in report.rankings
+    ]  # fmt: skip
+    columns = ["model", "launches", "that differ", "right", "mean regret", "worst regret"]
+    note = (
+        "Launches measured on several devices; those that differ do so by over 10 %. Right: share "
+        "of these in which the model names the fastest device. Regret: time on the device it "
+        "names over that on the fastest, over all launches."
+    )
+    return make_section("Which device is fastest", make_table(columns, rows, note))
+
+
+def make_refused(refused: Mapping[str, str]) -> Html:
+    """Say what could not be trained."""
+    if not refused:
+        return Html("")
+    return make_section("What could not be trained", make_definitions([*refused.items()]))
+
+
+def make_scores(content: DeviceContent, chosen: str) -> Html:
+    """Give all models on one device."""
+    rows = [
+        make_row(
+            [
+                one.model, format_error(one.errors.mean), format_error(one.errors.median),
+                _share(one.errors.p90), _share(one.errors.worst), _share(one.coverage),
+                _width(one.half_width), _share(one.in_domain), str(one.unanswered or _NOTHING),
+            ]
+            if one.errors
+            else [one.model, *[_NOTHING] * 7, str(one.unanswered)],
+            is_chosen=one.model == chosen,
+        )
+        for one in content.scores
+    ]  # fmt: skip
+    columns = [
+        "model", "mean", "median", "90th\npercentile", "worst", "inside\ninterval",
+        "half\nwidth", "in domain", "no answer",
+    ]  # fmt: skip
+    noise = (
+        f" Noise floor, the mean noise of the measured times: {format_error(content.noise)}."
+        if content.noise is not None
+        else ""
+    )
+    note = (
+        "Errors |predicted - measured| / measured; each row is predicted by a fit that has not "
+        "seen its group." + noise
+    )
+    return make_section("Models", make_table(columns, rows, note))
+
+
+def make_classes(classes: Sequence[ClassScore], model: str, split: str) -> Html:
+    """Give the paper's Table 3, ours beside its own."""
+    published = [one for one in PUBLISHED if one.classes]
+    columns = ["error of\nlinear", f"{split}s", "linear", model, "gain"]
+    for one in published:
+        columns += [f"{one.name} (paper)\n{what}" for what in ("linear", "learned", "gain")]
+    rows = []
+    for place, ours in enumerate(classes):
+        cells = [
+            format_class(ours.low, ours.high), str(ours.groups), format_error(ours.linear_error),
+            format_error(ours.error), _gain(ours.linear_error, ours.error),
+        ]  # fmt: skip
+        for one in published:
+            linear, learned, gain = one.classes[place]
+            cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
+        rows.append(make_row(cells))
+    note = (
+        f"{split.capitalize()}s by the linear model's mean error, and the means over those of a "
+        "class; gain in percentage points, positive where the learned model is better. The "
+        "columns marked as the paper's are its Table 3: other kernels on other devices."
+    )
+    return make_section("Error classes (the paper's Table 3)", make_table(columns, rows, note))
+
+
+def make_worst(groups: Sequence[WorstGroup], model: str, split: str) -> Html:
+    """Give the groups on which a model errs most."""
+    rows = [
+        make_row([
+            one.group, str(one.rows), format_error(one.error), format_error(one.linear_error),
+            format_error(one.noise), f"{one.inside} of {one.rows}",
+            f"{one.in_domain} of {one.rows}",
+        ])
+        for one in groups
+    ]  # fmt: skip
+    columns = [split, "rows", f"error of\n{model}", "error of\nlinear", "noise",
+               "rows inside\ninterval", "rows in\ndomain"]  # fmt: skip
+    return make_section(f"Where {model} errs most", make_table(columns, rows))
+
+
+def _list_models(report: ValidationReport) -> list[str]:
+    return [one.model for one in report.rows.models]
+
+
+def _mean(score: DeviceScore) -> str:
+    if score.errors is None:
+        return _NOTHING
+    return f"{format_error(score.errors.mean)} ({format_error(score.errors.median)})"
+
+
+def _interval(score: DeviceScore) -> str:
+    if score.coverage is None:
+        return _NOTHING
+    return f"{format_share(score.coverage)} ({_width(score.half_width)})"
+
+
+def _width(half_width: float | None) -> str:
+    return _NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
+
+
+def _share(share: float | None) -> str:
+    return _NOTHING if share is None else format_share(share)
+
+
+def _factor(value: float | None) -> str:
+    return _NOTHING if value is None else f"{value:.3f}"
+
+
+def _published(share: float | None) -> str:
+    """Write a figure with no more digits than the paper has."""
+    return format_error(share).replace(".00 %", " %")
+
+
+def _gain(linear: float | None, learned: float | None) -> str:
+    if linear is None or learned is None:
+        return _NOTHING
+    return f"{(linear - learned) * 100:+.2f}"

@@ -1,0 +1,152 @@
+"""Runs ``kernelcast validate``."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.cli.html_page import require_matplotlib
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.train.progress import fit_progress
+from kernelcast.cli.train.tables import (
+    list_devices,
+    make_class_table,
+    make_point_table,
+    make_ranking_table,
+    make_score_table,
+    make_worst_table,
+    point_to_json,
+)
+from kernelcast.models.validation import ValidationReport, report_to_json
+from kernelcast.records.errors import InputError
+from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.reading import read_observations
+from kernelcast.training.sampling_points import score_sampling_points
+from kernelcast.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.training.table import load_training_table
+from kernelcast.training.validating import validate_models
+
+REPORT_FILE = "validation.json"
+POINTS_FILE = "sampling_points.json"
+PAGE_FILE = "validation.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateRequest:
+    """The command line of ``kernelcast validate``; fields are its options."""
+
+    sources: tuple[str, ...]
+    device_ids: tuple[str, ...]
+    split: str
+    models: tuple[str, ...]
+    jobs: int | None
+    scheduler: str | None
+    coverage: float
+    shortest_s: float
+    least_work_groups: int
+    folder: Path | None
+    as_json: bool
+
+    @property
+    def rows(self) -> RowFilter:
+        """Launches that count."""
+        return RowFilter(shortest_s=self.shortest_s, least_work_groups=self.least_work_groups)
+
+    def settings(self) -> ValidationSettings:
+        """Give how models are validated."""
+        return ValidationSettings(
+            split=Split(self.split),
+            models=self.models,
+            rows=self.rows,
+            coverage=self.coverage,
+            jobs=self.jobs or -1,
+            scheduler=self.scheduler,
+        )
+
+
+def run_validation(request: ValidateRequest) -> ExitStatus:
+    """Validate, show what was found, and give the exit status."""
+    if request.folder is not None:
+        require_matplotlib("--out")  # both told before anything runs for minutes
+        _make_folder(request.folder)
+    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
+    with fit_progress("fits", is_wanted=not request.as_json) as tell:
+        report = validate_models(table, request.settings(), tell)
+    points: tuple[SamplingPointScore, ...] = ()
+    if request.folder is not None or not request.as_json:
+        observations = read_observations(request.sources, devices=request.device_ids)
+        points = score_sampling_points(observations, request.rows)
+    if request.as_json:
+        show_json(json.loads(report_to_json(report)))
+    else:
+        _present(report, points)
+    for what, why in report.refused.items():
+        complain(f"{what}: {why}")
+    if request.folder is not None:
+        _write(request.folder, table, report, points)
+        if not request.as_json:
+            show_line(f"written to {request.folder}")
+    is_whole = {*map(str, table.devices)} == {*list_devices(report)}
+    return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
+
+
+def _present(report: ValidationReport, points: Sequence[SamplingPointScore]) -> None:
+    rows = report.rows
+    show_line(
+        f"{len(rows.keys)} launches of {len(set(rows.kernels))} kernels; held out: one "
+        f"{report.split} at a time; intervals shall hold {report.coverage * 100:g} %"
+    )
+    last = rows.models[-1].model
+    for device in list_devices(report):
+        show_line(f"\n{device}")
+        show(make_score_table(report, device))
+        show_line(f"by class of the linear model's error: its own -> the model's (number of "
+                  f"{report.split}s)")  # fmt: skip
+        show(make_class_table(report, device))
+        show_line(f"worst of {last}")
+        show(make_worst_table(report.score(last, device), report.split))
+    if report.rankings:
+        show_line("\nwhich device is fastest")
+        show(make_ranking_table(report.rankings))
+    if points:
+        show_line("\nlinear model over sampling points")
+        show(make_point_table(points))
+
+
+def _write(
+    folder: Path,
+    table: TrainingTable,
+    report: ValidationReport,
+    points: Sequence[SamplingPointScore],
+) -> None:
+    """Write files of a validation.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written.
+    """
+    # Figures need a library that only the page needs.
+    from kernelcast.cli.validate.page.page import write_validation_page
+
+    plain = json.dumps([point_to_json(one) for one in points], indent=1)
+    try:
+        (folder / REPORT_FILE).write_text(report_to_json(report), encoding="utf-8")
+        (folder / POINTS_FILE).write_text(plain, encoding="utf-8")
+    except OSError as error:
+        msg = f"{folder}: cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+    pairs = zip(table.keys.tolist(), table.noise.tolist(), strict=True)
+    noise = {key: value for key, value in pairs if math.isfinite(value)}
+    write_validation_page(report, points, folder / PAGE_FILE, noise=noise)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: the folder cannot be made: {error.strerror or error}"
+        raise InputError(msg) from error

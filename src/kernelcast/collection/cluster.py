@@ -1,0 +1,194 @@
+"""Collects over the machines of a Dask cluster: a job per kernel and device, one per machine.
+
+Workers are started by the user, one per machine (``dask worker tcp://...``). A worker that
+declares devices as resources (``--resources "pocl-...=1"``) measures those, any other measures
+all devices that it finds. Rows go from the workers to a store that all of them reach.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelcast.collection.collection import (
+    CollectionOrder,
+    JobResult,
+    list_jobs,
+    run_job,
+)
+from kernelcast.collection.kernel_rows import KernelJob, Place
+from kernelcast.collection.progress import (
+    CollectionOutcome,
+    CollectionProgress,
+    DeviceOutcome,
+)
+from kernelcast.collection.size_plans import SizePlans
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.devices import list_descriptions
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError, NoDeviceError
+from kernelcast.sampling.discovery import match_device_id
+from kernelcast.training_data.store import Store
+
+MEASUREMENT = "kernelcast-measurement"
+"""Resource of which every worker has one: two measurements at once would time each other."""
+_POLL_S = 0.5
+
+
+def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDescription, ...]:  # noqa: ANN401
+    """Describe the devices of all workers, and make each a resource of its worker.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    wanted : tuple of str
+        Ids or their beginnings; empty: all.
+
+    Raises
+    ------
+    NoDeviceError
+        If no worker has a device.
+    UnknownDeviceError
+        If no worker has a device of an id.
+    """
+    found = {one.id: one for one in _prepare_workers(client, frozenset())}
+    if not found:
+        msg = "no worker of the cluster has an OpenCL device; start workers on machines that have"
+        raise NoDeviceError(msg)
+    chosen = dict.fromkeys(match_device_id(one, found) for one in wanted)
+    return tuple(found[key] for key in (chosen or found))
+
+
+def _prepare_workers(client: Any, known: frozenset[str]) -> list[DeviceDescription]:  # noqa: ANN401
+    """Make devices resources of the workers that are not known yet; describe them."""
+    found: list[DeviceDescription] = []
+    fresh = [one for one in _list_workers(client) if one not in known]
+    for address, devices in (client.run(_list_devices, workers=fresh) if fresh else {}).items():
+        declared = _list_workers(client).get(address, {}).get("resources", {})
+        own = [one for one in devices if one.id in declared] or devices
+        resources = {**dict.fromkeys((one.id for one in own), 1), MEASUREMENT: 1}
+        client.run(_declare, resources, workers=[address])
+        found += own
+    return found
+
+
+def _list_workers(client: Any) -> dict[str, Any]:  # noqa: ANN401
+    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return workers
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has come back from the workers."""
+
+    total: int
+    outcomes: dict[str, DeviceOutcome] = field(default_factory=dict)
+    done: int = 0
+
+    def add(self, job: KernelJob, outcome: DeviceOutcome) -> None:
+        self.done += 1
+        self.outcomes[job.device.id].absorb(outcome)
+
+    def progress(self, device_id: str, kernel: str, stage: str) -> CollectionProgress:
+        rows = sum(one.measured for one in self.outcomes.values())
+        return CollectionProgress(
+            device_id=device_id, kernel=kernel, stage=stage, done=self.done, total=self.total,
+            rows=rows,
+        )  # fmt: skip
+
+
+def collect_on_cluster(
+    order: CollectionOrder,
+    store: Store,
+    client: Any,  # noqa: ANN401 - the library ships no types
+    *,
+    report: Callable[[CollectionProgress], None] = lambda _: None,
+) -> CollectionOutcome:
+    """Measure what is missing in a store on the devices of a cluster.
+
+    Parameters
+    ----------
+    order : CollectionOrder
+        What to collect, devices from `find_cluster_devices`.
+    store : Store
+        Reached by every worker under the same name.
+    client : distributed.Client
+        Connected to it.
+    report : callable, optional
+        Is told of each job that has ended.
+
+    Returns
+    -------
+    CollectionOutcome
+        Also after Ctrl-C: jobs that have not begun are withdrawn, those at work store their rows.
+        A worker that dies costs its current row; its job goes to another worker that has the
+        device, or waits until one comes back.
+    """
+    jobs = list_jobs(order)
+    tally = _Tally(
+        total=len(jobs), outcomes={one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
+    )
+    outcome = CollectionOutcome(devices=list(tally.outcomes.values()))
+    waiting = {
+        client.submit(
+            run_on_worker,
+            job,
+            store,
+            resources={job.device.id: 1, MEASUREMENT: 1},
+            pure=False,
+            key=f"kernelcast-{job.device.id}-{job.kernel.name}-{time.time_ns()}",
+        ): job
+        for job in jobs
+    }
+    known = frozenset(_list_workers(client))
+    try:
+        while waiting:
+            workers = frozenset(_list_workers(client))
+            _prepare_workers(client, known)  # one that came back, or came late, can do jobs too
+            known = workers
+            for future in [one for one in waiting if one.done()]:
+                job = waiting.pop(future)
+                result = _take(future, job)
+                outcome.is_out_of_time |= result.is_out_of_time
+                tally.add(job, result.outcome)
+                report(tally.progress(job.device.id, job.kernel.name, "done"))
+            time.sleep(_POLL_S if waiting else 0)
+    except KeyboardInterrupt:
+        client.cancel(list(waiting), force=True)
+        outcome.is_interrupted = True
+    return outcome
+
+
+def run_on_worker(job: KernelJob, store: Store) -> JobResult:
+    """Do a job on a worker of the cluster; its folders are those of the worker's machine."""
+    folder = data_folder()
+    place = Place(
+        store=store, plans=SizePlans(folder=folder / "collection"), cache_folder=folder / "corpus"
+    )
+    return run_job(job, place)
+
+
+def _take(future: Any, job: KernelJob) -> JobResult:  # noqa: ANN401
+    """Give a job's result; a job that failed is a kernel that could not be collected."""
+    outcome = DeviceOutcome(device_id=job.device.id)
+    try:
+        result: JobResult = future.result()
+    except KernelcastError as error:
+        outcome.errors[job.kernel.name] = str(error)
+    except Exception as error:  # noqa: BLE001 - a killed worker, a lost connection, whatever it was
+        outcome.errors[job.kernel.name] = f"the worker failed: {error!r}"
+    else:
+        return result
+    return JobResult(outcome=outcome)
+
+
+def _list_devices() -> list[DeviceDescription]:
+    try:
+        return list_descriptions()
+    except NoDeviceError:
+        return []
+
+
+async def _declare(resources: dict[str, float], dask_worker: Any) -> None:  # noqa: ANN401
+    await dask_worker.set_resources(**resources)

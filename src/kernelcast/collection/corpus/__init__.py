@@ -1,0 +1,1 @@
+"""The corpus as problems: its files, inputs and checks."""

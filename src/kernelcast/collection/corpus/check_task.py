@@ -1,0 +1,126 @@
+"""What a child process of ``kernelcast corpus check`` does: some kernels on one device."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kernelcast.collection.corpus.comparison import find_difference
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.records.errors import KernelcastError
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.whole_run import run_whole
+from kernelcast.training_data.applications import CorpusKernel, load_reference
+
+SEED = 11
+
+
+class CheckStatus(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    DIFFERS = "differs"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOutcome:
+    """How a kernel's check ended on a device.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel in the corpus.
+    device_id : str
+        The device.
+    status : CheckStatus
+        Passed, result differs, could not be run, or not possible on this device.
+    explanation : str
+        Why it did not pass; else empty.
+    seconds : float
+        How long the check took, build and reference included.
+    """
+
+    kernel: str
+    device_id: str
+    status: CheckStatus
+    explanation: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTask:
+    """Checks to be made in a child process."""
+
+    kernels: tuple[CorpusKernel, ...]
+    device_id: str
+
+
+def check_corpus(task: CheckTask, report: Callable[[str], None]) -> tuple[CheckOutcome, ...]:
+    """Check some kernels on one device, each with every local size that it is meant for."""
+    report("opening the device")
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    outcomes = []
+    with session.lock, tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
+        for kernel in task.kernels:
+            report(kernel.name)
+            outcomes.append(check_in_session(session, kernel, cache_folder=Path(folder)))
+    return tuple(outcomes)
+
+
+def check_in_session(
+    session: DeviceSession,
+    kernel: CorpusKernel,
+    *,
+    cache_folder: Path,
+    local_sizes: tuple[tuple[int, ...], ...] | None = None,
+) -> CheckOutcome:
+    """Check one kernel's result on a device that is open already.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device; its lock is held by the caller.
+    kernel : CorpusKernel
+        The kernel.
+    cache_folder : Path
+        Where generated inputs are kept.
+    local_sizes : tuple of tuple of int, optional
+        Local sizes to check; all of the kernel's when left out.
+    """
+    started_s = time.perf_counter()
+    status, explanation = CheckStatus.PASSED, ""
+    if kernel.uses_fp64 and not session.description.has_fp64:
+        status, explanation = CheckStatus.SKIPPED, "the device has no double precision"
+        local_sizes = ()
+    for local_size in kernel.local_sizes if local_sizes is None else local_sizes:
+        try:
+            difference = _find_difference(session, kernel, local_size, cache_folder)
+        except KernelcastError as error:
+            status, explanation = CheckStatus.FAILED, f"local size {local_size}: {error}"
+            break
+        if difference is not None:
+            status, explanation = CheckStatus.DIFFERS, f"local size {local_size}: {difference}"
+            break
+    return CheckOutcome(
+        kernel=kernel.name,
+        device_id=session.description.id,
+        status=status,
+        explanation=explanation,
+        seconds=time.perf_counter() - started_s,
+    )
+
+
+def _find_difference(
+    session: DeviceSession, kernel: CorpusKernel, local_size: tuple[int, ...], cache_folder: Path
+) -> str | None:
+    reference = load_reference(kernel)
+    prepared = prepare_launch(
+        kernel, reference.small, local_size=local_size, cache_folder=cache_folder
+    )
+    run = run_whole(session, prepared.problem, seed=SEED)
+    return find_difference(run, reference, prepared.parameters)

@@ -1,0 +1,219 @@
+"""All rows of one corpus kernel on one device, in a child process."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.messages import (
+    RowFailed,
+    RowMeasured,
+    RowSkipped,
+    RowStarted,
+    SizesChosen,
+)
+from kernelcast.collection.row import TooLongError, observe_launch
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.collection.sizes import choose_sizes, find_anchor
+from kernelcast.launches.preparing import prepared_launch
+from kernelcast.launches.problem_file import read_parameters
+from kernelcast.launches.weighing import sample_by_source
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_arguments,
+)
+from kernelcast.records.observation import FailureRecord, ObservationFlag
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.training_data.applications import CorpusKernel
+from kernelcast.workers.task import Reporter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTask:
+    """What to collect.
+
+    Parameters
+    ----------
+    kernel : CorpusKernel
+        The kernel.
+    suite : str
+        Where its application's namesake comes from.
+    device_id : str
+        The device.
+    settings : CollectionSettings
+        How.
+    cache_folder : Path
+        Where generated inputs are kept.
+    sizes : tuple of int
+        Values of the size parameter; empty: find them.
+    done : frozenset of str
+        Keys of launches that need no row any more (`LaunchIdentity.key`).
+    """
+
+    kernel: CorpusKernel
+    suite: str
+    device_id: str
+    settings: CollectionSettings
+    cache_folder: Path
+    sizes: tuple[int, ...] = ()
+    done: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """One launch to observe."""
+
+    problem: Problem
+    identity: LaunchIdentity
+
+
+def collect_kernel(task: KernelTask, report: Reporter) -> None:
+    """Measure the rows of a kernel; each is given to the parent as soon as it is there."""
+    report("opening the device")
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    sizes = task.sizes
+    if not sizes:
+        report("looking for sizes")
+        sizes = find_sizes(session, task)
+        report.give(SizesChosen(sizes=sizes))
+    shapes = list_shapes(task.kernel.local_sizes[: task.settings.local_sizes], sizes)
+    for number, (size, local_size) in enumerate(shapes, start=1):
+        report("making inputs")
+        planned = _plan(task, session.description, size, local_size)
+        if planned.identity.key in task.done:
+            report.give(RowSkipped(launch_key=planned.identity.key))
+        elif planned.problem.ndrange.work_group_count < task.settings.least_work_groups:
+            reason = f"{planned.problem.ndrange.work_group_count} work-groups"
+            report.give(RowSkipped(launch_key=planned.identity.key, reason=reason))
+        else:
+            report.give(RowStarted(launch=planned.identity, number=number, total=len(shapes)))
+            for message in _observe(session, planned, task, report):
+                report.give(message)
+
+
+def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
+    """Find the sizes at which the kernel takes the times that are wanted on this device.
+
+    Raises
+    ------
+    DeviceLimitError
+        If the device cannot hold the smallest launch.
+    """
+    kernel, settings = task.kernel, task.settings
+    times_s = (settings.shortest_s, settings.longest_s)
+    goal_s = (settings.shortest_s * settings.longest_s) ** 0.5
+
+    def predict(size: int) -> float:
+        prepared = prepare_launch(
+            kernel,
+            {kernel.size.parameter: size},
+            local_size=kernel.local_sizes[0],
+            cache_folder=task.cache_folder,
+        )
+        return _predict(session, prepared.problem, settings.seed)
+
+    start = int(read_parameters(kernel.problem_path)[kernel.size.parameter])
+    anchor = find_anchor(kernel.size, start, goal_s, predict)
+    return choose_sizes(kernel.size, anchor, times_s, settings.sizes)
+
+
+def list_shapes(
+    local_sizes: tuple[tuple[int, ...], ...], sizes: tuple[int, ...]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """List sizes with local sizes: the usual one at every size, others at every other size."""
+    usual, *others = local_sizes
+    shapes = [(size, usual) for size in sizes]
+    return shapes + [(size, other) for other in others for size in sizes[::2]]
+
+
+def identify(
+    problem: Problem,
+    kernel: KernelIdentity,
+    device: DeviceDescription,
+    *,
+    seed: int,
+    parameters: dict[str, int],
+) -> LaunchIdentity:
+    """Say what a launch is stored under."""
+    return LaunchIdentity(
+        kernel=kernel,
+        device=DeviceIdentity(
+            id=device.id, name=device.name, platform=device.platform, driver=device.driver
+        ),
+        ndrange=problem.ndrange,
+        arguments_digest=digest_arguments(problem.arguments, seed=seed),
+        parameters=parameters,
+    )
+
+
+def _plan(
+    task: KernelTask, device: DeviceDescription, size: int, local_size: tuple[int, ...]
+) -> _Planned:
+    prepared = prepare_launch(
+        task.kernel,
+        {task.kernel.size.parameter: size},
+        local_size=local_size,
+        cache_folder=task.cache_folder,
+    )
+    kernel = KernelIdentity(
+        name=task.kernel.stem,
+        digest=prepared.problem.kernel.digest,
+        application=task.kernel.application,
+        suite=task.suite,
+    )
+    identity = identify(
+        prepared.problem,
+        kernel,
+        device,
+        seed=task.settings.seed,
+        parameters=dict(prepared.parameters),
+    )
+    return _Planned(problem=prepared.problem, identity=identity)
+
+
+def _observe(
+    session: DeviceSession, planned: _Planned, task: KernelTask, report: Reporter
+) -> Iterator[RowMeasured | RowFailed | RowSkipped]:
+    """Observe a launch; once more if somebody else was busy."""
+    try:
+        found = observe_launch(
+            session, planned.problem, planned.identity, task.settings, report=report
+        )
+        if ObservationFlag.CONTAMINATED in found.flags:
+            report("disturbed, once more")
+            again = observe_launch(
+                session, planned.problem, planned.identity, task.settings, report=report
+            )
+            found = min(found, again, key=lambda one: one.runs.noise or 0.0)
+        yield RowMeasured(observation=found)
+    except TooLongError as error:
+        yield RowSkipped(launch_key=planned.identity.key, reason=str(error))
+    except KernelcastError as error:
+        yield RowFailed(failure=make_failure(planned.identity, error))
+
+
+def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecord:
+    """Record why a launch could not be observed."""
+    return FailureRecord(
+        launch=launch,
+        kind=type(error).__name__,
+        message=str(error),
+        failed_at=datetime.now(UTC),
+    )
+
+
+def _predict(session: DeviceSession, problem: Problem, seed: int) -> float:
+    with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
+        plan = SamplingPlan(seed=seed)
+        run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+        return fit_linear(run).seconds

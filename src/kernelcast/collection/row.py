@@ -1,0 +1,248 @@
+"""Observes one launch: samples, counts, and times the whole kernel in between."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.features.analysis import analyse
+from kernelcast.launches.counting import CountSettings, count_launch
+from kernelcast.launches.feature_counts import summarise_run
+from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.launches.preparing import prepared_launch
+from kernelcast.launches.weighing import sample_by_source, weigh_run
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import Observation, ObservationFlag
+from kernelcast.records.observed_times import (
+    MachineState,
+    RunTimes,
+    SampleSet,
+    summarise_runs,
+)
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.machine_state import read_processor_times, read_state_since
+from kernelcast.sampling.multiples import choose_unit, sample_pairs
+from kernelcast.sampling.plan import SAMPLER, SamplingPlan
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers.deaths import COUNTING
+
+_EVERYTHING = frozenset(FeatureGroup)
+_PACKAGES = ("kernelcast", "pyopencl", "numpy")
+
+
+class TooLongError(KernelcastError):
+    """A launch takes much longer than was asked for."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """What is measured of a launch as it accumulates."""
+
+    launch: CountingLaunch
+    settings: CollectionSettings
+    samples: list[SampleSet]
+    durations_s: list[float]
+    problem: Problem
+
+    def sample_default(self, window_set: int) -> SampleRun:
+        """Sample as an estimate does, at places of their own."""
+        plan = SamplingPlan(seed=self.settings.seed + window_set)
+        problem = self.problem
+        run = sample_by_source(self.launch, plan, problem.kernel, problem.arguments)
+        self._keep(run, 0, window_set, is_even=run.is_even)
+        return run
+
+    def sample_pairs(self, window_set: int, unit: int) -> None:
+        """Sample at multiples of the saturation point."""
+        multiples = range(1, self.settings.multiples + 1)
+        for pair in sample_pairs(self.launch, multiples, window_set=window_set, unit=unit):
+            run = self._weigh(_as_run(self.launch, pair.launches))
+            self._keep(run, pair.multiple, window_set, is_even=True)
+
+    def _keep(self, run: SampleRun, multiple: int, window_set: int, *, is_even: bool) -> None:
+        self.samples.append(
+            SampleSet(
+                multiple=multiple,
+                window_set=window_set,
+                launches=run.launches,
+                launch_overhead_s=run.launch_overhead_s,
+                is_even=is_even,
+                linear_s=fit_linear(run).seconds,
+            )
+        )
+
+    def _weigh(self, run: SampleRun) -> SampleRun:
+        return weigh_run(run, self.problem.kernel, self.problem.arguments)
+
+    def time_whole(self) -> None:
+        """Time the whole kernel once."""
+        self.durations_s.append(self.launch.time_whole())
+
+    @property
+    def noise(self) -> float:
+        """Noise of the whole runs so far."""
+        return summarise_runs(self.durations_s).noise or 0.0
+
+
+def observe_launch(
+    session: DeviceSession,
+    problem: Problem,
+    identity: LaunchIdentity,
+    settings: CollectionSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> Observation:
+    """Make an observation of a launch on a device that is open.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        The launch, local size given.
+    identity : LaunchIdentity
+        What it is stored under.
+    settings : CollectionSettings
+        How much is measured.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    Observation
+        Flagged as contaminated where whole runs differ by more than the settings allow.
+
+    Raises
+    ------
+    InputError
+        If source or arguments do not fit together.
+    DeviceError
+        If the device cannot hold or run the launch.
+    TooLongError
+        If the first samples foretell a time beyond what the settings allow.
+    """
+    kernel = problem.kernel
+    features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
+    compiler = read_compiler_facts(session, kernel, problem.ndrange)
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
+        row = _Row(
+            launch=launch,
+            settings=settings,
+            samples=[],
+            durations_s=[],
+            problem=problem,
+        )
+        before = read_processor_times()
+        report("sampling")
+        run = row.sample_default(0)
+        _check_time(run, settings)
+        _measure(row, run, report)
+        state = read_state_since(before)
+        found = DeviceFindings(
+            ndrange=launch.ndrange,
+            compute_units=session.description.compute_units,
+            compiler=compiler,
+            saturation=launch.saturation,
+            run=run,
+            linear_s=row.samples[0].linear_s,
+        )
+        report(COUNTING)
+        recorded = _count(launch, problem, found)
+    add_analytic_findings(found, problem, session.description.id, recorded)
+    times = summarise_runs(row.durations_s)
+    return Observation(
+        launch=identity,
+        runs=times,
+        features=compose_vector(features, found),
+        samples=tuple(row.samples),
+        flags=_flag(times, state, settings),
+        machine_state=state,
+        versions=read_versions(session),
+        measured_at=datetime.now(UTC),
+    )
+
+
+def read_versions(session: DeviceSession) -> Mapping[str, str]:
+    """Give the versions that an observation depends on."""
+    return {
+        **{name: version(name) for name in _PACKAGES},
+        "runtime": session.description.driver,
+        "sampler": str(SAMPLER),
+    }
+
+
+def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
+    if settings.too_long is None:
+        return
+    predicted_s, most_s = fit_linear(run).seconds, settings.too_long * settings.longest_s
+    if predicted_s > most_s:
+        msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
+        raise TooLongError(msg)
+
+
+def _measure(row: _Row, run: SampleRun, report: Callable[[str], None]) -> None:
+    """Time whole runs with the other samples between them; twice as many where they disagree."""
+    report("whole runs")
+    row.launch.time_whole()  # not counted: it warms up what sampling does not reach
+    others = _other_samples(row, run)
+    for _ in range(row.settings.runs):
+        next(others, None)
+        row.time_whole()
+    for _ in others:
+        pass
+    if row.noise > row.settings.most_noise:
+        for _ in range(row.settings.runs):
+            row.time_whole()
+
+
+def _other_samples(row: _Row, run: SampleRun) -> Iterator[None]:
+    """Sample at other places and other points, a set at each step."""
+    unit = choose_unit(row.launch, fit_linear(run).rate_s)
+    for window_set in range(row.settings.window_sets):
+        row.sample_pairs(window_set, unit)
+        yield
+        row.sample_default(window_set + 1)
+        yield
+
+
+def _count(
+    launch: CountingLaunch, problem: Problem, found: DeviceFindings
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        settings = CountSettings(compares_times=False)
+        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
+        found.counters = summarise_run(problem, counted)
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
+
+
+def _as_run(launch: CountingLaunch, launches: tuple[TimedLaunch, ...]) -> SampleRun:
+    return SampleRun(
+        kernel_digest=launch.kernel_digest,
+        device_id=launch.device.id,
+        ndrange=launch.ndrange,
+        launches=launches,
+        launch_overhead_s=launch.launch_overhead_s,
+        is_even=True,
+    )
+
+
+def _flag(
+    times: RunTimes, state: MachineState, settings: CollectionSettings
+) -> frozenset[ObservationFlag]:
+    """Flag a row whose whole runs disagree, or beside which others were at work all the time."""
+    is_noisy = (times.noise or 0.0) > settings.worst_noise
+    is_shared = (state.others_busy or 0.0) > settings.most_others
+    return frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset()

@@ -1,0 +1,148 @@
+"""The analytic model's time for each local size of a launch."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from kernelcast.launches.estimation import ReportProgress
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.sources import LaunchSource, use_problem
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+
+MOST_LOCAL_SIZES = 80
+"""That are tried of one launch."""
+_LARGEST = 1024
+_MOST_SIDES = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSizeTask:
+    """A launch to be modelled with many local sizes.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch; its own local size is tried too.
+    machine : str
+        Name of a machine description.
+    local_sizes : tuple of tuple of int or None
+        What is tried; all that are worth it where None.
+    """
+
+    problem: Problem
+    machine: str
+    local_sizes: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSizeAnswer:
+    """What the model says of one local size.
+
+    Parameters
+    ----------
+    local_size : tuple of int
+        Work-items of a work-group.
+    estimate : AnalyticEstimate or None
+        None where it cannot be launched or modelled.
+    reason : str
+        Why it cannot.
+    """
+
+    local_size: tuple[int, ...]
+    estimate: AnalyticEstimate | None = None
+    reason: str = ""
+
+
+def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the model of a machine for every local size; runs in a child process.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be used, or there is no such machine.
+    """
+    machine = find_machine(task.machine)
+    source = use_problem(task.problem)
+    ndrange = task.problem.ndrange
+    wanted = task.local_sizes
+    if wanted is None:
+        wanted = tuple(list_local_sizes(ndrange, read_limit(machine)))
+    answers = []
+    for number, one in enumerate(wanted, start=1):
+        report(f"local size {number} of {len(wanted)}")
+        answers.append(_ask(source, machine, one))
+    return tuple(answers)
+
+
+def list_local_sizes(ndrange: NDRange, most: int) -> list[tuple[int, ...]]:
+    """List local sizes worth trying: sides that divide the global size, few of each dimension.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        Its own local size is among them.
+    most : int
+        Work-items of the largest work-group.
+
+    Returns
+    -------
+    list of tuple of int
+        Sorted; at most `MOST_LOCAL_SIZES`, the largest ones where there are more.
+
+    Examples
+    --------
+    >>> list_local_sizes(NDRange(global_size=(12, 2)), 8)
+    [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2), (6, 1)]
+    """
+    sides = [_list_sides(size, most) for size in ndrange.global_size]
+    found = {one for one in product(*sides) if math.prod(one) <= most}
+    # The largest work-groups are those that matter; a flat one stays in any case.
+    kept = sorted(found, key=lambda one: (-math.prod(one), one))[:MOST_LOCAL_SIZES]
+    own = ndrange.local_size
+    return sorted({*kept, *([own] if own is not None else [])})
+
+
+def read_limit(machine: MachineDescription) -> int:
+    """Give the largest work-group that is tried on a machine."""
+    told = machine.max_work_group_size
+    return _LARGEST if told is None else min(_LARGEST, told.value)
+
+
+def _list_sides(size: int, most: int) -> list[int]:
+    """Give divisors of a size: powers of two, or a few others where there are hardly any."""
+    limit = min(size, most)
+    powers = [1 << power for power in range(limit.bit_length()) if size % (1 << power) == 0]
+    if len(powers) > 4 or limit <= 1:
+        return powers
+    divisors = [one for one in range(1, limit + 1) if size % one == 0]
+    if len(divisors) <= _MOST_SIDES:
+        return divisors
+    step = (len(divisors) - 1) / (_MOST_SIDES - 1)
+    return sorted({divisors[round(step * place)] for place in range(_MOST_SIDES)})
+
+
+def _ask(
+    source: LaunchSource, machine: MachineDescription, local_size: tuple[int, ...]
+) -> LocalSizeAnswer:
+    try:
+        if machine.kind is DeviceKind.GPU:
+            estimate = configure(source, machine, local_size).estimate
+        else:
+            estimate = estimate_analytically(source.launch(local_size), machine)
+    except InputError as error:
+        return LocalSizeAnswer(local_size=local_size, reason=str(error))
+    return LocalSizeAnswer(local_size=local_size, estimate=estimate)
+
+
+def rank(answers: Sequence[LocalSizeAnswer]) -> Iterator[LocalSizeAnswer]:
+    """Give the answers that hold a time, fastest first."""
+    known = [(one.estimate.seconds, one) for one in answers if one.estimate is not None]
+    yield from (one for _, one in sorted(known, key=lambda pair: pair[0]))

@@ -1,0 +1,1 @@
+"""A problem becomes a prepared, understood launch: problem and machine files, counts, models."""

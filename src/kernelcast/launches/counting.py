@@ -1,0 +1,247 @@
+"""Counts what a few work-groups execute: features writes the copy, sampling runs it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kernelcast.features.analysis import Analysis, analyse
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.instrumentation.source import instrument
+from kernelcast.launches.preparing import prepared_launch
+from kernelcast.records.instrumented_kernel import InstrumentedKernel
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import CounterSample
+from kernelcast.sampling.counted_samples import make_sample, make_uncounted_sample
+from kernelcast.sampling.counting import BuiltCopy, CountingLaunch
+from kernelcast.sampling.recorded_accesses import read_log
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.workers.deaths import COUNTING
+
+_MOST_LOGGED = 1 << 22
+"""Addresses written down per work-group at most: 64 MiB."""
+_LOGGED_GROUPS = 2
+Chosen = TypeVar("Chosen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountSettings:
+    """How much is counted.
+
+    Parameters
+    ----------
+    work_groups : int
+        Work-groups that are counted, spread over the index space.
+    seed : int
+        Of their choice and of random buffers.
+    records_addresses : bool
+        Whether some of them write their addresses down as well.
+    compares_times : bool
+        Whether the time of counting is compared with the plain kernel's; that needs a copy that
+        only counts, beside the one that records addresses.
+    """
+
+    work_groups: int = 8
+    seed: int = 0
+    records_addresses: bool = True
+    compares_times: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What was counted, and what it cost.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch, local size chosen.
+    sample : CounterSample
+        Counters of each work-item.
+    addresses : RecordedAddresses or None
+        None where none were asked for, or none could be recorded.
+    is_log_complete : bool
+        False if a work-item touched memory more often than could be written down.
+    instrumented_s, plain_s : float
+        Time of the counted work-groups, and of the same ones of the plain kernel, in seconds; 0
+        where they were not compared.
+    total_s : float
+        All of it: writing and building the copies, running them, reading the counters.
+    """
+
+    ndrange: NDRange
+    sample: CounterSample
+    addresses: RecordedAddresses | None
+    is_log_complete: bool
+    instrumented_s: float
+    plain_s: float
+    total_s: float
+
+
+def count_in_session(
+    session: DeviceSession,
+    problem: Problem,
+    settings: CountSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> Counted:
+    """Count what a few work-groups execute on a device that is open.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        The device.
+    problem : Problem
+        The launch.
+    settings : CountSettings
+        How much is counted.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    Counted
+
+    Raises
+    ------
+    InputError
+        If the kernel cannot be rewritten, or the problem is wrong.
+    DeviceError
+        If the device cannot hold or run it.
+    """
+    started_s = time.perf_counter()
+    report("analysing the source")
+    kernel = problem.kernel
+    analysis = analyse(kernel)
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
+        counted = count_launch(launch, kernel, analysis, settings, report=report)
+    return replace(counted, total_s=time.perf_counter() - started_s)
+
+
+def count_launch(
+    launch: CountingLaunch,
+    kernel: Kernel,
+    analysis: Analysis,
+    settings: CountSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> Counted:
+    """Count what a few work-groups of a prepared launch execute.
+
+    Parameters
+    ----------
+    launch : CountingLaunch
+        The launch, its device locked.
+    kernel : Kernel
+        Its kernel.
+    analysis : Analysis
+        Of the kernel.
+    settings : CountSettings
+        How much is counted.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    Counted
+
+    Raises
+    ------
+    InputError
+        If the kernel cannot be rewritten.
+    DeviceError
+        If the device cannot run the copy.
+    """
+    started_s = time.perf_counter()
+    groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
+    boxes = [_box_of(launch.ndrange, group) for group in groups]
+    report(COUNTING)
+    some = choose_recorded(boxes)
+    copy: _Copy | None = None
+    if settings.records_addresses:
+        copy = _Copy.build(launch, instrument(kernel, analysis, records_addresses=True))
+    if copy is None or settings.compares_times:
+        sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
+    else:
+        sample, instrumented_s, plain_s = copy.count(boxes), 0.0, 0.0
+    addresses, is_complete = None, True
+    if copy is not None:
+        report("recording addresses")
+        addresses, is_complete = copy.record(analysis, some)
+    return Counted(
+        ndrange=launch.ndrange,
+        sample=sample,
+        addresses=addresses,
+        is_log_complete=is_complete,
+        instrumented_s=instrumented_s,
+        plain_s=plain_s,
+        total_s=time.perf_counter() - started_s,
+    )
+
+
+def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
+    """Choose those of the counted work-groups that write their addresses down."""
+    return counted[:: -(-len(counted) // _LOGGED_GROUPS)]
+
+
+def _count(
+    launch: CountingLaunch, kernel: Kernel, analysis: Analysis, boxes: Sequence[GroupBox]
+) -> tuple[CounterSample, float, float]:
+    """Run the counting copy, and the plain kernel over the same work-groups for comparison."""
+    instrumented = instrument(kernel, analysis)
+    if not instrumented.counter_count:
+        # Straight-line code: each work-item executes each block once, nothing is left to count.
+        return make_uncounted_sample(launch.ndrange, boxes), 0.0, 0.0
+    built = launch.build_counting(instrumented)
+    launch.warm_up(boxes[0])
+    launch.count(instrumented, built, boxes[:1])  # compiles, where a runtime does that late
+    counted = launch.count(instrumented, built, boxes)
+    launch.settle()
+    plain_s = sum(launch.time_boxes(boxes))
+    sample = make_sample(launch.ndrange, counted, instrumented.counter_count)
+    return sample, sum(one.duration_s for one in counted), plain_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """A copy of the kernel that counts and records addresses, built for a launch."""
+
+    launch: CountingLaunch
+    source: InstrumentedKernel
+    built: BuiltCopy
+
+    @classmethod
+    def build(cls, launch: CountingLaunch, source: InstrumentedKernel) -> "_Copy":
+        return cls(launch=launch, source=source, built=launch.build_counting(source))
+
+    def count(self, boxes: Sequence[GroupBox]) -> CounterSample:
+        """Count without recording more than one address."""
+        if not self.source.counter_count:
+            return make_uncounted_sample(self.launch.ndrange, boxes)
+        counted = self.launch.count(self.source, self.built, boxes, capacity=1)
+        return make_sample(self.launch.ndrange, counted, self.source.counter_count)
+
+    def record(
+        self, analysis: Analysis, boxes: Sequence[GroupBox]
+    ) -> tuple[RecordedAddresses, bool]:
+        """Run once to see how much there is to write down, then for good."""
+        launch, source = self.launch, self.source
+        trial = launch.count(source, self.built, boxes, capacity=1)
+        most = max(int(one.counts[source.counter_count].max()) for one in trial)
+        capacity = max(1, min(most, _MOST_LOGGED // launch.ndrange.work_group_size))
+        counted = launch.count(source, self.built, boxes, capacity=capacity)
+        facts = analysis.facts
+        owners = {access.site: access.buffer for access in facts.accesses}
+        names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
+        numbers = {name: number for number, name in enumerate(names)}
+        return read_log(launch.ndrange, counted, source, owners, numbers), capacity >= most
+
+
+def _box_of(ndrange: NDRange, group: int) -> GroupBox:
+    start = []
+    for count in ndrange.group_counts:
+        start.append(group % count)
+        group //= count
+    return GroupBox(start=tuple(start), shape=(1,) * len(start))

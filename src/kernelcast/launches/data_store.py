@@ -1,0 +1,32 @@
+"""Where this user's observations are, and how they are opened."""
+
+import contextlib
+from pathlib import Path
+
+from kernelcast.launches.data_folder import STORE_VARIABLE, choose_store, protect_data_folder
+from kernelcast.records.errors import InputError
+from kernelcast.training_data.store import Selection, Store, open_store
+
+__all__ = ["STORE_VARIABLE", "Selection", "choose_store", "open_data_store"]
+
+
+def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:
+    """Open a store of observations, by default the user's own.
+
+    Parameters
+    ----------
+    place : str or Path, optional
+        A file, or a URL such as ``postgresql://user@host/database``.
+    must_exist : bool
+        Whether to refuse a file that is not there instead of making it.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be a store, or nothing is there.
+    StoreError
+        If the store does not answer or is of a newer version.
+    """
+    with contextlib.suppress(InputError):  # a user without a home has no such folder
+        protect_data_folder()
+    return open_store(place or choose_store(), must_exist=must_exist)

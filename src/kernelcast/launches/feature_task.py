@@ -1,0 +1,213 @@
+"""What only a device can tell of a launch: compiled resources, executed counts, timed samples."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kernelcast.launches.counting import CountSettings, count_in_session
+from kernelcast.launches.feature_counts import summarise_run
+from kernelcast.launches.own_machine import model_own_launch
+from kernelcast.launches.preparing import prepared_launch
+from kernelcast.launches.weighing import sample_by_source
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.samples import SampleRun
+from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.workers.deaths import COUNTING
+
+ReportProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureTask:
+    """What to find out on one device, in a child process.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    device_id : str
+        The device.
+    groups : frozenset of FeatureGroup
+        What is wanted.
+    seed : int
+        Of random buffer contents and sampled places.
+    """
+
+    problem: Problem
+    device_id: str
+    groups: frozenset[FeatureGroup]
+    seed: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceFindings:
+    """What a device told.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch, local size chosen.
+    compute_units : int
+        Of the device.
+    compiler : CompilerFacts or None
+        Resources of the compiled kernel.
+    saturation : SaturationPoint or None
+        P_sat.
+    counters : SoftwareCounters or None
+        Counted by an instrumented run.
+    run : SampleRun or None
+        Timed launches.
+    linear_s : float or None
+        The linear model's time of the whole launch, in seconds.
+    analytic : AnalyticEstimate or None
+        What the analytic model of the device says.
+    costs_s : dict of str to float
+        Time of each step, in seconds.
+    notes : list of str
+        What could not be had, and why.
+    """
+
+    ndrange: NDRange
+    compute_units: int
+    compiler: CompilerFacts | None = None
+    saturation: SaturationPoint | None = None
+    counters: SoftwareCounters | None = None
+    run: SampleRun | None = None
+    linear_s: float | None = None
+    analytic: AnalyticEstimate | None = None
+    costs_s: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:
+    """Ask one device."""
+    report("opening the device")
+    started_s = time.perf_counter()
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    opened_s = time.perf_counter() - started_s
+    found = read_in_session(session, task, report=report)
+    found.costs_s = {"opening the device": opened_s, **found.costs_s}
+    return found
+
+
+def read_in_session(
+    session: DeviceSession, task: FeatureTask, *, report: ReportProgress = lambda _: None
+) -> DeviceFindings:
+    """Ask a device that is open already.
+
+    Raises
+    ------
+    KernelcastError
+        If the device cannot run the launch. That counters cannot be measured is only noted.
+    """
+    found = DeviceFindings(
+        ndrange=task.problem.ndrange, compute_units=session.description.compute_units
+    )
+    if FeatureGroup.COMPILER in task.groups:
+        with _step(found, "compiler facts", report):
+            found.compiler = read_compiler_facts(session, task.problem.kernel, task.problem.ndrange)
+    recorded = None
+    if task.groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
+        with _step(found, COUNTING, report):
+            recorded = _count(session, task, found)
+    found.saturation = _find_known_saturation(session, task.problem.kernel, found.ndrange)
+    wants_saturation = FeatureGroup.COMPILER in task.groups and found.saturation is None
+    if FeatureGroup.SAMPLED in task.groups or wants_saturation:
+        name = "sampling" if FeatureGroup.SAMPLED in task.groups else "finding P_sat"
+        with _step(found, name, report):
+            _sample(session, task, found)
+    if FeatureGroup.ANALYTIC in task.groups:
+        with _step(found, "analytic model", report):
+            add_analytic_findings(found, task.problem, task.device_id, recorded)
+    return found
+
+
+def add_analytic_findings(
+    found: DeviceFindings,
+    problem: Problem,
+    device_id: str,
+    recorded: RecordedAddresses | None,
+    *,
+    with_rivals: bool = True,
+) -> None:
+    """Ask the analytic model of the device; that it has no answer is only noted.
+
+    Rivals that only validations compare may take longer than the model itself: median 26 ms,
+    1.3 s at most, for 110 kernels of corpus and examples.
+    """
+    if found.ndrange.local_size is None:
+        found.notes.append("no analytic features: the local size is not known")
+        return
+    try:
+        found.analytic = model_own_launch(
+            problem,
+            found.ndrange,
+            device_id,
+            counters=found.counters,
+            recorded=recorded,
+            with_rivals=with_rivals,
+        )
+    except KernelcastError as error:
+        found.notes.append(f"no analytic features: {error}")
+        return
+    if found.analytic is None:
+        found.notes.append(
+            f"no analytic features: `kernelcast calibrate --device {device_id}` makes the "
+            "description that they need"
+        )
+
+
+def _count(
+    session: DeviceSession, task: FeatureTask, found: DeviceFindings
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        counted = count_in_session(session, task.problem, CountSettings(seed=task.seed))
+        found.counters = summarise_run(task.problem, counted)
+        found.ndrange = counted.ndrange
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
+
+
+def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:
+    problem = task.problem
+    with prepared_launch(session, problem, OpenCLLaunch, seed=task.seed) as launch:
+        found.ndrange, found.saturation = launch.ndrange, launch.saturation
+        if FeatureGroup.SAMPLED in task.groups:
+            plan = SamplingPlan(seed=task.seed)
+            found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+            found.linear_s = fit_linear(found.run).seconds
+
+
+def _find_known_saturation(
+    session: DeviceSession, kernel: Kernel, ndrange: NDRange
+) -> SaturationPoint | None:
+    """Give P_sat if an earlier step has found it."""
+    if ndrange.local_size is None:
+        return None
+    return session.saturation_points.get((kernel.digest, ndrange.local_size))
+
+
+@contextmanager
+def _step(found: DeviceFindings, name: str, report: ReportProgress) -> Iterator[None]:
+    report(name)
+    started_s = time.perf_counter()
+    yield
+    found.costs_s[name] = time.perf_counter() - started_s

@@ -1,0 +1,290 @@
+"""Everything that is known of a launch as features: from its source, and from devices."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.source_lines import split_by_line
+from kernelcast.features.vector.catalogue import Source, combine
+from kernelcast.features.vector.compiler import CompilerSource
+from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.vector.static import StaticSource
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.estimation import ReportProgress
+from kernelcast.launches.feature_counts import count_from_source
+from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.source_lines import LineFacts
+from kernelcast.workers import Task, run_isolated
+
+DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
+"""Groups without those that time the kernel."""
+
+_NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
+# As in `predictor.estimates`: longer waits do not fit the operating system's timers.
+_LONGEST_TIMEOUT_S = 1e6
+_ASSUMED_WORK_GROUP_SIZE = 64
+_READ = Task(entry="kernelcast.launches.feature_task:read_device_features", returns=DeviceFindings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSettings:
+    """Which features are wanted, and what they may cost.
+
+    Parameters
+    ----------
+    groups : frozenset of FeatureGroup
+        Which features; those that need a device are absent without one.
+    seed : int
+        Of random buffer contents and sampled places.
+    timeout_s : float
+        Time limit of each device, in seconds.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    groups: frozenset[FeatureGroup] = DEFAULT_GROUPS
+    seed: int = 0
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            msg = f"seed {self.seed}: give a whole number of at least 0"
+            raise InputError(msg)
+        if not 0 < self.timeout_s <= _LONGEST_TIMEOUT_S:
+            msg = (
+                f"timeout {self.timeout_s} s: give a number above 0, at most "
+                f"{_LONGEST_TIMEOUT_S:,.0f}"
+            )
+            raise InputError(msg)
+
+
+_DEFAULTS = FeatureSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFeatures:
+    """What one device adds to the features of a launch.
+
+    Parameters
+    ----------
+    device_id, device : str
+        Stable id and name.
+    vector : FeatureVector or None
+        All features that were asked for, those of the source too; None where the device failed.
+    findings : DeviceFindings or None
+        What the vector was made of.
+    error : KernelcastError or None
+        Why the device has no answer.
+    """
+
+    device_id: str
+    device: str
+    vector: FeatureVector | None = None
+    findings: DeviceFindings | None = None
+    error: KernelcastError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFeatures:
+    """What is known of one launch.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    ndrange : NDRange
+        Its index space; the local size is an assumption where the device is to choose.
+    settings : FeatureSettings
+        What was asked for.
+    facts : KernelFacts
+        From the source.
+    lines : tuple of LineFacts
+        What each line executes.
+    counters : SoftwareCounters
+        Derived from the source.
+    vector : FeatureVector
+        Features that need no device.
+    costs_s : dict of str to float
+        Time of each step, in seconds.
+    notes : tuple of str
+        What the reader should know.
+    devices : tuple of DeviceFeatures
+        What devices add.
+    """
+
+    problem: Problem
+    ndrange: NDRange
+    settings: FeatureSettings
+    facts: KernelFacts
+    lines: tuple[LineFacts, ...]
+    counters: SoftwareCounters
+    vector: FeatureVector
+    costs_s: dict[str, float]
+    notes: tuple[str, ...] = ()
+    devices: tuple[DeviceFeatures, ...] = ()
+
+    @property
+    def best_counters(self) -> SoftwareCounters:
+        """Counters of the first device that measured them, else those derived from the source."""
+        measured = (one.findings.counters for one in self.devices if one.findings is not None)
+        return next((one for one in measured if one is not None), self.counters)
+
+
+def extract_features(
+    problem: Problem,
+    *,
+    device_ids: Sequence[str] | None = None,
+    settings: FeatureSettings = _DEFAULTS,
+    report: ReportProgress = lambda _: None,
+) -> KernelFeatures:
+    """Find the features of a launch, without a device or on some.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    device_ids : sequence of str, optional
+        Ids, or beginnings of ids; an empty sequence means all devices; none when left out.
+    settings : FeatureSettings
+        Which features.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    KernelFeatures
+        A device that fails has its error in it.
+
+    Raises
+    ------
+    InputError
+        If the source or the request cannot be used.
+    NoDeviceError
+        If devices are asked for and there is none.
+    """
+    features = read_source_features(problem, settings)
+    if device_ids is None:
+        return features
+    found = read_on_devices(features, choose_devices(device_ids), report=report)
+    return replace(features, devices=tuple(found))
+
+
+def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
+    """Find the features that source and launch tell.
+
+    Raises
+    ------
+    CompileError
+        If the text is nothing that can be parsed as a source.
+    KernelNotFoundError
+        If it defines no kernel of that name.
+    """
+    costs_s: dict[str, float] = {}
+    started_s = time.perf_counter()
+    analysis = analyse(problem.kernel)
+    lines = split_by_line(analysis)
+    costs_s["analysis of the source"] = time.perf_counter() - started_s
+    ndrange, notes = _assume_local_size(problem.ndrange)
+    started_s = time.perf_counter()
+    counters = count_from_source(analysis.facts, problem, ndrange)
+    costs_s["counts from the source"] = time.perf_counter() - started_s
+    static = StaticSource(facts=analysis.facts, problem=problem)
+    vector = combine(static, CounterSource(counters=counters, facts=analysis.facts))
+    return KernelFeatures(
+        problem=problem,
+        ndrange=ndrange,
+        settings=settings,
+        facts=analysis.facts,
+        lines=lines,
+        counters=counters,
+        vector=vector.select(settings.groups),
+        costs_s=costs_s,
+        notes=notes,
+    )
+
+
+def read_on_devices(
+    features: KernelFeatures,
+    devices: Sequence[DeviceDescription],
+    *,
+    report: ReportProgress = lambda _: None,
+) -> Iterator[DeviceFeatures]:
+    """Add what devices tell, one after the other, each in a process of its own.
+
+    Yields
+    ------
+    DeviceFeatures
+        As soon as a device has answered.
+    """
+    wanted = features.settings.groups & _NEEDS_DEVICE
+    for device in devices if wanted else ():
+        yield _ask(features, device, wanted, report)
+
+
+def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVector:
+    """Make the vector of a launch on a device.
+
+    Measured counters replace those derived from the source here, and nowhere else.
+    """
+    counters = CounterSource(counters=found.counters or features.counters, facts=features.facts)
+    problem = replace(features.problem, ndrange=found.ndrange)
+    sources: list[Source] = [StaticSource(facts=features.facts, problem=problem), counters]
+    if found.compiler is not None:
+        sources.append(CompilerSource(facts=found.compiler, saturation=found.saturation))
+    if found.run is not None and found.linear_s is not None:
+        sources.append(SampledSource(
+            run=found.run, linear_s=found.linear_s, compute_units=found.compute_units,
+            issued_per_work_item=counters.warp.issued if counters.warp else None,
+        ))  # fmt: skip
+    if found.analytic is not None:
+        sources.append(found.analytic)
+    return combine(*sources).select(features.settings.groups)
+
+
+def _ask(
+    features: KernelFeatures,
+    device: DeviceDescription,
+    groups: frozenset[FeatureGroup],
+    report: ReportProgress,
+) -> DeviceFeatures:
+    answer = DeviceFeatures(device_id=device.id, device=device.name)
+    settings = features.settings
+    task = FeatureTask(
+        problem=features.problem, device_id=device.id, groups=groups, seed=settings.seed
+    )
+    try:
+        findings: DeviceFindings = run_isolated(
+            _READ,
+            task,
+            timeout_s=settings.timeout_s,
+            subject=device.id,
+            report=lambda stage: report(f"{device.id}: {stage}"),
+        )
+        vector = compose_vector(features, findings)
+    except KernelcastError as error:
+        return replace(answer, error=error)
+    return replace(answer, vector=vector, findings=findings)
+
+
+def _assume_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
+    """Choose a local size for counting where the device is to choose; say so."""
+    if ndrange.local_size is not None:
+        return ndrange, ()
+    first = math.gcd(ndrange.global_size[0], _ASSUMED_WORK_GROUP_SIZE)
+    local_size = (first, *(1,) * (ndrange.dimensions - 1))
+    note = f"the device chooses the local size; {local_size} is assumed where counts need one"
+    return replace(ndrange, local_size=local_size), (note,)

@@ -1,0 +1,122 @@
+"""Finds machine descriptions: calibrated here, shipped with kernelcast, or in a file."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.machine_file import read_machine
+from kernelcast.records.errors import UnknownMachineError
+from kernelcast.records.machine import MachineDescription
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownMachine:
+    """A description that can be asked for by its name.
+
+    Parameters
+    ----------
+    name : str
+        A device's id, or the name of a shipped description.
+    path : Path
+        Its file.
+    is_shipped : bool
+        Whether it came with kernelcast; else it was calibrated here.
+    """
+
+    name: str
+    path: Path
+    is_shipped: bool
+
+
+def machine_path(device_id: str) -> Path:
+    """Give the file that holds, or will hold, a device's calibrated description."""
+    return data_folder() / "machines" / f"{device_id}.yaml"
+
+
+def list_machines() -> list[KnownMachine]:
+    """List all descriptions, those calibrated here first."""
+    shipped = Path(str(files("kernelcast"))) / "data" / "machines"
+    return [
+        *_list_folder(data_folder() / "machines", is_shipped=False),
+        *_list_folder(shipped, is_shipped=True),
+    ]
+
+
+def find_machine(wanted: str | Path) -> MachineDescription:
+    """Find and read a machine description.
+
+    Parameters
+    ----------
+    wanted : str or Path
+        The id of a device that was calibrated here, the name of a shipped description, the
+        unique beginning of either (case, blanks and dashes do not matter), or a file.
+
+    Raises
+    ------
+    UnknownMachineError
+        If there is none of that name; lists those there are.
+    MachineFileError
+        If the file cannot be read or used.
+
+    Examples
+    --------
+    >>> find_machine("V100").compute_units.value
+    80
+    """
+    text = str(wanted)
+    if Path(text).suffix.lower() in _SUFFIXES or os.sep in text or isinstance(wanted, Path):
+        return read_machine(Path(text))
+    known = list_machines()
+    for matching in (_exact(text, known), _beginning(text, known)):
+        if len(matching) == 1 or (matching and matching[0].name == matching[-1].name):
+            return read_machine(matching[0].path)
+        if matching:
+            raise UnknownMachineError(_explain(text, known, matching))
+    raise UnknownMachineError(_explain(text, known, ()))
+
+
+def _list_folder(folder: Path, *, is_shipped: bool) -> list[KnownMachine]:
+    try:
+        paths = sorted(folder.glob("*.yaml"))
+    except OSError:
+        return []
+    return [
+        KnownMachine(name=path.stem, path=path, is_shipped=is_shipped)
+        for path in paths
+        if not path.name.startswith(".")
+    ]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _exact(text: str, known: Iterable[KnownMachine]) -> list[KnownMachine]:
+    return [one for one in known if _plain(one.name) == _plain(text)]
+
+
+def _beginning(text: str, known: Iterable[KnownMachine]) -> list[KnownMachine]:
+    begin = _plain(text)
+    return [one for one in known if begin and _plain(one.name).startswith(begin)]
+
+
+def _explain(text: str, known: list[KnownMachine], matching: Iterable[KnownMachine]) -> str:
+    several = ", ".join(one.name for one in matching)
+    start = (
+        f"machine {text!r} may be {several}; give more of the name"
+        if several
+        else f"there is no machine description {text!r}"
+    )
+    shipped = ", ".join(one.name for one in known if one.is_shipped) or "none"
+    calibrated = ", ".join(one.name for one in known if not one.is_shipped) or "none"
+    return (
+        f"{start}. Calibrated here ({data_folder() / 'machines'}): {calibrated}. Shipped: "
+        f"{shipped}. `kernelcast calibrate --device ID` makes one of a device of this machine; "
+        "a file (.yaml) will do as well"
+    )

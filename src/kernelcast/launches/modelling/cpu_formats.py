@@ -1,0 +1,74 @@
+"""Answers of the CPU models as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from kernelcast.analytic.cpu.ecm import ScalingPoint
+from kernelcast.analytic.cpu.layer_conditions import BlockingAdvice, Transition
+from kernelcast.analytic.cpu.units import Unit
+from kernelcast.launches.modelling.cpu_loops import LoopPrediction
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+
+
+def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
+    """Give one size; cycles are core cycles per cache line of work."""
+    terms, roofline = found.in_core, found.roofline
+    return {
+        "constants": dict(found.constants),
+        "cores": found.cores,
+        "cache_predictor": found.volumes.predictor,
+        "unit": unit.value,
+        "value": found.value(unit),
+        "iterations_per_line": found.volumes.iterations,
+        "levels": [
+            {"name": one.name, "hits": one.hits, "misses": one.misses, "evicts": one.evicts}
+            for one in found.volumes.levels
+        ],
+        "in_core": None if terms is None else {
+            "overlapping": terms.overlapping, "non_overlapping": terms.non_overlapping,
+            "latency": terms.latency, "provider": terms.provider, "coverage": terms.coverage,
+        },
+        "ecm": {
+            "notation": found.ecm.notation(),
+            "transfers": [asdict(one) for one in found.ecm.transfers],
+            "cumulative": list(found.ecm.cumulative()),
+            "cycles": found.ecm.cycles,
+            "saturation_cores": found.ecm.saturation_cores,
+        },
+        "roofline": None if roofline is None else {
+            "cycles": roofline.cycles,
+            "bottleneck": roofline.bottleneck.level,
+            "ceilings": [asdict(one) for one in roofline.ceilings],
+        },
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def transition_to_json(found: Transition) -> dict[str, object]:
+    """Give a condition on a size, and the traffic where it holds."""
+    return asdict(found)
+
+
+def advice_to_json(found: BlockingAdvice) -> dict[str, object]:
+    """Give which loop to block, for which cache, and what that saves."""
+    return asdict(found)
+
+
+def scaling_to_json(points: Sequence[ScalingPoint]) -> list[dict[str, object]]:
+    """Give the time of one core to all."""
+    return [asdict(one) for one in points]
+
+
+def estimate_to_json(name: str, found: AnalyticEstimate) -> dict[str, object]:
+    """Give the estimate of an OpenCL launch; seconds, and bytes of the whole launch."""
+    return {
+        "kernel": name,
+        "machine": found.machine,
+        "model": found.model,
+        "seconds": found.seconds,
+        "limiter": found.limiter,
+        "limiters": dict(found.limiters),
+        "volumes": dict(found.volumes),
+        "quantities": dict(found.quantities),
+        "notes": list(found.notes),
+    }

@@ -1,0 +1,42 @@
+"""Asks the analytic model that fits a machine."""
+
+from kernelcast.analytic.cpu.estimate import estimate_cpu
+from kernelcast.analytic.gpu.estimate import estimate_gpu
+from kernelcast.launches.modelling.launches import model_launch
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.problem import Problem
+
+
+def estimate_analytically(
+    launch: Problem | ModelledLaunch, machine: MachineDescription
+) -> AnalyticEstimate:
+    """Estimate the time of a launch by the model of GPUs or of CPUs.
+
+    Parameters
+    ----------
+    launch : Problem or ModelledLaunch
+        A problem is analysed first, from its source alone.
+    machine : MachineDescription
+        Calibrated or shipped.
+
+    Returns
+    -------
+    AnalyticEstimate
+
+    Raises
+    ------
+    InputError
+        If there is no model of such a machine, it lacks a number, or an address depends on data
+        and was not recorded.
+    """
+    modelled = model_launch(launch) if isinstance(launch, Problem) else launch
+    if machine.kind is DeviceKind.CPU:
+        return estimate_cpu(modelled, machine)
+    if machine.kind is DeviceKind.GPU:
+        return estimate_gpu(modelled, machine)
+    msg = f"{machine.id} is of kind {machine.kind}; there are models of CPUs and of GPUs"
+    raise InputError(msg)

@@ -1,0 +1,165 @@
+"""Sweeps of the GPU model over local sizes, foldings and domain sizes."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, write_launch
+from kernelcast.launches.modelling.sources import Folds, LaunchSource
+from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.traits import Trait
+
+_DEEPEST_GROUP = 64
+"""Work-items of a work-group along dimension 2: the limit of NVIDIA's devices."""
+_USUAL_WARP = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """All configurations of a kernel on a machine, fastest first.
+
+    Parameters
+    ----------
+    configurations : tuple of Configuration
+        Those the model has an answer for.
+    refused : tuple of (str, str)
+        Configurations that cannot be launched, and why.
+    """
+
+    configurations: tuple[Configuration, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
+    """List local sizes worth trying: powers of two per dimension, at least a warp of work-items.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        What work-groups are cut from; no local size exceeds it.
+    machine : MachineDescription
+        Its largest work-group and its warp width count.
+
+    Raises
+    ------
+    InputError
+        If the machine's largest work-group is not known.
+
+    Examples
+    --------
+    >>> from kernelcast.records.device import DeviceKind
+    >>> from kernelcast.records.traits import TraitSource
+    >>> limit = Trait(value=64, source=TraitSource.PUBLISHED)
+    >>> gpu = MachineDescription(id="g", name="g", kind=DeviceKind.GPU, max_work_group_size=limit)
+    >>> list_local_sizes(NDRange(global_size=(1000, 2)), gpu)
+    [(16, 2), (32, 1), (32, 2), (64, 1)]
+    """
+    most = _require(machine, machine.max_work_group_size, "max_work_group_size")
+    warp = machine.warp_width.value if machine.warp_width else _USUAL_WARP
+    least = min(warp, ndrange.work_item_count)
+    limits = [most, most, _DEEPEST_GROUP]
+    sides = [
+        [1 << power for power in range(min(limit, size).bit_length())]
+        for limit, size in zip(limits, ndrange.global_size, strict=False)
+    ]
+    return [one for one in product(*sides) if least <= math.prod(one) <= most]
+
+
+def list_folds(source: LaunchSource, times: Sequence[int] = (2,)) -> list[Folds]:
+    """List foldings worth trying: none, and each number along every dimension but the first.
+
+    Folding along dimension 0 would spread neighbouring work-items over memory.
+    """
+    axes = range(1, source.ndrange.dimensions)
+    return [(), *(((axis, one),) for axis in axes for one in times)]
+
+
+def sweep_local_sizes(
+    source: LaunchSource,
+    machine: MachineDescription,
+    folds: Sequence[Folds] | None = None,
+    report: Callable[[int, int], None] = lambda _, __: None,
+) -> Sweep:
+    """Ask for all local sizes and some foldings, and rank them by their time.
+
+    Parameters
+    ----------
+    source : LaunchSource
+        The kernel.
+    machine : MachineDescription
+        The GPU.
+    folds : sequence of foldings, optional
+        The source's own when left out.
+    report : callable, optional
+        Is told how many configurations are done, and how many there are.
+
+    Raises
+    ------
+    InputError
+        If none can be launched.
+    """
+    wanted = [source.folds] if folds is None else list(folds)
+    sizes = list_local_sizes(source.ndrange, machine)
+    found: list[Configuration] = []
+    refused: list[tuple[str, str]] = []
+    total = len(sizes) * len(wanted)
+    for done, (each, size) in enumerate(product(wanted, sizes)):
+        report(done, total)
+        try:
+            found.append(configure(source, machine, size, each))
+        except InputError as error:
+            refused.append((write_launch(size, each), str(error)))
+    report(total, total)
+    if not found:
+        reason = refused[0][1] if refused else "no local size fits"
+        msg = f"{source.name}: no local size can be modelled on {machine.id}: {reason}"
+        raise InputError(msg)
+    found.sort(key=lambda one: one.estimate.seconds)
+    return Sweep(configurations=tuple(found), refused=tuple(refused))
+
+
+def sweep_sizes(
+    make_source: Callable[[int], LaunchSource],
+    values: Sequence[int],
+    machine: MachineDescription,
+    local_sizes: Sequence[tuple[int, ...] | None] = (None,),
+) -> Iterator[tuple[int, Configuration | None]]:
+    """Ask for domains of several sizes, each with some local sizes.
+
+    Parameters
+    ----------
+    make_source : callable
+        Gives the kernel for a value of the swept parameter.
+    values : sequence of int
+        Values of the parameter.
+    machine : MachineDescription
+        The GPU.
+    local_sizes : sequence of tuple of int or None
+        Local sizes; None stands for the source's own.
+
+    Yields
+    ------
+    (int, Configuration or None)
+        Value and answer, size by size; None where the local size does not fit.
+    """
+    for value in values:
+        source = make_source(value)
+        for local_size in local_sizes:
+            try:
+                found = configure(source, machine, local_size)
+            except NDRangeError:
+                found = None
+            yield value, found
+
+
+def _require(machine: MachineDescription, trait: Trait[int] | None, name: str) -> int:
+    if trait is None:
+        msg = (
+            f"machine {machine.id}: {name} is missing; `kernelcast calibrate` finds it on the "
+            "device itself, or add it to the description"
+        )
+        raise InputError(msg)
+    return trait.value

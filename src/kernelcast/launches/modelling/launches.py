@@ -1,0 +1,266 @@
+"""Launches as analytic models see them, from a kernel's source or from accesses written down."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import summarise
+from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.launches.modelling.simplifying import simplify_accesses
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.records.accesses import AddressPattern, MemoryAccess
+from kernelcast.records.arguments import BufferArgument, LocalArgument
+from kernelcast.records.errors import SignatureError
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace, OperationCounts
+from kernelcast.records.problem import Problem
+from kernelcast.records.quasi_affine import SymbolKind
+from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import SoftwareCounters
+
+USUAL_WORK_GROUP = 64
+"""Work-items of a work-group where neither the caller nor a device chooses."""
+
+_OF_WORK_GROUPS = frozenset(
+    {SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelledKernel:
+    """A kernel with its arguments: all of a launch but the index space.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        What is known of the kernel.
+    scalars : mapping of str to int
+        Values of whole-numbered scalar arguments.
+    buffers : mapping of str to int
+        Bytes of buffers, where known.
+    alignments : mapping of str to int
+        Offsets of buffers from a 128-byte boundary, in bytes, where not 0.
+    local_bytes : int
+        Local memory per work-group.
+    """
+
+    facts: KernelFacts
+    scalars: Mapping[str, int]
+    buffers: Mapping[str, int]
+    alignments: Mapping[str, int]
+    local_bytes: int
+
+    @property
+    def counts_by_work_group(self) -> bool:
+        """Whether what a work-item executes depends on the shape of its work-group."""
+        used = (
+            symbol
+            for reach in self.facts.reaches
+            for symbol in reach.guard.symbols().union(
+                *(loop.condition.symbols() for loop in reach.loops)
+            )
+        )
+        return any(symbol.kind in _OF_WORK_GROUPS for symbol in used)
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether work-items share local memory, so that the source is made for a local size."""
+        return self.local_bytes > 0 or any(
+            one.space is MemorySpace.LOCAL for one in self.facts.accesses
+        )
+
+    def count_executed(self, ndrange: NDRange) -> OperationCounts:
+        """Count what a work-item executes on average, from the source alone."""
+        groups = choose_work_groups(ndrange)
+        sample = count_statically(self.facts, ndrange, self.scalars, groups)
+        return summarise(self.facts, sample, warp_widths=()).executed
+
+    def launch(
+        self,
+        ndrange: NDRange,
+        executed: OperationCounts | None = None,
+        *,
+        registers: int | None = None,
+        recorded: RecordedAddresses | None = None,
+    ) -> ModelledLaunch:
+        """Give the launch over an index space.
+
+        Parameters
+        ----------
+        ndrange : NDRange
+            The index space; `USUAL_WORK_GROUP` is assumed where its local size is not chosen.
+        executed : OperationCounts, optional
+            Mean per work-item; counted from the source when left out.
+        registers : int, optional
+            32-bit registers per work-item.
+        recorded : RecordedAddresses, optional
+            Addresses of sampled work-groups.
+        """
+        chosen, notes = choose_local_size(ndrange)
+        return ModelledLaunch(
+            kernel=self.facts.kernel,
+            ndrange=chosen,
+            accesses=simplify_accesses(self.facts.accesses, chosen, self.scalars),
+            scalars=self.scalars,
+            buffers=self.buffers,
+            alignments=self.alignments,
+            executed=self.count_executed(chosen) if executed is None else executed,
+            registers=registers,
+            local_bytes=self.local_bytes,
+            recorded=recorded,
+            notes=(*notes, *_list_gaps(self.facts, recorded)),
+        )
+
+
+def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> ModelledKernel:
+    """Analyse a problem's kernel and bind its arguments.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    facts : KernelFacts, optional
+        What is known of its kernel already.
+
+    Raises
+    ------
+    SignatureError
+        If the problem gives another number of arguments than the kernel takes.
+    CompileError
+        If the source cannot be parsed.
+    """
+    facts = analyse(problem.kernel).facts if facts is None else facts
+    if len(facts.parameters) != len(problem.arguments):
+        names = ", ".join(one.name for one in facts.parameters) or "none"
+        msg = (
+            f"kernel {facts.kernel}: {len(problem.arguments)} arguments given, "
+            f"{len(facts.parameters)} expected: {names}"
+        )
+        raise SignatureError(msg)
+    given = {
+        parameter.name: argument
+        for parameter, argument in zip(facts.parameters, problem.arguments, strict=True)
+    }
+    return ModelledKernel(
+        facts=facts,
+        scalars=bind_scalars(facts, problem.arguments),
+        buffers={name: one.bytes for name, one in given.items() if isinstance(one, BufferArgument)},
+        alignments={},
+        local_bytes=facts.local_bytes
+        + sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument)),
+    )
+
+
+def model_written(kernel: WrittenKernel) -> ModelledKernel:
+    """Give a kernel that somebody wrote down.
+
+    Raises
+    ------
+    InputError
+        If an array has no positive size.
+    """
+    facts = kernel.facts()
+    sizes = {
+        one.name: one.count_bytes(kernel.scalars)
+        for one in kernel.arrays
+        if one.space is not MemorySpace.LOCAL
+    }
+    return ModelledKernel(
+        facts=facts,
+        scalars=kernel.scalars,
+        buffers={name: size for name, size in sizes.items() if size is not None},
+        alignments={one.name: one.shift_bytes for one in kernel.arrays if one.shift_bytes},
+        local_bytes=facts.local_bytes,
+    )
+
+
+def model_launch(
+    problem: Problem,
+    ndrange: NDRange | None = None,
+    *,
+    counters: SoftwareCounters | None = None,
+    recorded: RecordedAddresses | None = None,
+    registers: int | None = None,
+) -> ModelledLaunch:
+    """Give a problem's launch as analytic models see it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    ndrange : NDRange, optional
+        Replaces the problem's index space, for another local size for instance.
+    counters : SoftwareCounters, optional
+        Counted on a device; derived from the source when left out.
+    recorded : RecordedAddresses, optional
+        Addresses of sampled work-groups, for accesses that depend on data.
+    registers : int, optional
+        32-bit registers per work-item, if a compiler told.
+
+    Returns
+    -------
+    ModelledLaunch
+        What could not be known stands in its notes.
+
+    Raises
+    ------
+    InputError
+        If the source or the arguments cannot be used, or work-groups fetch their work.
+    """
+    refuse_persistent(problem.kernel)
+    return model_kernel(problem).launch(
+        problem.ndrange if ndrange is None else ndrange,
+        None if counters is None else counters.executed,
+        registers=registers,
+        recorded=recorded,
+    )
+
+
+def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
+    """Choose a local size where none is given, and say so."""
+    if ndrange.local_size is not None:
+        return ndrange, ()
+    first = math.gcd(ndrange.global_size[0], USUAL_WORK_GROUP)
+    local_size = (first, *(1,) * (ndrange.dimensions - 1))
+    note = f"no local size is given; {local_size} is assumed"
+    return replace(ndrange, local_size=local_size), (note,)
+
+
+def find_unknown(
+    accesses: Iterable[MemoryAccess], recorded: RecordedAddresses | None
+) -> list[MemoryAccess]:
+    """Give the accesses outside local memory whose addresses neither source nor device told."""
+    covered = set() if recorded is None else set(recorded.sites.tolist())
+    return [
+        one
+        for one in accesses
+        if one.offset_bytes is None
+        and one.site not in covered
+        and one.space is not MemorySpace.LOCAL
+    ]
+
+
+def explain_unknown(access: MemoryAccess) -> str:
+    """Say where an access stands, and why nobody knows its address."""
+    if access.pattern is AddressPattern.INDIRECT:
+        sources = ", ".join(access.sources) or "a buffer"
+        return f"line {access.line}: the address of {access.text} depends on data in {sources}"
+    reason = f": {access.reason}" if access.reason else ""
+    return f"line {access.line}: the address of {access.text} is not known{reason}"
+
+
+def _list_gaps(facts: KernelFacts, recorded: RecordedAddresses | None) -> list[str]:
+    """Say which accesses no model can place, and which ones it takes for executed."""
+    notes = [
+        f"{explain_unknown(one)}; it needs recorded addresses"
+        for one in find_unknown(facts.accesses, recorded)
+    ]
+    if not all(one.guard.is_exact for one in facts.accesses):
+        notes.append("accesses under conditions on data count as always executed")
+    return notes

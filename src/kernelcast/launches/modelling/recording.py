@@ -1,0 +1,75 @@
+"""Records on a device where accesses go whose address depends on data."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kernelcast.launches.modelling.sources import LaunchSource, use_problem
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.problem import Problem
+
+
+def record_launch(
+    problem: Problem,
+    device_id: str | None = None,
+    *,
+    seed: int = 0,
+    report: Callable[[str], None] = lambda _: None,
+) -> ModelledLaunch:
+    """Give a problem's launch with addresses and counts from a device, see `record_accesses`."""
+    return record_accesses(use_problem(problem), device_id, seed=seed, report=report).launch()
+
+
+def record_accesses(
+    source: LaunchSource,
+    device_id: str | None = None,
+    *,
+    seed: int = 0,
+    report: Callable[[str], None] = lambda _: None,
+) -> LaunchSource:
+    """Run a few instrumented work-groups and add their addresses and counts.
+
+    Parameters
+    ----------
+    source : LaunchSource
+        Of a problem file.
+    device_id : str, optional
+        Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
+        machine that is modelled: addresses are the same everywhere.
+    seed : int
+        Of random buffer contents and of the choice of work-groups.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    LaunchSource
+        With the local size that the device chose, if none was given.
+
+    Raises
+    ------
+    InputError
+        If the source was written down, so that no device can run it.
+    DeviceError
+        If there is no device, or it cannot run the kernel.
+    """
+    # Drivers take a moment to load; most models need none.
+    from kernelcast.features.counting.summary import summarise
+    from kernelcast.launches.counting import CountSettings, count_in_session
+    from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.session import open_session
+
+    if source.problem is None:
+        msg = f"{source.name}: no device can run accesses that were written down; give a problem"
+        raise InputError(msg)
+    devices = find_devices()
+    wanted = device_id or devices[0][0].id
+    session = open_session(*choose_device(wanted, devices))
+    counted = count_in_session(session, source.problem, CountSettings(seed=seed), report=report)
+    counters = summarise(source.kernel.facts, counted.sample, warp_widths=())
+    return replace(
+        source,
+        ndrange=counted.ndrange,
+        executed=counters.executed,
+        recorded=counted.addresses,
+    )

@@ -1,0 +1,244 @@
+"""Derives what a CPE does from OpenCL C: staging in local memory is DMA, all else is Gload."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kernelcast.analytic.scratchpad.kernel import (
+    Copy,
+    Direction,
+    DmaRequest,
+    GloadRequest,
+    ScratchpadKernel,
+)
+from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.launches.modelling.launches import model_kernel
+from kernelcast.launches.modelling.scratchpad_requests import GroupRequests, count_group_requests
+from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.records.errors import InputError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.operations import (
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+from kernelcast.records.problem import Problem
+
+_FAR = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
+_FIXED = frozenset({
+    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED, OperationKind.LOGIC,
+    OperationKind.COMPARE, OperationKind.SELECT,
+})  # fmt: skip
+_SLOW = frozenset({OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE})
+_ROOTS = frozenset({"sqrt", "rsqrt", "native_sqrt", "native_rsqrt", "half_sqrt", "half_rsqrt"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """An access with what a work-group makes of it."""
+
+    access: MemoryAccess
+    found: GroupRequests
+
+
+def derive_scratchpad_kernel(
+    problem: Problem,
+    machine: ScratchpadMachine,
+    *,
+    active_cpes: int | None = None,
+    average_ilp: float | None = None,
+) -> ScratchpadKernel:
+    """Derive a scratchpad kernel from a problem with OpenCL C.
+
+    A work-group runs on one CPE, work-item after work-item, and a CPE runs as many work-groups as
+    its share. A statement that moves data between global and local memory is a copy of the whole
+    work-group by DMA; copies of one direction in the same block make one request, for the barrier
+    behind them waits for all. Every other access to global or constant memory is a Gload.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    machine : ScratchpadMachine
+        The processor.
+    active_cpes : int, optional
+        CPEs in use; one core group, or as many as there are work-groups, when left out.
+    average_ilp : float, optional
+        ``avg_ILP``, which no source tells; 1 when left out, which is the slowest.
+
+    Returns
+    -------
+    ScratchpadKernel
+        What is assumed or left out stands in its notes.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be used, or a work-group's local memory exceeds the scratchpad.
+    """
+    model = model_kernel(problem)
+    launch = model.launch(problem.ndrange)
+    if launch.local_bytes > machine.spm_bytes:
+        msg = (
+            f"{launch.kernel}: a work-group has {launch.local_bytes:,} bytes of local memory; a "
+            f"scratchpad of {machine.name} holds {machine.spm_bytes:,}; give smaller tiles"
+        )
+        raise InputError(msg)
+    groups = launch.ndrange.work_group_count
+    cpes = min(groups, machine.cpes_per_group if active_cpes is None else active_cpes)
+    share = math.ceil(groups / cpes)
+    far = [one for one in launch.accesses if one.space in _FAR]
+    staged, others = _part(far, launch.accesses)
+    copies = [_Counted(access=one, found=count_group_requests(one, launch)) for one in staged]
+    # Where it goes is not known: it can be no copy.
+    others += [one.access for one in copies if not one.found.bytes]
+    copies = [one for one in copies if one.found.bytes]
+    loads = [_Counted(access=one, found=count_group_requests(one, launch)) for one in others]
+    work_items = launch.ndrange.work_group_size * share
+    gaps = [
+        f"line {one.line}: {one.reason}"
+        for one in model.facts.gaps
+        if "async_work_group" not in one.reason  # has a note of its own
+    ]
+    return ScratchpadKernel(
+        name=problem.name,
+        active_cpes=cpes,
+        dma=tuple(_make_dma(copies, share)),
+        gloads=tuple(_make_gloads(loads, share, machine)),
+        compute=_count_compute(launch.executed, work_items, copies, share),
+        average_ilp=1.0 if average_ilp is None else average_ilp,
+        notes=(*_note(launch, copies, loads, average_ilp), *gaps),
+    )
+
+
+def _part(
+    far: Iterable[MemoryAccess], every: Sequence[MemoryAccess]
+) -> tuple[list[MemoryAccess], list[MemoryAccess]]:
+    """Tell copies between global and local memory from other accesses.
+
+    The analysis does not say where a value goes. A load of global memory beside a store to local
+    memory in the same line, block and loops is taken for a copy, and the other way round.
+    """
+    near = {
+        (one.line, one.block, _loops(one), one.kind)
+        for one in every
+        if one.space is MemorySpace.LOCAL and one.line
+    }
+    opposite = {AccessKind.LOAD: AccessKind.STORE, AccessKind.STORE: AccessKind.LOAD}
+    staged: list[MemoryAccess] = []
+    others: list[MemoryAccess] = []
+    for one in far:
+        other = opposite.get(one.kind)
+        is_copy = (one.line, one.block, _loops(one), other) in near and one.offset_bytes is not None
+        (staged if is_copy else others).append(one)
+    return staged, others
+
+
+def _loops(access: MemoryAccess) -> tuple[str, ...]:
+    return tuple(one.name for one in access.loops)
+
+
+def _make_dma(copies: Iterable[_Counted], share: int) -> list[DmaRequest]:
+    requests: dict[tuple[Direction, int, tuple[str, ...]], list[_Counted]] = {}
+    for one in copies:
+        direction = Direction.IN if one.access.kind is AccessKind.LOAD else Direction.OUT
+        requests.setdefault((direction, one.access.block, _loops(one.access)), []).append(one)
+    found = []
+    for (direction, _, _), parts in requests.items():
+        lines = ", ".join(dict.fromkeys(str(one.access.line) for one in parts))
+        names = ", ".join(dict.fromkeys(one.access.buffer or "?" for one in parts))
+        found.append(
+            DmaRequest(
+                name=f"{names} (line {lines})",
+                direction=direction,
+                copies=tuple(
+                    Copy(bytes=one.found.bytes, chunk_bytes=one.found.bytes / one.found.chunks)
+                    for one in parts
+                ),
+                count=max(one.found.requests for one in parts) * share,
+            )
+        )
+    return found
+
+
+def _make_gloads(
+    loads: Iterable[_Counted], share: int, machine: ScratchpadMachine
+) -> list[GloadRequest]:
+    found = []
+    for one in loads:
+        pieces = math.ceil(one.access.bytes / machine.gload_bytes)
+        # An atomic operation loads and stores.
+        times = 2 if one.access.kind is AccessKind.ATOMIC else 1
+        count = one.found.executions * share * pieces * times
+        if count and one.access.bytes:
+            found.append(
+                GloadRequest(
+                    name=f"{one.access.text} (line {one.access.line})",
+                    bytes=one.access.bytes / pieces,
+                    count=count,
+                )
+            )
+    return found
+
+
+def _count_compute(
+    executed: OperationCounts, work_items: int, copies: Iterable[_Counted], share: int
+) -> dict[str, float]:
+    """Count compute instructions of a CPE; lanes of vectors one by one."""
+    counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
+    for operation, times in executed.operations.items():
+        kind = _classify(operation)
+        if kind is not None:
+            counts[kind] += times * operation.lanes * work_items
+    near = sum(
+        executed.count_memory(MemorySpace.LOCAL, is_store=is_store) for is_store in (True, False)
+    )
+    by_dma = sum(one.found.executions for one in copies) * share
+    counts["spm"] = max(0.0, near * work_items - by_dma)
+    return counts
+
+
+def _classify(operation: Operation) -> str | None:
+    if operation.kind in _SLOW:
+        return "div_sqrt"
+    if operation.number is NumberClass.FLOAT and operation.kind in {
+        *_FIXED, OperationKind.CONVERT,
+    }:  # fmt: skip
+        return "floating"
+    if operation.number is NumberClass.INTEGER and operation.kind in _FIXED:
+        return "fixed"
+    return None
+
+
+def _note(
+    launch: ModelledLaunch,
+    copies: Sequence[_Counted],
+    loads: Sequence[_Counted],
+    average_ilp: float | None,
+) -> list[str]:
+    notes = [one for one in launch.notes if "recorded addresses" not in one]
+    if average_ilp is None:
+        notes.append("average ILP: no source tells it, 1 is taken, the slowest; give --ilp")
+    if any(
+        operation.kind in _SLOW
+        and operation.kind is not OperationKind.DIVIDE
+        and operation.name not in _ROOTS
+        for operation in launch.executed.operations
+    ):
+        notes.append("special functions count as one division or root each, which is too little")
+    if launch.executed.count(OperationKind.COPY):
+        notes.append(
+            "async_work_group_copy: the analysis does not describe what it copies, so its DMA "
+            "requests are missing here; write them into a scratchpad kernel file"
+        )
+    if copies:
+        notes.append(
+            f"{len(copies)} accesses beside local memory are taken for DMA copies of the work-group"
+        )
+    if any(one.access.kind is AccessKind.ATOMIC for one in loads):
+        notes.append("atomic operations count as two Gload requests; waiting is left out")
+    if any(not one.access.guard.is_exact for one in (*copies, *loads)):
+        notes.append("accesses under conditions on data count as executed half the time")
+    return notes

@@ -1,0 +1,228 @@
+"""YAML values that know their line, so that every complaint can point at it."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
+
+import yaml
+
+from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate, holds
+from kernelcast.records.errors import InputError, ProblemFileError
+
+Number: TypeAlias = int | float
+_NAME = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A YAML node with its file and the parameters that may be named in it.
+
+    Parameters
+    ----------
+    node : yaml.Node
+        The node.
+    path : Path
+        The file, for messages.
+    key : str
+        How the value is called, for messages.
+    names : mapping of str to int or float
+        Values of ``{NAME}``.
+    """
+
+    error: ClassVar[type[InputError]] = ProblemFileError
+    """What `fail` raises; files of another kind have a subclass with their own."""
+    whole: ClassVar[str] = "a problem needs source, kernel, global_size and args"
+    """What an empty file lacks."""
+    deepest: ClassVar[str] = "a problem needs lists in mappings in one list, no more"
+    """How deeply such files nest."""
+
+    node: yaml.Node
+    path: Path
+    key: str = "problem"
+    names: Mapping[str, Number] = field(default_factory=dict)
+
+    def fail(self, complaint: str) -> NoReturn:
+        """Raise an error that points at this value.
+
+        Raises
+        ------
+        InputError
+            Always; of the class `error`.
+        """
+        msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
+        # YAML can spell halves of characters ("\ud800"), which no terminal takes.
+        raise self.error(msg.encode(errors="backslashreplace").decode())
+
+    def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> dict[str, Self]:
+        """Read a mapping whose keys are all known; unknown ones are named with the nearest."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.fail(f"expected `key: value` pairs ({', '.join(known)}), found {self._found()}")
+        entries: dict[str, Self] = {}
+        for key_node, value in self.node.value:
+            key = str(key_node.value)
+            entry = self._at(key_node, key)
+            if key in entries:
+                entry.fail("is given twice; keep one")
+            if key not in known:
+                entry.fail(
+                    f"unknown key{_nearest(key, known)}; the keys here are {', '.join(known)}"
+                )
+            entries[key] = self._at(value, key)
+        for key in required:
+            if key not in entries:
+                self.fail(f"the key `{key}` is missing")
+        return entries
+
+    def pairs(self) -> dict[str, Self]:
+        """Read a mapping with keys of the writer's choice."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.fail(f"expected `NAME: value` pairs, found {self._found()}")
+        entries: dict[str, Self] = {}
+        for key_node, value in self.node.value:
+            key = str(key_node.value)
+            if key in entries:
+                self._at(key_node, key).fail("is given twice; keep one")
+            entries[key] = self._at(value, key)
+        return entries
+
+    def items(self) -> list[Self]:
+        """Read a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            self.fail(f"expected a list, found {self._found()}")
+        return [
+            replace(self, node=item, key=f"{self.key}[{index}]")
+            for index, item in enumerate(self.node.value)
+        ]
+
+    def _at(self, node: yaml.Node, key: str) -> Self:
+        """Give the value of a key, or the key itself."""
+        return replace(self, node=node, key=key)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a list."""
+        return isinstance(self.node, yaml.SequenceNode)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether the value is left empty or null."""
+        return isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:null"
+
+    def text(self) -> str:
+        """Read a text, parameters filled in."""
+        return _NAME.sub(lambda match: str(self._look_up(match[1])), self.raw_text())
+
+    def raw_text(self) -> str:
+        """Read a text as it stands."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
+            hint = '; write "{NAME}" in quotes' if isinstance(self.node, yaml.MappingNode) else ""
+            self.fail(f"expected a text, found {self._found()}{hint}")
+        text = str(self.node.value)
+        half = next((sign for sign in text if "\ud800" <= sign <= "\udfff"), None)
+        if half is not None:
+            self.fail(f"found {half!r}, half of a character; write the whole character")
+        return text
+
+    def file(self, folder: Path) -> Path:
+        """Read the name of a file that is there, relative to a folder."""
+        path = folder / self.text()
+        try:
+            is_there = path.is_file()
+        except OSError as error:  # for instance a name longer than the file system takes
+            self.fail(f"the file {path} cannot be found: {error.strerror or error}")
+        if not is_there:
+            self.fail(f"there is no file {path}")
+        return path
+
+    def number(self) -> Number:
+        """Read a number, or arithmetic over parameters such as ``"{N} * {N}"``."""
+        # Values, not text: N = -2 makes "{N} ** 2" 4.
+        text = _NAME.sub(lambda match: f"({self._look_up(match[1])})", self.raw_text())
+        try:
+            return evaluate(text)
+        except ArithmeticProblem as problem:
+            self.fail(f"expected a number or arithmetic, found {text!r} ({problem})")
+
+    def holds(self) -> bool:
+        """Read a condition over parameters, such as ``"{TX} * {TY} <= 256"``."""
+        text = _NAME.sub(lambda match: f"({self._look_up(match[1])})", self.raw_text())
+        try:
+            return holds(text)
+        except ArithmeticProblem as problem:
+            self.fail(f"expected a condition over numbers, found {text!r} ({problem})")
+
+    def integer(self, *, minimum: int) -> int:
+        """Read a whole number of at least `minimum`."""
+        number = self.number()
+        if isinstance(number, float) and not number.is_integer():
+            self.fail(f"expected a whole number, found {number}")
+        if number < minimum:
+            self.fail(f"expected a number of at least {minimum}, found {number}")
+        return int(number)
+
+    def _look_up(self, name: str) -> Number:
+        if name not in self.names:
+            known = ", ".join(self.names) or "none"
+            self.fail(f"{{{name}}} is no parameter{_nearest(name, self.names)}; there are: {known}")
+        return self.names[name]
+
+    def _found(self) -> str:
+        match self.node:
+            case yaml.MappingNode():
+                return "a mapping"
+            case yaml.SequenceNode():
+                return "a list"
+            case _:
+                return "nothing" if self.is_null else f"{self.node.value!r}"
+
+
+Entry = TypeVar("Entry", bound=Located)
+
+
+def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoader) -> Entry:  # noqa: ANN401
+    """Parse YAML text.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    text : str
+        What it holds.
+    kind : type
+        `Located`, or its subclass for files of another kind.
+    loader : type
+        A safe loader of PyYAML.
+
+    Raises
+    ------
+    InputError
+        If it is no YAML, or nested too deeply; gives line and column where they are known.
+    """
+    try:
+        node = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
+        problem = error.problem or str(error)
+        if "another document" in problem:
+            problem = "found a second document; give each a file of its own"
+        msg = f"{path}:{place}: not valid YAML: {problem}"
+        raise kind.error(msg) from error
+    except yaml.YAMLError as error:  # for instance characters that YAML does not allow
+        msg = f"{path}: not valid YAML: {error}"
+        raise kind.error(msg) from error
+    except RecursionError as error:
+        msg = f"{path}:1: nested too deeply; {kind.deepest}"
+        raise kind.error(msg) from error
+    if node is None:
+        msg = f"{path}:1: the file is empty; {kind.whole}"
+        raise kind.error(msg)
+    return kind(node, path)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean `{close[0]}`?" if close else ""

@@ -1,0 +1,131 @@
+"""Parts that problem files share with files of other kinds: texts, lists, index spaces."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kernelcast.launches.problem_file.located import Entry, Located, Number
+from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+
+
+def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError) -> str:
+    """Read a file of text.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    what : str
+        What messages call it, such as ``problem file``.
+    error : type
+        What is raised.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no UTF-8 text; of the class `error`.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as found:
+        msg = f"{path}: the {what} cannot be read: {found.strerror or found}"
+        raise error(msg) from found
+    except UnicodeDecodeError as found:
+        msg = f"{path}: the {what} is no UTF-8 text ({found.reason} at byte {found.start})"
+        raise error(msg) from found
+
+
+def pairs_of(entry: Entry | None) -> dict[str, Entry]:
+    """Read a mapping that may be left out."""
+    return {} if entry is None or entry.is_null else entry.pairs()
+
+
+def list_of(entry: Entry | None) -> list[Entry]:
+    """Read a list that may be left out."""
+    return [] if entry is None or entry.is_null else entry.items()
+
+
+def items_of(entry: Entry | None) -> list[Entry]:
+    """Read a list, or one value in its place, that may be left out."""
+    if entry is None or entry.is_null:
+        return []
+    return entry.items() if entry.is_list else [entry]
+
+
+def read_numbers(
+    root: Entry,
+    entries: Mapping[str, Entry],
+    given: Mapping[str, Number],
+    known: Mapping[str, Number] | None = None,
+) -> dict[str, Number]:
+    """Read parameters, each of which may be computed from those before it.
+
+    Parameters
+    ----------
+    root : Located
+        The whole file, for messages.
+    entries : mapping of str to Located
+        The parameters of the file.
+    given : mapping of str to number
+        Values that replace those of the file.
+    known : mapping of str to number, optional
+        Names that are there without being parameters.
+
+    Raises
+    ------
+    InputError
+        If one is given that the file does not have, or one is no number.
+    """
+    check_names(root, given, entries)
+    names = dict(known or {})
+    for name, value in entries.items():
+        names[name] = given.get(name, replace(value, names=names).number())
+    return names
+
+
+def check_names(root: Located, given: Mapping[str, object], known: Mapping[str, object]) -> None:
+    """Refuse values of parameters that the file does not have.
+
+    Raises
+    ------
+    InputError
+        Names those there are.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        names = ", ".join(known) or "none"
+        root.fail(f"no parameter is called {', '.join(unknown)}; the parameters are: {names}")
+
+
+def read_ndrange(entries: Mapping[str, Located]) -> NDRange:
+    """Read an index space from the keys ``global_size``, ``local_size`` and ``global_offset``.
+
+    Raises
+    ------
+    InputError
+        If they do not fit together; is about the key that is wrong.
+    """
+    global_size = _read_sizes(entries["global_size"], minimum=1)
+    if global_size is None:
+        entries["global_size"].fail("expected one to three numbers, found nothing")
+    ndrange = NDRange(global_size=global_size)
+    # One after the other, so that a complaint is about the key that is wrong.
+    for key, minimum in (("local_size", 1), ("global_offset", 0)):
+        sizes = _read_sizes(entries.get(key), minimum=minimum)
+        if sizes is None:
+            continue
+        try:
+            ndrange = replace(ndrange, **{key: sizes})
+        except NDRangeError as error:
+            entries[key].fail(str(error))
+    return ndrange
+
+
+def _read_sizes(entry: Located | None, *, minimum: int) -> tuple[int, ...] | None:
+    if entry is None or entry.is_null:
+        return None
+    items = items_of(entry)
+    if not 1 <= len(items) <= MAX_DIMENSIONS:
+        entry.fail(f"expected one to three numbers, found {len(items)}")
+    return tuple(item.integer(minimum=minimum) for item in items)

@@ -1,0 +1,103 @@
+"""Traces of one problem on several devices, each device in a process of its own."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.launches.trace_task import TraceSettings, TraceTask
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.problem import Problem
+from kernelcast.records.work_group_trace import Timeline, TraceAnswer, WorkGroupTrace
+from kernelcast.sampling import trace_analysis
+from kernelcast.workers import Task, run_isolated
+
+_LONGEST_TIMEOUT_S = 1e6
+_TRACE = Task(entry="kernelcast.launches.trace_task:trace_problem", returns=WorkGroupTrace)
+
+
+def trace_on_devices(
+    problem: Problem,
+    devices: Sequence[DeviceDescription],
+    *,
+    settings: TraceSettings,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    report: Callable[[str], None] = lambda _: None,
+) -> Iterator[TraceAnswer]:
+    """Trace one problem on devices one after the other.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    devices : sequence of DeviceDescription
+        Where.
+    settings : TraceSettings
+        Method, number of work-groups.
+    timeout_s : float
+        Time limit of each device, in seconds.
+    report : callable, optional
+        Is told of each device and stage.
+
+    Yields
+    ------
+    TraceAnswer
+        A device that fails has its error in it.
+
+    Raises
+    ------
+    InputError
+        If the time limit is out of its range.
+    """
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
+        raise InputError(msg)
+    for device in devices:
+        yield _ask(problem, device, settings, timeout_s, report)
+
+
+def average_active(
+    timeline: Timeline, *, bins: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Average a timeline's number of active work-groups over equal spans of time.
+
+    Returns
+    -------
+    edges_s : ndarray of shape (bins + 1,), in seconds
+        Where the spans begin and end.
+    active : ndarray of shape (bins,)
+        Mean number of active work-groups in each.
+    """
+    starts, finishes = np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s)
+    return trace_analysis.average_active(starts, finishes, bins=bins)
+
+
+def _ask(
+    problem: Problem,
+    device: DeviceDescription,
+    settings: TraceSettings,
+    timeout_s: float,
+    report: Callable[[str], None],
+) -> TraceAnswer:
+    trace: WorkGroupTrace | None = None
+    cause: KernelcastError | None = None
+    try:
+        trace = run_isolated(
+            _TRACE,
+            TraceTask(problem=problem, device_id=device.id, settings=settings),
+            timeout_s=timeout_s,
+            subject=device.id,
+            report=lambda stage: report(f"{device.id}: {stage}"),
+        )
+    except KernelcastError as error:
+        cause = error
+    return TraceAnswer(
+        device=device.name,
+        device_id=device.id,
+        problem=problem.name,
+        kernel=problem.kernel.name,
+        trace=trace,
+        error=cause,
+    )

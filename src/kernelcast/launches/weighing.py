@@ -1,0 +1,310 @@
+"""Samples and weighs work-groups by what the source says of their work.
+
+Where the source proves that all work-groups do the same, no samples are spent to find out: what
+differs is the machine's noise.
+
+A sample of uneven work is a gamble on which places it hits. Where the source tells how work-groups
+differ (triangular loops, causal attention), those are sampled that do about the mean work, and each
+launch is weighed by the instructions of its work-groups over those of the mean work-group: the rest
+is a sample of even work. Where it tells together with what a buffer holds (the rows of a sparse
+matrix, the edges of a graph), launches all over are weighed so.
+
+Samples have the last word: weights that do not make their rates agree better are not used, for a
+kernel bound by memory does not follow its instructions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from kernelcast.features.analysis import analyse, read_facts_with
+from kernelcast.features.counting.bindings import Numbers, bind_scalars
+from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    HeldBuffer,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.evenness import is_even
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
+
+LaunchArgument = Argument | HeldBuffer
+
+# Below this spread of the work, weights change nothing that samples could show.
+_LEAST_SPREAD = 0.05
+# Rates per unit of work may spread so much, in units of what rates per work-group do: not more
+# where the source knows the work, clearly less where it assumes what data decide.
+_KNOWN, _ASSUMED = 1.0, 0.7
+_FEWEST_LAUNCHES = 3
+# Launches whose weights differ by less than this factor agree as well without them.
+_ALIKE = 1.25
+# Counted work is corrected where it differs by so much, and so many launches are of either kind;
+# the corrected one must agree clearly better.
+_WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
+# Work-items in step are believed in where samples agree so much better.
+_BETTER = 0.8
+# Work-groups that do next to nothing still start and end.
+_LEAST_WEIGHT = 0.02
+
+
+def sample_by_source(
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[LaunchArgument]
+) -> SampleRun:
+    """Time a few work-groups, chosen and weighed by what the source says of their work.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    plan : SamplingPlan
+        How much to sample.
+    kernel : Kernel
+        Its kernel.
+    arguments : sequence of Argument or HeldBuffer
+        Of the launch.
+
+    Raises
+    ------
+    PersistentKernelError
+        If work-groups fetch their work.
+    DeviceError
+        If the device fails.
+    """
+    refuse_persistent(kernel)
+    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    return weigh_run(sample(launch, plan), kernel, arguments)
+
+
+def plan_by_source(
+    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[LaunchArgument]
+) -> SamplingPlan:
+    """Plan no search for uneven work where the source tells how work-groups differ, if at all.
+
+    Parameters
+    ----------
+    plan : SamplingPlan
+        How much to sample.
+    kernel : Kernel
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    arguments : sequence of Argument or HeldBuffer
+        Of the launch.
+
+    Returns
+    -------
+    SamplingPlan
+        With places where work-groups do about the mean work, if they differ; its budget is then
+        in units of what they do.
+    """
+    try:
+        source = _read_source(kernel, arguments)
+        if source.contents:
+            profile = source.profile(ndrange, ())
+        else:
+            profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
+    except Exception:  # noqa: BLE001 - a help, as weights are
+        return plan
+    if profile is None or not profile.is_exact:
+        return plan
+    if profile.spread < _LEAST_SPREAD:
+        return replace(plan, is_known_even=True)
+    if source.contents:
+        # Work that data decide is found all over: its data lie elsewhere each time.
+        return plan
+    total = ndrange.work_group_count
+    return replace(
+        plan,
+        is_known_even=True,
+        places=tuple(one / total for one in profile.typical),
+        budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
+    )
+
+
+@lru_cache(maxsize=256)
+def _profile_launch(
+    kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
+) -> WorkProfile | None:
+    return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
+
+
+def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[LaunchArgument]) -> SampleRun:
+    """Weigh the launches of a sample run.
+
+    Parameters
+    ----------
+    run : SampleRun
+        As sampled.
+    kernel : Kernel
+        Its kernel.
+    arguments : sequence of Argument or HeldBuffer
+        Of the launch.
+
+    Returns
+    -------
+    SampleRun
+        With weights, and judged anew whether its work is even; as it was where the source does
+        not tell, or the samples contradict it.
+    """
+    try:
+        source = _read_source(kernel, arguments)
+        if not may_differ(source.facts):
+            return run
+        profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
+    except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
+        return run
+    return run if profile is None else apply_profile(run, profile)
+
+
+def describe_values(
+    values: Sequence[object], hold: Callable[[object], HeldBuffer | None] = lambda _: None
+) -> list[LaunchArgument]:
+    """Describe a caller's arguments: NumPy scalars, and buffers that can be read.
+
+    Parameters
+    ----------
+    values : sequence
+        The arguments.
+    hold : callable
+        Gives a buffer's content; None for what is no buffer or cannot be read. Nothing is said
+        of those.
+    """
+    return [
+        ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
+        if isinstance(value, np.integer)
+        else hold(value) or LocalArgument(bytes=0)
+        for value in values
+    ]
+
+
+def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
+    """Put weights on launches, unless the samples contradict them."""
+    if profile.spread < _LEAST_SPREAD:
+        return run
+    weighed = _choose_weights(
+        [_put_on(run.launches, one) for one in (profile.weights, *profile.weights_in_step)]
+    )
+    before, after = _find_rates(run.launches), _find_rates(weighed)
+    if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
+        agrees = profile.is_exact  # too few to contradict, or too much alike
+    else:
+        most = _KNOWN if profile.is_exact else _ASSUMED
+        agrees = _spread(after) <= most * _spread(before)
+    return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+
+
+def _put_on(
+    launches: tuple[TimedLaunch, ...], weights: tuple[float, ...]
+) -> tuple[TimedLaunch, ...]:
+    return _rescale(
+        tuple(
+            replace(one, weight=max(weight, _LEAST_WEIGHT))
+            for one, weight in zip(launches, weights, strict=True)
+        )
+    )
+
+
+def _choose_weights(candidates: Sequence[tuple[TimedLaunch, ...]]) -> tuple[TimedLaunch, ...]:
+    """Give the weights that let the samples agree clearly better than those before them."""
+    chosen = candidates[0]
+    for one in candidates[1:]:
+        old, new = _find_rates(chosen), _find_rates(one)
+        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < _BETTER * _spread(old):
+            chosen = one
+    return chosen
+
+
+def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
+    """Correct what heavy work-groups are counted to do against light ones by what they took.
+
+    Instructions differ in what they cost: a call of `exp` may be one of them and take a hundred
+    times as long. Where samples of both kinds are there, seconds per work-group are a straight
+    line over the counted work, and the line's values are the better weights.
+    """
+    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    counted = np.array([one.weight for one in used])
+    middle = np.sqrt(counted.min() * counted.max())
+    heavy = np.count_nonzero(counted > middle)
+    is_wide = counted.max() >= _WIDE * counted.min()
+    if not is_wide or min(heavy, len(used) - heavy) < _FEWEST_OF_A_KIND:
+        return launches
+    seconds = np.array([one.duration_s / one.box.work_group_count for one in used])
+    columns = np.column_stack([1 / seconds, counted / seconds])  # relative errors count
+    (level, slope), *_ = np.linalg.lstsq(columns, np.ones(len(used)), rcond=None)
+    lightest = level + slope * min(one.weight for one in launches)
+    if slope <= 0 or lightest <= 0 or level + slope <= 0:
+        return launches
+    line = (level + slope * counted) / (level + slope)
+    if _spread(seconds / line) > _CLEARLY * _spread(seconds / counted):
+        return launches
+    return tuple(
+        replace(one, weight=max(float(level + slope * one.weight) / (level + slope), _LEAST_WEIGHT))
+        for one in launches
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is known of a launch's work."""
+
+    facts: KernelFacts
+    scalars: Mapping[str, int]
+    contents: Mapping[str, Numbers]
+
+    def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> WorkProfile | None:
+        """Count the work of boxes and of the whole launch."""
+        return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
+
+
+def _read_source(kernel: Kernel, arguments: Sequence[LaunchArgument]) -> _Source:
+    facts = analyse(kernel).facts
+    wanted = find_index_buffers(facts)
+    held = {
+        parameter.name: argument
+        for parameter, argument in zip(facts.parameters, arguments, strict=False)
+        if parameter.name in wanted and _is_known(argument)
+    }
+    if held and (informed := read_facts_with(kernel, frozenset(held))).contents:
+        facts = informed
+    asked = {one.buffer for one in facts.contents}
+    contents = {name: _open_content(one) for name, one in held.items() if name in asked}
+    return _Source(facts, bind_scalars(facts, arguments), contents)
+
+
+def _is_known(argument: LaunchArgument) -> bool:
+    if isinstance(argument, BufferArgument):
+        return argument.init is Init.FILE
+    return isinstance(argument, HeldBuffer)
+
+
+def _open_content(argument: LaunchArgument) -> Numbers:
+    """Open what a buffer holds; of a file only what is looked at is read."""
+    if isinstance(argument, HeldBuffer):
+        return argument.read()
+    path = argument.path if isinstance(argument, BufferArgument) else None
+    content: Numbers = np.load(str(path), mmap_mode="r", allow_pickle=False)
+    return content
+
+
+def _find_rates(launches: Sequence[TimedLaunch]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Give seconds per unit of work, without the pilot where there is more."""
+    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    return np.array([one.duration_s / one.mean_work_groups for one in used])
+
+
+def _spread(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    return float(rates.std() / rates.mean())

@@ -1,6 +1,0 @@
-"""What people are told of a machine description: tables, figures and how numbers are written."""
-
-from kernelcast.predictor.machine_report.figures import ReportFigure, label_curve, plan_figures
-from kernelcast.predictor.machine_report.tables import Cell, ReportTable, make_tables
-
-__all__ = ["Cell", "ReportFigure", "ReportTable", "label_curve", "make_tables", "plan_figures"]

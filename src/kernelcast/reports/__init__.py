@@ -1,0 +1,1 @@
+"""Tables, JSON and pictures of results, for command line and service alike."""

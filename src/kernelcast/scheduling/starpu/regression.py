@@ -1,0 +1,137 @@
+"""Curves through predicted times, as StarPU's regression models have them.
+
+Source: StarPU 1.3.10, `src/core/perfmodel/perfmodel_history.c` (alpha, beta from sums over
+logarithms) and `regression.c` (a, b, c). Times are in microseconds there, sizes in bytes.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernelcast.scheduling.starpu.records import Entry
+
+MICROSECONDS = 1e6
+_FEWEST_FOR_OFFSET = 3
+_NEAR = 0.9
+_LARGEST_EXPONENT = 700.0
+_STEPS = 200
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSums:
+    """Sums over measurements, x the logarithm of the size and y that of the time.
+
+    Parameters
+    ----------
+    x, xx, y, xy : float
+        Sums of x, of its square, of y and of the product.
+    samples : int
+        Number of measurements.
+    smallest_bytes, largest_bytes : int
+        Range of sizes.
+    """
+
+    x: float
+    xx: float
+    y: float
+    xy: float
+    samples: int
+    smallest_bytes: int
+    largest_bytes: int
+
+    def power_law(self) -> tuple[float, float] | None:
+        """Give alpha and beta of ``time = alpha * size ** beta``; None where sizes hardly differ.
+
+        StarPU trusts no regression over sizes within 10 % of each other.
+        """
+        spread = self.samples * self.xx - self.x**2
+        if self.smallest_bytes >= _NEAR * self.largest_bytes or spread <= 0:
+            return None
+        beta = (self.samples * self.xy - self.x * self.y) / spread
+        exponent = (self.y - beta * self.x) / self.samples
+        return (math.exp(exponent), beta) if abs(exponent) < _LARGEST_EXPONENT else None
+
+
+def sum_logarithms(entries: Sequence[Entry]) -> LogSums:
+    """Sum over entries, each counted as often as it has samples."""
+    points = [
+        (one.samples, math.log(one.size_bytes), math.log(one.seconds * MICROSECONDS))
+        for one in entries
+    ]
+    sizes = [one.size_bytes for one in entries]
+    return LogSums(
+        x=math.fsum(n * x for n, x, _ in points),
+        xx=math.fsum(n * x * x for n, x, _ in points),
+        y=math.fsum(n * y for n, _, y in points),
+        xy=math.fsum(n * x * y for n, x, y in points),
+        samples=sum(n for n, _, _ in points),
+        smallest_bytes=min(sizes),
+        largest_bytes=max(sizes),
+    )
+
+
+def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
+    """Fit ``time = a * size ** b + c`` in microseconds, with the least relative error.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        Of one worker.
+
+    Returns
+    -------
+    tuple of float or None
+        a, b and c; None with fewer than three sizes, which do not determine them, or where no
+        such curve comes near the times.
+
+    Notes
+    -----
+    StarPU looks for the c that makes the logarithms of ``time - c`` most nearly a line, which
+    weighs the smallest sizes most. Here c minimises the error of the times themselves, b and a
+    follow from the line; StarPU only evaluates the curve.
+    """
+    points = sorted({one.size_bytes: one.seconds * MICROSECONDS for one in entries}.items())
+    if len(points) < _FEWEST_FOR_OFFSET or points[0][0] >= _NEAR * points[-1][0]:
+        return None
+    try:
+        return _fit_curve(points)
+    except (OverflowError, ValueError):  # a or a power of a size leaves the range of numbers
+        return None
+
+
+def _fit_curve(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
+    least = min(time for _, time in points)
+
+    def error_of(offset: float) -> float:
+        a, b = _line(points, offset)
+        return sum((math.log((a * size**b + offset) / time)) ** 2 for size, time in points)
+
+    offset = _minimise(error_of, 0.0, 0.99 * least)
+    offset = min((0.0, offset), key=error_of)
+    a, b = _line(points, offset)
+    return a, b, offset
+
+
+def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, float]:
+    """Give a and b for one c, by least squares over logarithms."""
+    xs = [math.log(size) for size, _ in points]
+    ys = [math.log(time - offset) for _, time in points]
+    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    above = math.fsum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
+    b = above / math.fsum((x - middle_x) ** 2 for x in xs)
+    return math.exp(middle_y - b * middle_x), b
+
+
+def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
+    """Search the golden section."""
+    for _ in range(_STEPS):
+        left = high - _GOLDEN * (high - low)
+        right = low + _GOLDEN * (high - low)
+        if function(left) < function(right):
+            high = right
+        else:
+            low = left
+        if high - low <= 1e-12 * max(abs(high), 1.0):
+            break
+    return (low + high) / 2

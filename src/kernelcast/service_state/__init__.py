@@ -1,0 +1,15 @@
+"""What the predictor service remembers beside observations: tokens, jobs, audit, problems."""
+
+from kernelcast.service_state.problems import OBSERVATIONS_CHANGED
+from kernelcast.service_state.state import ServiceState, find_state, open_state
+from kernelcast.training_data.store import AddedRows, Store, StoreError
+
+__all__ = [
+    "OBSERVATIONS_CHANGED",
+    "AddedRows",
+    "ServiceState",
+    "Store",
+    "StoreError",
+    "find_state",
+    "open_state",
+]

@@ -1,0 +1,96 @@
+"""Transactions on the service's tables."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from kernelcast.service_state.tables import CHANGES
+from kernelcast.training_data.store.connecting import WRITER
+from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.plain import dump_time, load_time
+
+
+class Database:
+    """Connections to the service's tables; threads share one.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of the database.
+    where : str
+        What messages call it; no password in it.
+    """
+
+    def __init__(self, engine: sa.Engine, where: str) -> None:
+        self.engine = engine
+        self.where = where
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Open a transaction that only reads.
+
+        Raises
+        ------
+        StoreError
+            If the database does not answer.
+        """
+        with speak_plainly(self.where), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Open a transaction that is kept as a whole, or not at all.
+
+        Raises
+        ------
+        StoreError
+            If the database does not answer.
+        """
+        with (
+            speak_plainly(self.where),
+            self.engine.connect().execution_options(**WRITER) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+
+def now_us() -> int:
+    """Give the time in microseconds since 1970, UTC."""
+    found = dump_time(datetime.now(UTC))
+    return 0 if found is None else found
+
+
+def load_moment(microseconds: int) -> datetime:
+    """Read a time that is always there."""
+    found = load_time(microseconds)
+    if found is None:
+        msg = "a moment is missing"
+        raise AssertionError(msg)
+    return found
+
+
+def count_change(connection: sa.Connection, name: str) -> None:
+    """Note that something has changed, so that other processes look anew."""
+    inserted = _insert(connection, CHANGES, {"name": name, "number": 1})
+    grown = {"number": CHANGES.c.number + 1}
+    connection.execute(inserted.on_conflict_do_update(index_elements=["name"], set_=grown))
+
+
+def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any], key: str) -> bool:
+    """Insert a row unless its key is there; tell whether it was not."""
+    inserted = _insert(connection, table, row).on_conflict_do_nothing(index_elements=[key])
+    # Drivers do not agree on the count of rows here; what comes back they all tell.
+    return connection.execute(inserted.returning(table.c[key])).first() is not None
+
+
+def _insert(
+    connection: sa.Connection, table: sa.Table, row: dict[str, Any]
+) -> postgresql.Insert | sqlite.Insert:
+    """Begin an insertion that may meet a row of its key; both dialects write it alike."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).values(row)
+    return sqlite.insert(table).values(row)

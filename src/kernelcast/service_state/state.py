@@ -1,0 +1,125 @@
+"""Opens what the predictor service remembers."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import sqlalchemy as sa
+
+from kernelcast.service_state.database import Database
+from kernelcast.service_state.jobs import JobTable
+from kernelcast.service_state.migrating import migrate
+from kernelcast.service_state.problems import ChangeTable, ProblemTable
+from kernelcast.service_state.tables import VERSION_TABLE
+from kernelcast.service_state.tokens import AuditTable, TokenTable
+from kernelcast.training_data.store import open_store
+from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.versions import read_version
+
+
+class ServiceState:
+    """Tokens, jobs, audit log, problems and counts of changes; threads share one.
+
+    Parameters
+    ----------
+    database : Database
+        Where they are.
+
+    Notes
+    -----
+    Every writing call is one transaction.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.tokens = TokenTable(database)
+        self.audit = AuditTable(database)
+        self.jobs = JobTable(database)
+        self.problems = ProblemTable(database)
+        self.changes = ChangeTable(database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Find out whether the database answers.
+
+        Raises
+        ------
+        StoreError
+            If it does not.
+        """
+        with self._database.read() as connection:
+            connection.execute(sa.select(sa.literal(1)))
+
+    def close(self) -> None:
+        """Close all connections; a later call opens them again."""
+        self._database.engine.dispose()
+
+
+def find_state(place: str | Path) -> ServiceState | None:
+    """Open the service's tables beside a store, where a service has made them; else make none.
+
+    Raises
+    ------
+    InputError, StoreError
+        As `open_state`.
+    """
+    url = parse_url(place)
+    where = url.render_as_string(hide_password=True)
+    engine = connect(url)
+    try:
+        with speak_plainly(where), engine.connect() as connection:
+            is_there = read_version(connection, VERSION_TABLE) is not None
+    finally:
+        engine.dispose()
+    return open_state(place) if is_there else None
+
+
+def open_state(place: str | Path) -> ServiceState:
+    """Open the service's tables in the database of a store; make both where there is nothing.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file for SQLite, or a URL such as ``postgresql://user@host/database``.
+
+    Raises
+    ------
+    InputError
+        If the place is no file or URL that a store can be at.
+    StoreError
+        If the database does not answer, holds something else, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_state(Path(folder) / "rows.sqlite") as state:
+    ...         state.jobs.list()
+    []
+    """
+    # The store takes a database only if it is its own or empty, so it comes first.
+    open_store(place).close()
+    url = parse_url(place)
+    where = url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite":
+        where = str(url.database)
+        url = url.set(database=str(Path(where).resolve()))
+    engine = connect(url)
+    try:
+        with speak_plainly(where):
+            migrate(engine, where)
+    except BaseException:
+        engine.dispose()
+        raise
+    return ServiceState(Database(engine, where))

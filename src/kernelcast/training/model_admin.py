@@ -1,0 +1,86 @@
+"""Learned models as an administrator sees them: versions, the one in use, how good each is."""
+
+import json
+from typing import Any
+
+from kernelcast.models.validation import report_to_json
+from kernelcast.training.registry import (
+    ModelVersions,
+    find_model,
+    find_version,
+    list_models,
+    open_registry,
+)
+
+
+def list_known_models(registry: str | None = None) -> tuple[ModelVersions, ...]:
+    """Give all models of a registry.
+
+    Raises
+    ------
+    InputError
+        If the registry cannot be read.
+    """
+    return list_models(open_registry(registry))
+
+
+def show_model(
+    name: str, version: str | None = None, registry: str | None = None
+) -> tuple[ModelVersions, dict[str, Any]]:
+    """Give the versions of a model, and what is known of one of them.
+
+    Parameters
+    ----------
+    name : str
+        ``model/device``, or the model alone where it serves all devices.
+    version : str, optional
+        A version or its beginning; the one in use when left out.
+    registry : str, optional
+        Where models are.
+
+    Raises
+    ------
+    InputError
+        If there is no such model or version, or its file is damaged.
+    """
+    place = open_registry(registry)
+    versions = find_model(place, name)
+    wanted = find_version(versions, version) if version else versions.used
+    stored = place.load(name, wanted)
+    report = stored.report
+    return versions, {
+        "version": wanted,
+        "schema": stored.schema.id,
+        "features": list(stored.schema.names),
+        "learned": stored.model.describe(),
+        "trained_with": dict(stored.versions),
+        "validation": None if report is None else json.loads(report_to_json(report)),
+    }
+
+
+def activate_version(name: str, version: str | None, registry: str | None = None) -> ModelVersions:
+    """Use a version whatever is trained later; None means the latest again.
+
+    Raises
+    ------
+    InputError
+        If there is no such model or version, or the registry cannot be written.
+    """
+    place = open_registry(registry)
+    versions = find_model(place, name)
+    place.pin(name, None if version is None else find_version(versions, version))
+    return find_model(place, name)
+
+
+def roll_back(name: str, registry: str | None = None) -> ModelVersions:
+    """Make the version before the latest the latest; nothing is deleted.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or no version before.
+    """
+    place = open_registry(registry)
+    find_model(place, name)
+    place.roll_back(name)
+    return find_model(place, name)

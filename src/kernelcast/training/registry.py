@@ -1,0 +1,157 @@
+"""Where trained models are kept, under which names, and which there are."""
+
+import os
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.records.errors import InputError
+
+if TYPE_CHECKING:
+    from kernelcast.models.persistence import ModelRegistry
+
+MODELS_VARIABLE = "KERNELCAST_MODELS"
+"""Environment variable that names another registry, for instance one that machines share."""
+_POINTERS = "/versions.json"
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+_DIGEST_LETTERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVersions:
+    """The versions of one model.
+
+    Parameters
+    ----------
+    name : str
+        ``model/device``, or the model alone where it serves all devices.
+    versions : tuple of str
+        In the order they were published.
+    latest, pinned : str or None
+        The newest that was not rolled back, and the one that is used whatever is published.
+    """
+
+    name: str
+    versions: tuple[str, ...]
+    latest: str | None
+    pinned: str | None
+
+    @property
+    def used(self) -> str | None:
+        """The version that estimates use."""
+        return self.pinned or self.latest
+
+
+def choose_registry(url: str | None = None) -> str:
+    """Give the place of the registry: the one named, what `MODELS_VARIABLE` names, or the user's.
+
+    Raises
+    ------
+    InputError
+        If the user has no home to keep models in.
+    """
+    return url or os.environ.get(MODELS_VARIABLE) or str(data_folder() / "models")
+
+
+def open_registry(url: str | None = None) -> "ModelRegistry":
+    """Open a registry; the place need not exist yet.
+
+    Parameters
+    ----------
+    url : str, optional
+        A folder, or any URL that fsspec reads and writes; see `choose_registry`.
+    """
+    from kernelcast.models.persistence import ModelRegistry
+
+    return ModelRegistry(url=choose_registry(url))
+
+
+def name_model(model: str, device: str | None = None) -> str:
+    """Give the name that a model of one device, or of all, is published under.
+
+    Examples
+    --------
+    >>> name_model("hybrid", "pocl-skylake-5d25"), name_model("hybrid_pooled")
+    ('hybrid/pocl-skylake-5d25', 'hybrid_pooled')
+    >>> name_model("hybrid", "A GPU (rev. 2)")
+    'hybrid/A-GPU-rev.-2-28b45d7b'
+    """
+    if device is None:
+        return model
+    plain = _UNFIT.sub("-", device).strip("-._")
+    if plain != device or not plain:  # two devices must not share a name
+        digest = sha256(device.encode()).hexdigest()[:_DIGEST_LETTERS]
+        plain = f"{plain}-{digest}".lstrip("-")
+    return f"{model}/{plain}"
+
+
+def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:
+    """Give all models of a registry by name, none where the place does not exist.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be read, or a list of versions is damaged.
+    """
+    import fsspec
+
+    try:
+        files, root = fsspec.core.url_to_fs(registry.url)
+        paths = files.find(root) if files.exists(root) else []
+    except (OSError, ValueError, ImportError) as error:
+        msg = f"{registry.url}: cannot be read ({error}); name another place by --registry"
+        raise InputError(msg) from error
+    begin = len(root.rstrip("/")) + 1
+    names = [path[begin : -len(_POINTERS)] for path in paths if path.endswith(_POINTERS)]
+    return tuple(_describe(registry, name) for name in sorted(names))
+
+
+def find_model(registry: "ModelRegistry", name: str) -> ModelVersions:
+    """Give the versions of one model.
+
+    Raises
+    ------
+    InputError
+        If it was never published; names those that were.
+    """
+    found = _describe(registry, name)
+    if found.versions:
+        return found
+    names = ", ".join(one.name for one in list_models(registry)) or "none"
+    msg = (
+        f"{registry.url}: there is no model {name}; there are: {names}; `kernelcast train` makes "
+        "models"
+    )
+    raise InputError(msg)
+
+
+def find_version(model: ModelVersions, beginning: str) -> str:
+    """Give the version that begins so, such as ``0002``.
+
+    Raises
+    ------
+    InputError
+        If none begins so, or several do.
+    """
+    found = [one for one in model.versions if one.startswith(beginning)]
+    if beginning in model.versions:
+        return beginning
+    if len(found) != 1:
+        msg = (
+            f"{model.name}: {'several versions begin' if found else 'no version begins'} with "
+            f"{beginning!r}; there are {', '.join(model.versions)}"
+        )
+        raise InputError(msg)
+    return found[0]
+
+
+def _describe(registry: "ModelRegistry", name: str) -> ModelVersions:
+    pointers = registry.pointers(name)
+    return ModelVersions(
+        name=name,
+        versions=pointers.versions,
+        latest=pointers.latest,
+        pinned=pointers.pinned,
+    )

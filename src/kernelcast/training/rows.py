@@ -1,0 +1,103 @@
+"""Which rows of a table count, and what to say where they do not suffice."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Texts, TrainingTable
+from kernelcast.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
+
+
+def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
+    """Give the measured launches that a filter takes, in their order."""
+    keep = np.isfinite(table.seconds) & (table.seconds >= rows.shortest_s)
+    if rows.least_work_groups:
+        keep &= table.work_groups >= rows.least_work_groups
+    return table.take(keep)
+
+
+def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> TrainingTable:
+    """Give the rows of each device that were sampled as its newest ones were.
+
+    A model that learned how far off one sampler is would correct another by that.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        With the sampler's revision of each row.
+    tell : callable
+        Takes a sentence for each device that loses rows.
+    """
+    keep = np.ones(len(table), dtype=bool)
+    for device in list_labels(table.devices):
+        own = table.devices == device
+        newest = table.samplers[own].max()
+        older = own & (table.samplers < newest)
+        keep &= ~older
+        if older.any():
+            tell(
+                f"{device}: {np.count_nonzero(older)} of {np.count_nonzero(own)} rows were taken "
+                f"by samplers before revision {newest:g} and are left out; `kernelcast collect` "
+                "measures them anew"
+            )
+    return table.take(keep)
+
+
+def list_labels(column: Texts) -> list[str]:
+    """Give the different labels of a column, sorted."""
+    return sorted(set(map(str, column)))
+
+
+def require_rows(table: TrainingTable) -> None:
+    """Refuse a table without a measured row.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to learn from.
+    """
+    if np.isfinite(table.seconds).any():
+        return
+    msg = (
+        f"{len(table)} observations, none of them with a measured time: nothing to learn from; "
+        "measure some by `kernelcast collect`, or name other data by --data"
+    )
+    raise InputError(msg)
+
+
+def describe_shortage(
+    table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
+) -> str:
+    """Say what the rows of a device, or of all, are short of, and what to do.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        The rows there are, before any filter.
+    groups : int
+        Different groups among those that count.
+    what : str
+        What the groups are: ``kernel``, ``application`` or ``device``.
+    rows : RowFilter
+        Which rows count.
+    """
+    devices = list_labels(table.devices)
+    measured = choose_rows(table, ALL_ROWS)
+    counting = choose_rows(table, rows)
+    sampled = int(np.count_nonzero(np.isfinite(counting.linear_s)))
+    found = [_count(len(table), "row"), f"{len(measured)} measured"]
+    is_filtered = rows != ALL_ROWS
+    if is_filtered:
+        found.append(f"{len(counting)} of {rows.describe()}")
+    found.append(f"{sampled} of these sampled")
+    more = f" --device {devices[0]}" if len(devices) == 1 else ""
+    looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
+    return (
+        f"{', '.join(found)}, of {_count(groups, what)}; at least {LEAST_GROUPS} {what}s with "
+        f"sampled and measured launches are needed: `kernelcast collect{more}` adds some{looser}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,248 @@
+"""Observations as the table that models learn from."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from kernelcast.features.vector.definitions import compute_features
+from kernelcast.features.vector.sampled import FEATURES, SampledSource
+from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import list_machines
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.launch_identity import LaunchIdentity, digest_text
+from kernelcast.records.observation import Observation
+from kernelcast.records.samples import SampleRun
+from kernelcast.records.training_table import Column, TrainingTable, make_table
+from kernelcast.training.peaks import UNKNOWN, DevicePeaks, read_peaks
+from kernelcast.training.reading import read_observations
+from kernelcast.training.rows import choose_newest_samples
+
+FindPeaks = Callable[[str], DevicePeaks]
+"""Gives the peaks of a device by its id."""
+
+_UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
+_RATE = "sampled.issued_instructions_per_s"
+_ISSUED = "counters.issued_instructions_per_work_item"
+
+
+def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
+    sources: Sequence[str | Path] = (),
+    *,
+    kernels: Sequence[str] = (),
+    applications: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    with_flagged: bool = False,
+    sample_set: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> TrainingTable:
+    """Load observations that have features: of each device those of its newest sampler.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Stores, Parquet files, or folders of them; none means the user's own store.
+    kernels, applications : sequence of str
+        Names or patterns such as ``npb_*``; none means all.
+    devices : sequence of str
+        Ids or their beginnings; none means all.
+    with_flagged : bool
+        Whether rows that were measured on a busy machine, first launches and outliers count too.
+    sample_set : int
+        Which of the samples that were taken as an estimate takes them stands for the sampling of
+        a row; rows with fewer are left out.
+    tell : callable
+        Takes what users should know of rows that are left out.
+
+    Returns
+    -------
+    TrainingTable
+        Sorted by key; a row that several sources hold is there once.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be read, or rows have features of different versions.
+    StoreError
+        If a store does not answer.
+    """
+    found = read_observations(sources, devices=devices, with_flagged=with_flagged)
+    wanted = (
+        one for one in found
+        if one.features is not None
+        and _matches(one.launch.kernel.name, kernels)
+        and _matches(one.launch.kernel.application, applications)
+    )  # fmt: skip
+    table = tabulate(wanted, find_peaks=peaks_beside(sources), sample_set=sample_set)
+    return choose_newest_samples(table, tell)
+
+
+def tabulate(
+    observations: Iterable[Observation],
+    *,
+    find_peaks: FindPeaks = lambda _: UNKNOWN,
+    sample_set: int = 0,
+) -> TrainingTable:
+    """Put observations into columns; those without features are left out.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        In any order.
+    find_peaks : callable
+        Gives a device's peaks.
+    sample_set : int
+        As in `load_training_table`.
+
+    Raises
+    ------
+    InputError
+        If features are of different versions.
+    """
+    by_key = {
+        one.key: (one, run)
+        for one in observations
+        if one.features is not None and (run := _choose_run(one, sample_set)) is not None
+    }
+    rows = [by_key[key] for key in sorted(by_key)]
+    schema = _choose_schema([one for one, _ in rows])
+    columns: dict[str, list[str | float]] = {}
+    features = np.full((len(rows), len(schema.names)), np.nan)
+    places = {name: place for place, name in enumerate(schema.names)}
+    for row, (one, run) in enumerate(rows):
+        values = _list_features(one, run)
+        for name, value in values.items():
+            if name in places:
+                features[row, places[name]] = value
+        for column, entry in _describe(one, run, find_peaks(one.launch.device.id), values).items():
+            columns.setdefault(column, []).append(entry)
+    return make_table(schema, features, _as_columns(columns))
+
+
+def _as_columns(columns: dict[str, list[str | float]]) -> dict[str, Column]:
+    texts: dict[str, Column] = {}
+    for name, entries in columns.items():
+        if isinstance(entries[0], str):
+            texts[name] = [str(one) for one in entries]
+        else:
+            texts[name] = [float(one) for one in entries]
+    return texts
+
+
+def identify_problem(launch: LaunchIdentity) -> str:
+    """Give a text that is equal for the same launch on any device."""
+    ndrange = launch.ndrange
+    sizes = None if ndrange is None else (
+        ndrange.global_size, ndrange.local_size, ndrange.global_offset
+    )  # fmt: skip
+    parts = [launch.kernel.digest, launch.kernel.name, sizes, launch.arguments_digest]
+    return digest_text(json.dumps(parts, separators=(",", ":")))
+
+
+def peaks_beside(sources: Sequence[str | Path] = ()) -> FindPeaks:
+    """Find peaks in machine descriptions.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Machine descriptions beside these files, named after their device, count before those that
+        were calibrated here and those that are shipped.
+    """
+    folders = [Path(one) for one in sources if "://" not in str(one)]
+    folders = [one if one.is_dir() else one.parent for one in folders]
+
+    @cache
+    def find(device_id: str) -> DevicePeaks:
+        beside = (folder / f"{device_id}.yaml" for folder in folders)
+        known = (one.path for one in list_machines() if one.name == device_id)
+        path = next((one for one in (*beside, *known) if one.is_file()), None)
+        return UNKNOWN if path is None else read_peaks(read_machine(path))
+
+    return find
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, one) for one in patterns)
+
+
+def _choose_run(one: Observation, number: int) -> SampleRun | None:
+    """Give the samples of a number; launches that were never sampled have none of any number."""
+    if one.launch.ndrange is None or not one.samples:
+        return None
+    usual = [place for place, samples in enumerate(one.samples) if samples.multiple == 0]
+    return one.sample_run(usual[number]) if number < len(usual) else None
+
+
+def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:
+    """Give the schema with the most names; rows of others of its version lack some of them."""
+    found = Counter(one.features.schema for one in rows if one.features is not None)
+    if not found:
+        msg = (
+            "there are no sampled observations with features to learn from; `kernelcast collect` "
+            "measures some, `--data` names others"
+        )
+        raise InputError(msg)
+    versions = sorted({one.version for one in found})
+    if len(versions) > 1:
+        msg = (
+            f"observations have features of versions {', '.join(map(str, versions))}: the same "
+            "names mean something else; collect the older ones anew, or leave them out"
+        )
+        raise InputError(msg)
+    return max(found, key=lambda one: (len(one.names), found[one], one.id))
+
+
+def _list_features(one: Observation, run: SampleRun) -> dict[str, float]:
+    """Give the features of a row, those of its samples made of the samples that were chosen."""
+    if one.features is None:
+        return {}
+    stored = one.features.as_dict()
+    source = SampledSource(
+        run=run,
+        linear_s=fit_linear(run).seconds,
+        compute_units=round(_divide(stored.get(_RATE), stored.get(_UNITS)) or 1),
+        issued_per_work_item=stored.get(_ISSUED),
+    )
+    others = {name: value for name, value in stored.items() if not name.startswith("sampled.")}
+    return {**others, **compute_features(FEATURES, source)}
+
+
+def _describe(
+    one: Observation, run: SampleRun, peaks: DevicePeaks, values: dict[str, float]
+) -> dict[str, str | float]:
+    fit = fit_linear(run)
+    kernel = one.launch.kernel
+    application = "/".join(filter(None, (kernel.suite, kernel.application)))
+    units = _divide(values.get(_RATE), values.get(_UNITS))
+    known = asdict(peaks)
+    if units is not None:
+        known["compute_units"] = float(round(units))
+    return {
+        "keys": one.key,
+        "kernels": "/".join(filter(None, (application, kernel.name))),
+        "applications": application,
+        "suites": kernel.suite,
+        "devices": one.launch.device.id,
+        "problems": identify_problem(one.launch),
+        "seconds": one.seconds,
+        "noise": math.nan if one.runs.noise is None else one.runs.noise,
+        "linear_s": fit.seconds,
+        "linear_error": fit.standard_error_s / fit.seconds,
+        "two_point_s": fit.two_point_s if fit.two_point_s and fit.two_point_s > 0 else math.nan,
+        "sampling_s": run.sampling_s,
+        "work_groups": float(run.ndrange.work_group_count),
+        "samplers": float(one.sampler),
+        **known,
+    }
+
+
+def _divide(above: float | None, below: float | None) -> float | None:
+    return None if above is None or not below else above / below

@@ -1,0 +1,271 @@
+"""Trains models of the catalogue: one per device, or one that serves all devices."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.columns import Variant
+from kernelcast.models.correction import CorrectionModel
+from kernelcast.models.persistence import ModelRegistry, save_model
+from kernelcast.models.protocol import FittedModel, TimeModel
+from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import Texts, TrainingTable
+from kernelcast.training.registry import name_model
+from kernelcast.training.rows import (
+    choose_rows,
+    describe_shortage,
+    list_labels,
+    require_rows,
+)
+from kernelcast.training.settings import (
+    ALL_ROWS,
+    DEFAULT_MODEL,
+    LEAST_GROUPS,
+    Split,
+    TrainingSettings,
+)
+
+Report = Callable[[int, int], None]
+"""Is called with the fits done and all fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedModel:
+    """A model, and what it has learned from.
+
+    Parameters
+    ----------
+    name : str
+        What it is published under: ``model/device``, or the model alone where it serves all.
+    model : FittedModel
+        The model.
+    schema : FeatureSchema
+        Of the features it takes.
+    devices, kernels : tuple of str
+        Of the measured rows, sorted.
+    rows : int
+        Rows it has learned from: measured, and sampled where the model needs that.
+    data_digest : str
+        Of these rows.
+    samplers : tuple of int
+        Revisions of the samplers that these rows are of.
+    report : ValidationReport or None
+        How good it was found to be on what it had not seen.
+    """
+
+    name: str
+    model: FittedModel
+    schema: FeatureSchema
+    devices: tuple[str, ...]
+    kernels: tuple[str, ...]
+    rows: int
+    data_digest: str
+    samplers: tuple[int, ...]
+    report: ValidationReport | None
+
+
+@dataclass(slots=True)
+class TrainingOutcome:
+    """What a training has come to.
+
+    Parameters
+    ----------
+    trained : list of TrainedModel
+        In the order of their names.
+    refused : dict of str to str
+        Why there is no model of a name.
+    """
+
+    trained: list[TrainedModel] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """One model to be trained, and the measured rows it learns from."""
+
+    name: str
+    model: TimeModel
+    table: TrainingTable
+    split: Split
+    is_pooled: bool
+
+    @property
+    def labels(self) -> Texts:
+        """Group of each row: what is held out as a whole."""
+        return self.table.devices if self.split is Split.DEVICE else self.table.kernels
+
+    def describe_rows(self) -> str:
+        """Say what there is to learn from."""
+        sampled = np.isfinite(self.table.linear_s)
+        kernels = len(list_labels(self.table.kernels[sampled]))
+        return (
+            f"{len(self.table)} rows are measured, {np.count_nonzero(sampled)} of these sampled, "
+            f"of {kernels} kernels; `kernelcast collect` measures both"
+        )
+
+    def count_fits(self, settings: TrainingSettings) -> int:
+        """Give the fits of training and validation."""
+        return 1 + (len(list_labels(self.labels)) if settings.with_validation else 0)
+
+    def train(self, settings: TrainingSettings, report: Callable[[int], None]) -> TrainedModel:
+        """Learn from all rows; then hold each group out once."""
+        fitted = self.model.fit(self.table, self.labels)
+        report(1)
+        plan = ValidationPlan(
+            split=self.split.value,
+            is_per_device=not self.is_pooled,
+            coverage=settings.coverage,
+            jobs=settings.jobs,
+        )
+        found = None
+        if settings.with_validation:
+            found = validate(
+                self.table, [self.model], self.labels, plan, lambda done, _: report(1 + done)
+            )
+        facts = fitted.describe()
+        return TrainedModel(
+            name=self.name,
+            model=fitted,
+            schema=self.table.schema,
+            devices=tuple(list_labels(self.table.devices)),
+            kernels=tuple(list_labels(self.table.kernels)),
+            rows=cast("int", facts.get("rows", len(self.table))),
+            data_digest=str(facts.get("data_digest", self.table.digest)),
+            samplers=_list_samplers(self.table),
+            report=found,
+        )
+
+
+def train(
+    table: TrainingTable,
+    name: str = DEFAULT_MODEL,
+    settings: TrainingSettings | None = None,
+    *,
+    keep: Callable[[TrainedModel], None] = lambda _: None,
+    report: Report = lambda _, __: None,
+) -> TrainingOutcome:
+    """Train a model for each device of a table, or one for all of them.
+
+    A model of dimensionless features (``hybrid_pooled``) learns from all devices at once, every
+    other model from the rows of one device.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        Observations; rows without a measured time are left out.
+    name : str
+        Of the catalogue, such as ``hybrid``.
+    settings : TrainingSettings, optional
+        How.
+    keep : callable, optional
+        Takes each model as soon as it is ready, so that an interrupted training loses one at most.
+    report : callable, optional
+        Is told the fits done and all fits.
+
+    Returns
+    -------
+    TrainingOutcome
+        Validated by holding out one kernel after the other; a model of all devices by holding
+        out one device after the other, where there are at least three.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or none can be trained.
+    """
+    settings = settings or TrainingSettings()
+    require_rows(table)
+    parts, refused = _divide(table, make_model(name))
+    outcome = TrainingOutcome(refused=refused)
+    total, before = sum(part.count_fits(settings) for part in parts), 0
+    for part in parts:
+        try:
+            found = part.train(settings, _shift(report, before, total))
+        except InputError as error:
+            outcome.refused[part.name] = f"{error} ({part.describe_rows()})"
+        else:
+            outcome.trained.append(found)
+            keep(found)
+        before += part.count_fits(settings)
+    if not outcome.trained:
+        raise InputError("; ".join(f"{one}: {why}" for one, why in outcome.refused.items()))
+    return outcome
+
+
+def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
+    """Give how many models `train` would make of a table at most: one per device, or one.
+
+    Raises
+    ------
+    InputError
+        If there is no such model.
+    """
+    return 1 if _is_pooled(make_model(name)) else len(list_labels(table.devices))
+
+
+def _is_pooled(model: TimeModel) -> bool:
+    return isinstance(model, CorrectionModel) and model.variant is Variant.POOLED
+
+
+def _shift(report: Report, before: int, total: int) -> Callable[[int], None]:
+    """Give a report of one part that counts the parts before it too."""
+    return lambda done: report(before + done, total)
+
+
+def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[str, str]]:
+    """Give what is to be trained, and why some of it cannot be."""
+    is_pooled = _is_pooled(model)
+    tables = {name_model(model.name): table}
+    if not is_pooled:
+        tables = {
+            name_model(model.name, one): table.take(table.devices == one)
+            for one in list_labels(table.devices)
+        }
+    parts: list[_Part] = []
+    refused: dict[str, str] = {}
+    for name, own in tables.items():
+        known = choose_rows(own, ALL_ROWS)
+        kernels = len(list_labels(known.kernels))
+        if kernels < LEAST_GROUPS:
+            refused[name] = describe_shortage(own, kernels, Split.KERNEL.value)
+            continue
+        by_device = is_pooled and len(list_labels(known.devices)) >= LEAST_GROUPS
+        split = Split.DEVICE if by_device else Split.KERNEL
+        parts.append(_Part(name=name, model=model, table=known, split=split, is_pooled=is_pooled))
+    return parts, refused
+
+
+def _list_samplers(table: TrainingTable) -> tuple[int, ...]:
+    known = table.samplers[np.isfinite(table.samplers)]
+    return tuple(sorted({int(one) for one in known}))
+
+
+def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
+    """Add a trained model to a registry, where it becomes the latest; give its version.
+
+    Raises
+    ------
+    ModelFileError
+        If the registry cannot be written.
+    """
+    return registry.publish(
+        trained.name, trained.model, trained.schema, trained.report, samplers=trained.samplers
+    )
+
+
+def write_model_file(trained: TrainedModel, path: Path | str) -> None:
+    """Write a trained model into one file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be written.
+    """
+    save_model(trained.model, str(path), trained.schema, trained.report, samplers=trained.samplers)

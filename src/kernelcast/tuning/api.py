@@ -1,0 +1,324 @@
+"""What Python programs call to find the best way to launch a kernel."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.problem import Problem
+from kernelcast.tuning.cache import MeasurementFile, choose_file, key_of
+from kernelcast.tuning.conducting import conduct
+from kernelcast.tuning.messages import (
+    EventKind,
+    MeasureTask,
+    SampleTask,
+    TuningEvent,
+)
+from kernelcast.tuning.ranking import Judge, rank, several_processes
+from kernelcast.tuning.report import (
+    UNKNOWN,
+    TunedConfiguration,
+    TuneReport,
+    sort_configurations,
+)
+from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.space import SearchSpace, read_space
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneProgress:
+    """Where tuning stands.
+
+    Parameters
+    ----------
+    device_id : str
+        The device.
+    stage : str
+        ``ranking``, ``sampling`` or ``measuring``.
+    done, total : int
+        Configurations, or runs while measuring.
+    """
+
+    device_id: str
+    stage: str
+    done: int
+    total: int
+
+
+Report = Callable[[TuneProgress], None]
+
+
+def tune(  # noqa: PLR0913 - what is searched, where and how
+    problem: str | Path | SearchSpace,
+    devices: Sequence[str] = (),
+    *,
+    parameters: Mapping[str, int | float] | None = None,
+    settings: TuneSettings | None = None,
+    save: str | Path | None = None,
+    report: Report = lambda _: None,
+) -> list[TuneReport]:
+    """Find the best launch configuration of a problem on each device.
+
+    Parameters
+    ----------
+    problem : str, Path or SearchSpace
+        A problem file with lists of values among its parameters, or its configurations.
+    devices : sequence of str
+        Ids or beginnings of ids; all devices when left out.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`, lists included.
+    settings : TuneSettings, optional
+        What ranks, whether and how much is measured.
+    save : str or Path, optional
+        File where measured runs are kept and from where they are taken up again; one in the
+        user's data folder when left out.
+    report : callable, optional
+        Is told where it stands.
+
+    Returns
+    -------
+    list of TuneReport
+        One per device.
+
+    Raises
+    ------
+    InputError
+        If the problem cannot be used, or a device was not calibrated.
+    DeviceError
+        If a device fails.
+
+    Notes
+    -----
+    `KeyboardInterrupt` passes through; what was measured is in the file and is taken up by the
+    next call.
+    """
+    space = (
+        problem if isinstance(problem, SearchSpace) else read_space(problem, parameters=parameters)
+    )
+    return [
+        tune_on_device(space, device, settings=settings, save=save, report=report)
+        for device in choose_devices(devices)
+    ]
+
+
+def tune_on_device(  # noqa: PLR0913 - as `tune`
+    space: SearchSpace,
+    device: DeviceDescription,
+    *,
+    settings: TuneSettings | None = None,
+    machine: MachineDescription | None = None,
+    save: str | Path | None = None,
+    executor: Executor | None = None,
+    report: Report = lambda _: None,
+) -> TuneReport:
+    """Find the best launch configuration on one device.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The configurations.
+    device : DeviceDescription
+        The device.
+    machine : MachineDescription, optional
+        What the models know of it; as calibrated on this machine when left out.
+    settings, save, report
+        As of `tune`.
+    executor : Executor, optional
+        Predicts several configurations at once; processes of its own when left out, see
+        `several_processes`.
+
+    Raises
+    ------
+    InputError
+        If the device was not calibrated.
+    DeviceError
+        If the device fails.
+    """
+    work = _Tuning(
+        space=space,
+        device=device,
+        settings=settings or TuneSettings(),
+        save=None if save is None else Path(save),
+        report=report,
+    )
+    known = machine or _find_machine(device)
+    if executor is None:
+        with several_processes(space) as own:
+            work.rank(known, own)
+    else:
+        work.rank(known, executor)
+    if work.settings.models is TuneModels.HYBRID:
+        work.sample()
+    if work.settings.measure:
+        work.measure()
+    return work.finish()
+
+
+def _find_machine(device: DeviceDescription) -> MachineDescription:
+    found = find_own_machine(device.id)
+    if found is None:
+        msg = (
+            f"{device.id}: the device was not calibrated, so no model can rank configurations; "
+            f"run `kernelcast calibrate --device {device.id}` first"
+        )
+        raise InputError(msg)
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tuning:
+    """One space on one device."""
+
+    space: SearchSpace
+    device: DeviceDescription
+    settings: TuneSettings
+    save: Path | None
+    report: Report
+    found: dict[int, TunedConfiguration] = field(default_factory=dict)
+    spent_s: dict[str, float] = field(default_factory=dict)
+
+    def rank(self, machine: MachineDescription, executor: Executor | None) -> None:
+        """Let the analytic model predict all configurations."""
+        started_s = time.perf_counter()
+        judge = Judge(device=self.device, machine=machine)
+        self.found = rank(
+            self.space,
+            judge,
+            executor=executor,
+            report=lambda done, total: self._tell("ranking", done, total),
+        )
+        self.spent_s["ranking"] = time.perf_counter() - started_s
+
+    def sample(self) -> None:
+        """Run a few work-groups of the best, and rank those by what they took."""
+        started_s = time.perf_counter()
+        chosen = self._choose(self.settings.sampled)
+        waiting = dict(chosen)
+
+        def order(given_up: frozenset[int]) -> SampleTask | None:
+            left = {number: one for number, one in waiting.items() if number not in given_up}
+            settings = EstimateSettings(seed=self.settings.seed)
+            return (
+                SampleTask(device_id=self.device.id, problems=left, settings=settings)
+                if left
+                else None
+            )
+
+        def take(event: TuningEvent) -> None:
+            if event.kind is EventKind.STARTED:
+                self._tell("sampling", len(chosen) - len(waiting), len(chosen))
+                return
+            waiting.pop(event.number, None)
+            self._take(event)
+
+        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        self.spent_s["sampling"] = time.perf_counter() - started_s
+
+    def measure(self) -> None:
+        """Measure the best as a whole, in turn; runs of an earlier call count."""
+        started_s = time.perf_counter()
+        chosen = self._choose(self.settings.top)
+        keys = {n: key_of(one, self.device, self.settings.seed) for n, one in chosen.items()}
+        example = next(iter(chosen.values()), None)
+        if example is None:
+            return
+        file = MeasurementFile(self.save or choose_file(example, self.device))
+        for number, key in keys.items():
+            self._recall(number, file, key)
+
+        def order(given_up: frozenset[int]) -> MeasureTask | None:
+            missing = {
+                number: self.settings.runs - len(file.runs(keys[number]))
+                for number in chosen
+                if number not in given_up and not self.found[number].obstacle
+            }
+            runs = {number: count for number, count in missing.items() if count > 0}
+            problems = {number: chosen[number] for number in runs}
+            seed = self.settings.seed
+            return (
+                MeasureTask(device_id=self.device.id, problems=problems, runs=runs, seed=seed)
+                if runs
+                else None
+            )
+
+        def take(event: TuningEvent) -> None:
+            file.add(keys[event.number], event)
+            self._take(event)
+            done = sum(len(self.found[number].runs_s) for number in chosen)
+            self._tell("measuring", done, self.settings.runs * len(chosen))
+
+        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        self.spent_s["measuring"] = time.perf_counter() - started_s
+
+    def finish(self) -> TuneReport:
+        """Give what was found."""
+        return TuneReport(
+            problem=self.space.name,
+            kernel=self.space.kernel,
+            device=self.device.name,
+            device_id=self.device.id,
+            names=self.space.names,
+            models=self.settings.models,
+            configurations=sort_configurations(self.found),
+            models_s=self.spent_s.get("ranking", 0.0),
+            sampling_s=self.spent_s.get("sampling", 0.0),
+            measuring_s=self.spent_s.get("measuring", 0.0),
+            warnings=tuple(self._warn()),
+        )
+
+    def _choose(self, count: int) -> dict[int, Problem]:
+        """Give the best configurations as far as is known, best first."""
+        problems = {one.number: one.problem for one in self.space.configurations}
+        chosen: dict[int, Problem] = {}
+        for one in sort_configurations(self.found):
+            problem = problems[one.number]
+            if one.obstacle or problem is None or len(chosen) == count:
+                break
+            chosen[one.number] = problem
+        return chosen
+
+    def _recall(self, number: int, file: MeasurementFile, key: str) -> None:
+        self.found[number] = replace(
+            self.found[number],
+            runs_s=file.runs(key)[: self.settings.runs],
+            build_s=file.build_s(key),
+            obstacle=file.obstacle(key),
+        )
+
+    def _take(self, event: TuningEvent) -> None:
+        one = self.found[event.number]
+        if event.kind is EventKind.RAN:
+            one = replace(one, runs_s=(*one.runs_s, event.seconds))
+        elif event.kind is EventKind.BUILT:
+            one = replace(one, build_s=event.seconds)
+        elif event.kind is EventKind.SAMPLED:
+            one = replace(one, sampled_s=event.seconds)
+        elif event.kind is EventKind.REFUSED:
+            one = replace(one, obstacle=event.reason)
+        self.found[event.number] = one
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        self.report(TuneProgress(device_id=self.device.id, stage=stage, done=done, total=total))
+
+    def _warn(self) -> list[str]:
+        possible = [one for one in self.found.values() if not one.obstacle]
+        unknown = [one.limiter for one in possible if one.grade == UNKNOWN]
+        noted = [one.note for one in possible if one.note]
+        warnings = []
+        if unknown:
+            reason = unknown[0].removeprefix("not modelled: ")
+            warnings.append(
+                f"{len(unknown)} configurations have no prediction; the first: {reason}"
+            )
+        if noted:
+            warnings.append(
+                f"the model understood {len(noted)} configurations in part; the first: {noted[0]}"
+            )
+        return warnings

@@ -1,0 +1,338 @@
+"""What a launch costs on a CPU, made for comparing configurations of one kernel.
+
+The analytic model of `kernelcast.analytic.cpu` answers for one launch; what differs between
+configurations is what compilers and caches make of their loops: which are unrolled, what then is
+held in registers, whether work-items share vectors, which sets of a cache the rows of a tile fall
+into, and what a work-group costs beside its work. All of it follows from the source and the
+calibrated machine.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, log2
+
+from kernelcast.analytic.cpu.opencl.constants import FITTED
+from kernelcast.analytic.cpu.opencl.core import time_core
+from kernelcast.analytic.cpu.opencl.device import CpuDevice
+from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.launches.modelling.launches import ModelledKernel
+from kernelcast.records.accesses import AccessKind
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
+from kernelcast.tuning.accesses import Touch, join_boxes, list_touches
+from kernelcast.tuning.footprints import Axis, Box, Cache, Footprint
+from kernelcast.tuning.nest import Nest, read_nest
+
+_CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
+_WAYS = 12
+_NEAR_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostConstants:
+    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
+
+    Parameters
+    ----------
+    group_adds : float
+        Time that a core spends on entering and leaving a work-group, in scalar additions.
+    address_operations : float
+        Integer operations per access that compilers turn into steps of a pointer.
+    registers : int
+        Vector registers that hold accumulators.
+    misses_at_once : float
+        Cache misses that a core waits for at once.
+    overlap : float
+        Share of the shorter of computing and moving data that adds to the longer.
+    imbalance : float
+        Part of a work-group's time that cores wait for each other at the end.
+    """
+
+    group_adds: float = 40.0
+    address_operations: float = 5.0
+    registers: int = 28
+    misses_at_once: float = 4.0
+    overlap: float = 0.3
+    imbalance: float = 0.3
+
+
+CHOSEN = CostConstants()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a launch costs.
+
+    Parameters
+    ----------
+    seconds : float
+        Of the whole launch.
+    limiter : str
+        The largest part.
+    parts : dict of str to float
+        Seconds by what they are spent on.
+    width : int
+        Work-items in the lanes of a vector.
+    """
+
+    seconds: float
+    limiter: str
+    parts: dict[str, float]
+    width: int
+
+
+def cost_launch(
+    kernel: ModelledKernel,
+    ndrange: NDRange,
+    device: CpuDevice,
+    *,
+    constants: CostConstants = CHOSEN,
+) -> Cost:
+    """Say what a launch costs.
+
+    Parameters
+    ----------
+    kernel : ModelledKernel
+        The kernel with its arguments.
+    ndrange : NDRange
+        The index space, local size chosen.
+    device : CpuDevice
+        A calibrated CPU.
+    constants : CostConstants, optional
+        What calibration does not tell.
+
+    Raises
+    ------
+    InputError
+        If an address has no value.
+    """
+    nest = read_nest(kernel, ndrange)
+    width = choose_width(nest, device)
+    touches, axes = list_touches(kernel, nest, width)
+    live = count_live(nest)
+    items = _busiest(ndrange, device.cores, constants)
+    core = _time_core(nest, device, width, touches, live, constants)
+    moved = _time_moving(join_boxes(touches), axes, device, constants)
+    near = max(core.values()) * items
+    far = max(moved.values(), default=0.0)
+    costs = device.costs
+    groups = ndrange.work_group_count
+    barrier_s = FITTED.barrier_adds_per_work_item * device.add_s + 2 * live / width * _access_s(
+        device
+    )
+    parts = {name: seconds * items for name, seconds in core.items()} | moved
+    parts["barriers"] = nest.barriers * barrier_s * items
+    parts["dispatch"] = groups * (
+        costs.get("work_group_dispatch_s", 0.0) + constants.group_adds * device.add_s / device.cores
+    )
+    parts["launch"] = costs.get("launch_s", 0.0)
+    rest = parts["barriers"] + parts["dispatch"] + parts["launch"]
+    return Cost(
+        seconds=max(near, far) + constants.overlap * min(near, far) + rest,
+        limiter=max(parts, key=lambda one: parts[one]),
+        parts=parts,
+        width=width,
+    )
+
+
+def choose_width(nest: Nest, device: CpuDevice) -> int:
+    """Say how many neighbours along dimension 0 run in the lanes of a vector."""
+    first = nest.ndrange.known_local_size[0]
+    if device.width > 1:
+        return device.width if first % device.width == 0 else 1
+    if not nest.is_straight():
+        return 1
+    # Loop vectorisers take two vectors or more at a time, and fewer work-items one by one.
+    return device.lanes if first % device.lanes == 0 else 1
+
+
+def count_live(nest: Nest) -> float:
+    """Count the elements of private arrays, which are in use together: each is written at first."""
+    found = [
+        count * stores
+        for block, count in zip(nest.facts.blocks, nest.counts, strict=True)
+        if (stores := block.operations.count_memory(MemorySpace.PRIVATE, is_store=True)) and count
+    ]
+    return min(found, default=0.0)
+
+
+def _busiest(ndrange: NDRange, cores: int, constants: CostConstants) -> float:
+    """Give the work-items of the core that has most, and what others wait for it."""
+    groups = ndrange.work_group_count
+    rounds = ceil(groups / cores) + constants.imbalance
+    return rounds / groups * ndrange.work_item_count
+
+
+def _time_core(  # noqa: PLR0913 - a core has that many sides
+    nest: Nest,
+    device: CpuDevice,
+    width: int,
+    touches: Sequence[Touch],
+    live: float,
+    constants: CostConstants,
+) -> dict[str, float]:
+    """Give the seconds of one core per work-item, by what it is busy with."""
+    pairs = find_pairs(nest, touches, device) if width == 1 else {}
+    executed = _compile(nest, constants, pairs)
+    execution = Execution(width=width, reason="", barriers=nest.barriers)
+    ports = time_core(executed, device, execution, (), FITTED).ports
+    arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
+    whole = ports.get("int", 0.0)
+    return {
+        "arithmetic": arithmetic + whole if width > 1 else max(arithmetic, whole),
+        "L1": _time_accesses(nest, device, width, touches, live, constants, pairs),
+        "chain": _count_chain(nest, live) * device.add_latency_s / width,
+    }
+
+
+def find_pairs(nest: Nest, touches: Sequence[Touch], device: CpuDevice) -> dict[int, float]:
+    """Give the neighbours of one work-item that share a vector, by block.
+
+    Where work-items run one after the other, compilers still join the iterations of an innermost
+    loop whose accesses lie side by side.
+    """
+    found: dict[int, float] = {}
+    for body, loop in nest.loops.items():
+        own = [one for one in touches if one.access.block == body]
+        far = [one for one in own if one.box is not None or one.access.space is MemorySpace.LOCAL]
+        steps = [one.loop_bytes for one in far]
+        sizes = [one.access.bytes for one in far]
+        if (
+            loop.trips < 2
+            or not far
+            or any(step not in (0, size) for step, size in zip(steps, sizes, strict=True))
+        ):
+            continue
+        block = nest.facts.blocks[body]
+        is_reduction = not block.operations.count_memory(MemorySpace.PRIVATE, is_store=True) and (
+            not any(one.access.kind is AccessKind.STORE for one in own)
+        )
+        if is_reduction or not any(steps):
+            continue
+        found[body] = min(loop.trips, device.lanes / 2)
+    return found
+
+
+def _compile(nest: Nest, constants: CostConstants, pairs: Mapping[int, float]) -> OperationCounts:
+    """Give what is left of a work-item's operations after a compiler."""
+    operations: dict[Operation, float] = defaultdict(float)
+    memory: dict[MemoryOperation, float] = {}
+    spared: dict[int, float] = defaultdict(float)
+    for access in nest.facts.accesses:
+        if access.offset_bytes is not None:
+            spared[access.block] += constants.address_operations
+    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
+        if not count or nest.vanishes(block):
+            continue
+        integers = block.operations.count(
+            OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT,
+            number=NumberClass.INTEGER,
+        )  # fmt: skip
+        left = max(0.0, integers - spared[block.id]) / integers if integers else 1.0
+        for operation, times in block.operations.operations.items():
+            is_address = operation.number is NumberClass.INTEGER and operation.kind in (
+                OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT
+            )  # fmt: skip
+            work = count * times * (left if is_address else 1.0)
+            operations[operation] += work / pairs.get(block.id, 1.0)
+    return OperationCounts(operations=dict(operations), memory=memory)
+
+
+def _count_chain(nest: Nest, live: float) -> float:
+    """Count the operations of a work-item that wait for each other."""
+    total = 0.0
+    bodies = set(nest.loops)
+    for body, loop in nest.loops.items():
+        inner = [one for one in bodies if one != body and loop in nest.around(one)]
+        if inner or loop.has_barrier:
+            continue
+        block = nest.facts.blocks[body]
+        count = nest.counts[body]
+        stores = block.operations.count_memory(MemorySpace.PRIVATE, is_store=True)
+        chained = block.operations.count(*_CHAINED, number=NumberClass.FLOAT)
+        if stores:
+            total += count * min(stores, chained) / max(1.0, live / stores)
+        else:
+            total += count * min(chained, 1.0)
+    return total
+
+
+def _access_s(device: CpuDevice) -> float:
+    """Give the time of a vector load that the nearest cache answers."""
+    return 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores
+
+
+def _time_accesses(  # noqa: PLR0913 - as `_time_core`
+    nest: Nest,
+    device: CpuDevice,
+    width: int,
+    touches: Sequence[Touch],
+    live: float,
+    constants: CostConstants,
+    pairs: Mapping[int, float],
+) -> float:
+    """Give the seconds per work-item of loads and stores that the nearest cache answers."""
+    one = _access_s(device)
+    total = sum(
+        touch.executions * _time_access(touch, device, width) / pairs.get(touch.access.block, 1.0)
+        for touch in touches
+    )
+    return total + _count_private(nest, live, constants) * one / width
+
+
+def _time_access(touch: Touch, device: CpuDevice, width: int) -> float:
+    one, size, lane = _access_s(device), touch.access.bytes, touch.lane_bytes
+    instructions = -(-size // (4 * device.lanes))
+    if width == 1:
+        return instructions * one
+    if lane == 0:
+        return instructions * one / width
+    wide = -(-size * width // (4 * device.lanes)) / width
+    if lane is not None and abs(lane) == size:
+        return one * wide * (1 + log2(max(1, size // 4)))
+    if lane is not None and abs(lane) <= _NEAR_BYTES:
+        # A work-item's neighbouring elements: whole registers, then shuffles for all of them.
+        spread = 1 if touch.loop_bytes == size else abs(lane) / size
+        return one * wide * spread * (1 + log2(max(2, abs(lane) / size)))
+    return FITTED.gather_adds_per_lane * device.add_s * max(1, size // 4)
+
+
+def _count_private(nest: Nest, live: float, constants: CostConstants) -> float:
+    """Count loads and stores of private arrays that registers do not hold."""
+    spilled = max(0.0, live - constants.registers) / live if live else 0.0
+    total = 0.0
+    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
+        moved = sum(
+            times for one, times in block.operations.memory.items()
+            if one.space is MemorySpace.PRIVATE
+        )  # fmt: skip
+        around = nest.around(block.id)
+        is_held = not around or around[-1].is_unrolled
+        total += count * moved * (spilled if is_held else 1.0)
+    return total
+
+
+def _time_moving(
+    boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice, constants: CostConstants
+) -> dict[str, float]:
+    """Give the seconds of all cores together for lines from each level."""
+    found = {}
+    footprint = Footprint(boxes, axes, device.line_bytes)
+    for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
+        cache = Cache(size_bytes=nearer.size_bytes, line_bytes=device.line_bytes, ways=_WAYS)
+        moved = footprint.count_moved(cache)
+        line = device.line_bytes
+        seconds = line * (
+            moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte
+        )
+        waiting = moved.unforeseen * farther.latency_s / constants.misses_at_once / device.cores
+        found[farther.name] = seconds + waiting
+    return found

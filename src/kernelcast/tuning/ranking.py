@@ -1,0 +1,164 @@
+"""Ranks configurations by models: nothing runs on a device."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.features.analysis import read_facts
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.launches import ModelledKernel, choose_local_size, model_kernel
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.problem import Problem
+from kernelcast.tuning.cpu_cost import cost_launch
+from kernelcast.tuning.limits import find_obstacle
+from kernelcast.tuning.report import TunedConfiguration
+from kernelcast.tuning.space import Configuration, SearchSpace
+
+_WORTH_PROCESSES = 32
+_MOST_PROCESSES = 8
+_CHUNK = 4
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """What a device's model says of launches.
+
+    Parameters
+    ----------
+    device : DeviceDescription
+        Its limits.
+    machine : MachineDescription
+        Its calibrated rates.
+    """
+
+    device: DeviceDescription
+    machine: MachineDescription
+
+    def judge(self, configuration: Configuration) -> TunedConfiguration:
+        """Predict one configuration; what cannot be launched or modelled says why."""
+        problem = configuration.problem
+        if problem is None:
+            return TunedConfiguration(
+                number=configuration.number,
+                parameters=configuration.parameters,
+                obstacle=configuration.obstacle,
+            )
+        ndrange = problem.ndrange
+        seconds, limiter, note = None, "", ""
+        obstacle = find_obstacle(problem, self.device)
+        if obstacle is None:
+            try:
+                kernel = model_kernel(problem, read_facts(problem.kernel))
+                note = next((one.reason for one in kernel.facts.gaps), "")
+                obstacle = find_obstacle(problem, self.device, local_bytes=kernel.facts.local_bytes)
+                if obstacle is None:
+                    ndrange, _ = choose_local_size(ndrange)
+                    seconds, limiter = self._predict(problem, kernel)
+            except KernelcastError as error:
+                # Not known to be impossible: it is ranked behind all that have a prediction.
+                limiter = f"not modelled: {error}"
+        return TunedConfiguration(
+            number=configuration.number,
+            parameters=configuration.parameters,
+            global_size=ndrange.global_size,
+            local_size=ndrange.local_size or (),
+            build_options=problem.kernel.build_options,
+            predicted_s=seconds,
+            obstacle=obstacle or "",
+            limiter=limiter,
+            note=note,
+        )
+
+    def _predict(self, problem: Problem, kernel: ModelledKernel) -> tuple[float, str]:
+        ndrange, _ = choose_local_size(problem.ndrange)
+        if self.machine.kind is DeviceKind.CPU:
+            cost = cost_launch(kernel, ndrange, self._cpu())
+            return cost.seconds, cost.limiter
+        estimate = estimate_analytically(kernel.launch(ndrange), self.machine)
+        return estimate.seconds, estimate.limiter
+
+    def _cpu(self) -> CpuDevice:
+        return read_device(self.machine)
+
+
+@contextmanager
+def several_processes(space: SearchSpace) -> Iterator[Executor | None]:
+    """Open processes that predict beside each other, where that pays and is safe.
+
+    Yields
+    ------
+    Executor or None
+        None where there is one core, the space is small, or threads run already: a copy of a
+        process with threads may hang.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    is_safe = sys.platform == "linux" and threading.active_count() == 1
+    if cores < 2 or not is_safe or len(space.configurations) < _WORTH_PROCESSES:
+        yield None
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(
+        max_workers=min(cores, _MOST_PROCESSES),
+        mp_context=context,
+        initializer=_leave_interrupts,
+    ) as one:
+        yield one
+
+
+def _leave_interrupts() -> None:
+    """Let Ctrl-C end the parent, which ends us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def rank(
+    space: SearchSpace,
+    judge: Judge,
+    *,
+    executor: Executor | None = None,
+    report: Progress = lambda _, __: None,
+) -> dict[int, TunedConfiguration]:
+    """Predict all configurations of a space.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The configurations.
+    judge : Judge
+        The device's model.
+    executor : Executor, optional
+        Predicts several at once.
+    report : callable, optional
+        Is told how many are done, and of how many.
+
+    Returns
+    -------
+    dict of int to TunedConfiguration
+        By number.
+
+    Raises
+    ------
+    InputError
+        If the machine description lacks what the model needs.
+    """
+    if judge.machine.kind is DeviceKind.CPU:
+        read_device(judge.machine)  # complains once, not for each configuration
+    found: dict[int, TunedConfiguration] = {}
+    answers = (
+        map(judge.judge, space.configurations)
+        if executor is None
+        else executor.map(judge.judge, space.configurations, chunksize=_CHUNK)
+    )
+    for one in answers:
+        found[one.number] = one
+        report(len(found), len(space.configurations))
+    return found

@@ -1,0 +1,168 @@
+"""The configurations that a problem file allows."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from kernelcast.launches.problem_file import ProblemTemplate, read_template
+from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+
+MOST_CONFIGURATIONS = 100_000
+_LOCAL_NAMES = ("local_x", "local_y", "local_z")
+_SMALLEST_GROUP = 4
+_LARGEST_GROUP = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One way to launch.
+
+    Parameters
+    ----------
+    number : int
+        Place in the space, from 0.
+    parameters : mapping of str to number
+        Values of what is searched over.
+    problem : Problem or None
+        The launch; None where the values allow none.
+    obstacle : str
+        Why there is none.
+    """
+
+    number: int
+    parameters: Mapping[str, Number]
+    problem: Problem | None
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace:
+    """All configurations of a problem.
+
+    Parameters
+    ----------
+    name, kernel : str
+        Of the problem, and of its kernel.
+    names : tuple of str
+        What is searched over.
+    configurations : tuple of Configuration
+        In the order of the lists, the last fastest.
+    """
+
+    name: str
+    kernel: str
+    names: tuple[str, ...]
+    configurations: tuple[Configuration, ...]
+
+
+def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> SearchSpace:
+    """Read the configurations of a problem file.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file. Lists among its `parameters` are searched over; where there are none, local
+        sizes are.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`, lists included.
+
+    Raises
+    ------
+    ProblemFileError
+        If the file cannot be used.
+    InputError
+        If there are no configurations, or too many.
+    """
+    template = read_template(path, parameters=parameters)
+    if template.swept:
+        return _read_swept(template)
+    names = next(template.list_parameters(), None)
+    if names is None:
+        raise InputError(_explain_empty(template))
+    return vary_local_size(template.make(names))
+
+
+def vary_local_size(problem: Problem) -> SearchSpace:
+    """Give the same problem with other local sizes: powers of two that divide the global size.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    sizes = list(_list_local_sizes(problem.ndrange))
+    if not sizes:
+        msg = (
+            f"{problem.name}: no local size but the given one divides the global size "
+            f"{problem.ndrange.global_size}; give lists of values among the `parameters`"
+        )
+        raise InputError(msg)
+    names = _LOCAL_NAMES[: problem.ndrange.dimensions]
+    return SearchSpace(
+        name=problem.name,
+        kernel=problem.kernel.name,
+        names=names,
+        configurations=tuple(
+            Configuration(
+                number=number,
+                parameters=dict(zip(names, local, strict=True)),
+                problem=replace(problem, ndrange=replace(problem.ndrange, local_size=local)),
+            )
+            for number, local in enumerate(sizes)
+        ),
+    )
+
+
+def _read_swept(template: ProblemTemplate) -> SearchSpace:
+    found: list[Configuration] = []
+    kernel, first_error = "", None
+    for number, values in enumerate(template.list_parameters()):
+        if number >= MOST_CONFIGURATIONS:
+            msg = f"{template.path}: more than {MOST_CONFIGURATIONS:,} configurations; restrict it"
+            raise InputError(msg)
+        searched = {name: values[name] for name in template.swept}
+        try:
+            problem = template.make(values)
+        except ProblemFileError as error:
+            first_error = first_error or error
+            found.append(
+                Configuration(number=number, parameters=searched, problem=None, obstacle=str(error))
+            )
+            continue
+        kernel = problem.kernel.name
+        found.append(Configuration(number=number, parameters=searched, problem=problem))
+    if not found:
+        raise InputError(_explain_empty(template))
+    if first_error is not None and all(one.problem is None for one in found):
+        raise first_error
+    return SearchSpace(
+        name=template.path.stem,
+        kernel=kernel,
+        names=template.swept,
+        configurations=tuple(found),
+    )
+
+
+def _list_local_sizes(ndrange: NDRange) -> Iterator[tuple[int, ...]]:
+    axes = [
+        [2**power for power in range(int(math.log2(min(size, _LARGEST_GROUP))) + 1)
+         if size % 2**power == 0]
+        for size in ndrange.global_size
+    ]  # fmt: skip
+    for local in product(*axes):
+        if not _SMALLEST_GROUP <= math.prod(local) <= _LARGEST_GROUP:
+            continue
+        try:
+            replace(ndrange, local_size=local)
+        except NDRangeError:
+            continue
+        yield local
+
+
+def _explain_empty(template: ProblemTemplate) -> str:
+    return f"{template.path}: the restrictions leave no configuration; loosen them"

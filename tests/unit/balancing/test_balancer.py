@@ -1,0 +1,353 @@
+"""Whole launches over devices that are formulas."""
+
+import itertools
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.balancing.balancer import Balancer
+from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.messages import Collect, Prepare, Run, Sample
+from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.records.balance import Activity, BalanceReport, MergeRule
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.testing.balancing import Arrays, FakeCrew, FakeDevice
+
+_UPDATE = Kernel(
+    name="update",
+    source="kernel void update(global int *y, global const int *x)"
+    "{ int i = get_global_id(0); y[i] = 3 * y[i] + x[i]; }",
+)
+_SCATTER = Kernel(
+    name="scatter",
+    source="kernel void scatter(global int *y, global const int *x)"
+    "{ y[x[get_global_id(0)]] = get_global_id(0) + 1; }",
+)
+_DOUBLE = Kernel(
+    name="twice",
+    source="kernel void twice(global int *y, global const int *x)"
+    "{ int i = get_global_id(0); y[i] = 2 * x[i]; }",
+)
+_LOOP = Kernel(  # work by content: nobody can tell from the source that it is even
+    name="loop",
+    source="kernel void loop(global int *y, global const int *x)"
+    "{ int i = get_global_id(0); for (int k = 0; k < x[i]; k++) y[i] = 2 * y[i] + 1; }",
+)
+Numbers: TypeAlias = npt.NDArray[np.int64]
+_ITEMS, _LOCAL = 16384, 4
+
+
+def _update(arrays: Arrays, items: Numbers) -> None:
+    arrays[0][items] = 3 * arrays[0][items] + arrays[1][items]
+
+
+def _scatter(arrays: Arrays, items: Numbers) -> None:
+    arrays[0][arrays[1][items]] = items + 1
+
+
+def _double(arrays: Arrays, items: Numbers) -> None:
+    arrays[0][items] = 2 * arrays[1][items]
+
+
+_COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double, _LOOP: _update}
+
+
+def _balance(
+    devices: list[FakeDevice], kernel: Kernel = _UPDATE, *, items: int = _ITEMS,
+    chosen: BalanceSettings | None = None, message_s: float = 0.0,
+) -> tuple[BalanceReport, np.ndarray, np.ndarray]:  # fmt: skip
+    rng = np.random.default_rng(1)
+    y = rng.integers(-99, 99, items, dtype=np.int32)
+    x = rng.permutation(items).astype(np.int32)
+    before = y.copy()
+    places = [DevicePlace(device_id=f"fake-{n}") for n in range(len(devices))]
+    with Balancer(places, chosen, crew=FakeCrew(devices, message_s=message_s)) as balancer:
+        ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
+        try:
+            report = balancer.balance(kernel, ndrange, read_host_arguments([y, x]))
+        except KernelcastError:
+            assert np.array_equal(y, before), "the array was changed although the launch failed"
+            raise
+    expected = before.copy()
+    _COMPUTE[kernel]([expected, x], np.arange(items))
+    return report, y, expected
+
+
+def test_results_are_whole_whatever_the_speeds() -> None:
+    """Three devices of very different speed run every work-item once."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 7e-6, 2e-6)]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert sum(one.work_groups for one in report.shares) == _ITEMS // _LOCAL
+    assert report.merges == {"y": MergeRule.RANGES, "x": MergeRule.READ}
+
+
+def test_shares_follow_speeds() -> None:
+    """A device three times as fast gets three quarters, and both finish together."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (3e-5, 9e-5)]
+    report, _, _ = _balance(devices)
+    assert report.shares[0].share == pytest.approx(0.75, abs=0.03)
+    best_s = _ITEMS / (1 / 3e-5 + 1 / 9e-5)
+    assert report.real_s < 1.1 * best_s
+    assert report.shares[0].estimated_s == pytest.approx(_ITEMS * 3e-5, rel=0.1)
+    assert report.estimated_s == pytest.approx(best_s, rel=0.15)
+
+
+def test_wrong_estimate_is_corrected() -> None:
+    """Where work lies in a place that no sample has seen, both still finish together."""
+
+    def steep(items: Numbers) -> npt.NDArray[np.float64]:
+        return np.where(items > 0.62 * _ITEMS, 20e-6, 1e-6) * np.ones(items.size)
+
+    devices = [FakeDevice(compute=_update, item_s=steep) for _ in range(2)]
+    report, found, expected = _balance(devices)
+    total_s = float(steep(np.arange(_ITEMS)).sum())
+    assert np.array_equal(found, expected)
+    assert report.real_s < 1.15 * total_s / 2
+    assert report.shares[0].share > 0.6
+
+
+@pytest.mark.parametrize("centre", [0.35, 0.45, 0.55])
+def test_a_light_border_does_not_make_a_device_fast(centre: float) -> None:
+    """Heavy work in the middle, light work at both ends: nobody is given all that is left."""
+
+    def heavy_middle(items: Numbers) -> npt.NDArray[np.float64]:
+        return np.where(np.abs(items / 3072 - centre) < 0.3, 400e-6, 10e-6)
+
+    devices = [FakeDevice(compute=_update, item_s=heavy_middle) for _ in range(2)]
+    report, found, expected = _balance(devices, _LOOP, items=3072)
+    assert np.array_equal(found, expected)
+    assert report.real_s < 1.15 * float(heavy_middle(np.arange(3072)).sum()) / 2
+
+
+def test_a_narrow_place_of_heavy_work_is_shared() -> None:
+    """An eighth of the work-items does most of the work: no part of the rest swallows it all."""
+
+    def narrow(items: Numbers) -> npt.NDArray[np.float64]:
+        return np.where(np.abs(items / 3072 - 0.6) < 0.06, 2e-3, 0.1e-3)
+
+    devices = [FakeDevice(compute=_update, item_s=narrow, noise=0.05) for _ in range(2)]
+    report, found, expected = _balance(devices, _LOOP, items=3072, message_s=1e-3)
+    assert np.array_equal(found, expected)
+    assert report.real_s < 1.2 * float(narrow(np.arange(3072)).sum()) / 2
+
+
+def test_changes_are_compared_where_addresses_depend_on_data() -> None:
+    """A scatter by a permutation merges by what each device has changed."""
+    devices = [FakeDevice(compute=_scatter, item_s=s) for s in (1e-6, 2e-6)]
+    report, found, expected = _balance(devices, _SCATTER)
+    assert report.merges["y"] is MergeRule.COMPARE
+    assert np.array_equal(found, expected)
+    assert all(one.work_groups for one in report.shares)
+
+
+@pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])
+def test_buffers_without_a_copy_keep_what_others_wrote(kernel: Kernel) -> None:
+    """What is only written or only read is used in place; a part that is run again is right."""
+    compute = _COMPUTE[kernel]
+    devices = [FakeDevice(compute=compute, item_s=s) for s in (2e-5, 1e-5)]
+    devices[1].failing = {Run: 1}
+    _, found, expected = _balance(devices, kernel)
+    assert np.array_equal(found, expected)
+    shares = [np.shares_memory(*(one.arrays[index] for one in devices)) for index in (0, 1)]
+    assert shares == [kernel is _DOUBLE, True]
+
+
+@pytest.mark.parametrize(("kernel", "share"), [(_UPDATE, 0.62), (_DOUBLE, 0.5)])
+def test_what_must_be_handed_over_counts(kernel: Kernel, share: float) -> None:
+    """A device whose link is slow gets less, unless its results need not travel."""
+    compute = _COMPUTE[kernel]
+    devices = [FakeDevice(compute=compute, item_s=1e-5, upload_s=s) for s in (0.0, 0.1)]
+    report, _, _ = _balance(devices, kernel)
+    assert report.shares[0].share == pytest.approx(share, abs=0.03)
+
+
+def test_conflicting_writes_are_refused() -> None:
+    """Two devices that write different values to an element change nothing of the caller's."""
+
+    def race(arrays: Arrays, items: Numbers) -> None:
+        arrays[0][:3] = items.max() + 1000
+
+    devices = [FakeDevice(compute=race, item_s=1e-6) for _ in range(2)]
+    with pytest.raises(InputError, match="depends on their order"):
+        _balance(devices, _SCATTER)
+
+
+@pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER])
+@pytest.mark.parametrize(
+    "failing", [{Prepare: 0}, {Sample: 0}, {Run: 0}, {Run: 1}, {Run: 2}, {Collect: 0}]
+)
+def test_others_finish_the_work_of_one_that_fails(failing: dict[type, int], kernel: Kernel) -> None:
+    """Whenever a device breaks, the results are right and the report says so."""
+    compute = _update if kernel is _UPDATE else _scatter
+    devices = [
+        FakeDevice(compute=compute, item_s=2e-5),
+        FakeDevice(compute=compute, item_s=1e-5, failing=failing),
+    ]
+    report, found, expected = _balance(devices, kernel)
+    assert np.array_equal(found, expected)
+    assert "fake-1 broke" in report.shares[1].failure
+    assert not report.shares[0].failure
+
+
+def test_error_says_who_failed_when_nobody_is_left() -> None:
+    """With all devices broken the arrays are as before, and each device's reason is named."""
+    devices = [
+        FakeDevice(compute=_update, failing={Run: 0}),
+        FakeDevice(compute=_update, failing={Run: 1}),
+    ]
+    with pytest.raises(KernelcastError, match=r"fake-0 broke.*fake-1 broke"):
+        _balance(devices)
+
+
+def test_slow_device_is_not_waited_for() -> None:
+    """A device a thousand times slower costs little more than leaving it out."""
+    devices = [
+        FakeDevice(compute=_update, item_s=2e-6),
+        FakeDevice(compute=_update, item_s=2e-6, prepare_s=10.0),
+    ]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.real_s < 1.1 * _ITEMS * 2e-6
+    assert report.shares[1].work_groups == 0
+
+
+@pytest.mark.parametrize("slow_s", [1e-2, 1e-1])
+def test_device_too_slow_to_be_of_use_rests(slow_s: float) -> None:
+    """It may share processors with the others: it must not even sample to the end."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (5e-6, slow_s)]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[1].work_groups == 0
+    assert "left out" in report.notes[-1]
+
+
+@pytest.mark.parametrize("failing", [{Run: 1}, {Collect: 0}])
+def test_device_that_was_left_out_takes_over(failing: dict[type, int]) -> None:
+    """Slow is better than not at all."""
+    devices = [
+        FakeDevice(compute=_update, item_s=2e-6, failing=failing),
+        FakeDevice(compute=_update, item_s=1e-3),
+    ]
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[1].share == 1
+    assert not any("left out" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("slower", [1, 2, 10])
+def test_devices_need_not_wait_for_messages(slower: float) -> None:
+    """No device rests while the host answers, but for the last small parts."""
+    message_s = 2e-3
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5, 2e-5 * slower)]
+    report, found, expected = _balance(devices, message_s=message_s)
+    assert np.array_equal(found, expected)
+    for place in range(2):
+        ran = [bar for bar in report.bars if (bar.place, bar.activity) == (place, Activity.RUN)]
+        rests = [later.start_s - bar.end_s for bar, later in itertools.pairwise(ran)]
+        assert len(rests) > 2
+        assert sum(rest > 0 for rest in rests) <= 2, rests
+
+
+def test_single_work_groups_can_be_balanced() -> None:
+    """A handful of work-groups is divided without samples."""
+    devices = [FakeDevice(compute=_update, item_s=1e-3) for _ in range(2)]
+    report, found, expected = _balance(devices, items=20)
+    assert np.array_equal(found, expected)
+    assert {one.work_groups for one in report.shares} <= {2, 3}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.333, 0.5, 1.0])
+def test_shares_may_be_fixed(share: float) -> None:
+    """Named shares are kept, whatever the speeds; nothing is sampled."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 5e-6)]
+    chosen = BalanceSettings(fixed_shares=(share, 1 - share))
+    report, found, expected = _balance(devices, chosen=chosen)
+    assert np.array_equal(found, expected)
+    assert report.shares[0].share == pytest.approx(share, abs=0.001)
+    assert not devices[0].seen.get(Sample)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_fixed_shares_wait_for_a_slow_start(late: int) -> None:
+    """A device that takes its buffers when the other is done still does its share."""
+    devices = [FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)]
+    devices[late].prepare_s = 10.0
+    report, found, expected = _balance(devices, chosen=BalanceSettings(fixed_shares=(0.3, 0.7)))
+    assert np.array_equal(found, expected)
+    assert report.shares[0].share == pytest.approx(0.3, abs=0.001)
+
+
+def test_one_that_fails_is_replaced_with_fixed_shares_too() -> None:
+    """The share of a device that breaks is done by the other."""
+    devices = [
+        FakeDevice(compute=_update, failing={Run: 0}),
+        FakeDevice(compute=_update),
+    ]
+    chosen = BalanceSettings(fixed_shares=(0.5, 0.5))
+    _, found, expected = _balance(devices, chosen=chosen)
+    assert np.array_equal(found, expected)
+
+
+def test_second_launch_uses_the_same_devices() -> None:
+    """Devices stay open; a launch that follows starts from its own arrays."""
+    crew = FakeCrew([FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)])
+    places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
+    with Balancer(places, crew=crew) as balancer:
+        for items in (4096, 8192, 1024):
+            y, x = np.arange(items, dtype=np.int32), np.full(items, 5, np.int32)
+            ndrange = NDRange(global_size=(items,), local_size=(4,))
+            balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
+            assert np.array_equal(y, 3 * np.arange(items) + 5)
+    assert crew.is_closed
+
+
+def test_device_that_refuses_one_launch_takes_the_next() -> None:
+    """A kernel that one compiler rejects does not cost the device its place."""
+    devices = [
+        FakeDevice(compute=_update, item_s=1e-4),
+        FakeDevice(compute=_update, item_s=1e-4, failing={Prepare: 0}),
+    ]
+    crew = FakeCrew(devices)
+    places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
+    ndrange = NDRange(global_size=(4096,), local_size=(4,))
+    with Balancer(places, crew=crew) as balancer:
+        y, x = np.zeros(4096, np.int32), np.ones(4096, np.int32)
+        first, second = (
+            balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x])) for _ in range(2)
+        )
+    assert np.array_equal(y, np.full(4096, 4))
+    assert first.shares[1].failure
+    assert first.shares[1].work_groups == 0
+    assert not second.shares[1].failure
+    assert second.shares[1].work_groups > 0
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.floats(min_value=1e-7, max_value=1e-4), min_size=1, max_size=4),
+    st.integers(min_value=1, max_value=700),
+    st.floats(min_value=0.1, max_value=1.0),
+    st.dictionaries(st.sampled_from([Prepare, Sample, Run, Collect]), st.integers(0, 3)),
+    st.integers(min_value=0, max_value=99),
+)
+def test_every_work_item_counts_once(
+    speeds: list[float], groups: int, first_share: float, failing: dict[type, int], seed: int
+) -> None:
+    """Any speeds, sizes and failures: the result is that of one device, or nothing is changed."""
+    devices = [FakeDevice(compute=_update, item_s=s, noise=0.2) for s in speeds]
+    devices[-1].failing = failing
+    chosen = BalanceSettings(first_share=first_share, seed=seed)
+    try:
+        _, found, expected = _balance(devices, items=groups * _LOCAL, chosen=chosen)
+    except KernelcastError:
+        if len(devices) > 1 or not failing:
+            raise
+        return
+    assert np.array_equal(found, expected)

@@ -1,0 +1,52 @@
+"""Copies of a buffer become one by what each device changed."""
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from kernelcast.balancing.merging import merge_changes
+
+
+@given(
+    hnp.arrays(np.uint32, st.integers(1, 50)),
+    st.integers(1, 4),
+    st.data(),
+)
+def test_disjoint_changes_all_arrive(
+    before: npt.NDArray[np.uint32], devices: int, data: st.DataObject
+) -> None:
+    """Each element changed by one device has that device's value, all others the old one."""
+    owner = data.draw(hnp.arrays(np.int64, before.size, elements=st.integers(-1, devices - 1)))
+    after = data.draw(hnp.arrays(np.uint32, before.size))
+    copies = [np.where(owner == n, after, before) for n in range(devices)]
+    expected = np.where(owner >= 0, after, before)
+    views = [one.view(np.uint8) for one in copies]
+    conflicts = merge_changes(before.view(np.uint8), views, element_bytes=4, into=views[0])
+    assert conflicts == 0
+    assert np.array_equal(copies[0], expected)
+
+
+def test_not_a_number_is_no_change() -> None:
+    """Content is compared bit by bit: a NaN equals itself, and -0.0 differs from 0.0."""
+    before = np.array([np.nan, 0.0, 1.0])
+    one, other = before.copy(), before.copy()
+    one[1] = -0.0
+    other[2] = 5.0
+    result = before.copy().view(np.uint8)
+    views = [one.view(np.uint8), other.view(np.uint8)]
+    assert merge_changes(before.view(np.uint8), views, element_bytes=8, into=result) == 0
+    found = result.view(np.float64)
+    assert np.isnan(found[0])
+    assert np.signbit(found[1])
+    assert found[2] == 5.0
+
+
+def test_equal_changes_do_not_conflict() -> None:
+    """Devices that write the same value agree."""
+    before = np.zeros(4, np.uint8)
+    copies = [np.array([1, 0, 2, 0], np.uint8), np.array([1, 0, 3, 4], np.uint8)]
+    result = before.copy()
+    assert merge_changes(before, copies, element_bytes=1, into=result) == 1
+    assert result.tolist()[0] == 1

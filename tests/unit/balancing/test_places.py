@@ -1,0 +1,146 @@
+"""Which cores a device is bound to, how a launch is cut, what a caller may give."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.places import place_by_text, share_cores
+from kernelcast.balancing.safety import choose_split, cut_axis
+from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.records.arguments import LocalArgument, ScalarArgument
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.partial_launch_cores import bind_to_cores, read_cores
+from kernelcast.testing.builders import make_description
+
+_CPU = make_description()
+_GPU = replace(_CPU, id="gpu", kind=DeviceKind.GPU)
+_KNOWN = {"cpu": _CPU, "other": replace(_CPU, id="other"), "gpu": _GPU}
+
+
+def _share(*places: DevicePlace, cores: int = 4) -> list[tuple[int, ...]]:
+    return [one.cores for one in share_cores(places, _KNOWN, range(cores))]
+
+
+def test_cpu_devices_share_the_cores() -> None:
+    """Two CPU runtimes get half each; a GPU and a lone CPU device get none of their own."""
+    cpu, other, gpu = (DevicePlace(device_id=name) for name in _KNOWN)
+    assert _share(cpu, other) == [(0, 1), (2, 3)]
+    assert _share(cpu, gpu) == [(), ()]
+    assert _share(cpu, gpu, other, cores=3) == [(0,), (), (1, 2)]
+
+
+def test_named_cores_are_kept() -> None:
+    """What is left is for the others; with nothing left they use what there is."""
+    named, other = DevicePlace(device_id="cpu", cores=(1, 2)), DevicePlace(device_id="other")
+    assert _share(named, other) == [(1, 2), (0, 3)]
+    assert _share(replace(named, cores=(0, 1, 2, 3)), other) == [(0, 1, 2, 3), ()]
+
+
+def test_cores_are_read_by_name() -> None:
+    """Names are the ids as given; one that stands twice gets its cores in order."""
+    places = place_by_text(["intel", "pocl", "intel"], "intel=0,pocl=1+3-4,intel=2")
+    assert [one.cores for one in places] == [(0,), (1, 3, 4), (2,)]
+    with pytest.raises(InputError, match="named: intel, pocl"):
+        place_by_text(["intel", "pocl"], "rusticl=0")
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "0,1", "-1"])
+def test_wrong_cores_are_refused(text: str) -> None:
+    """A list that is none is answered with an example."""
+    with pytest.raises(InputError, match="for example 0 or 0-3"):
+        read_cores(text)
+
+
+def test_no_cores_bind_nothing() -> None:
+    """A device without cores leaves the process and its variables alone."""
+    environment: dict[str, str] = {}
+    bind_to_cores((), environment)
+    assert not environment
+
+
+def _problem(body: str, size: tuple[int, ...], local: tuple[int, ...]) -> Problem:
+    source = (
+        "kernel void k(global float *a)"
+        f"{{ int i = get_global_id(0), j = get_global_id(1); {body} }}"
+    )
+    arguments = read_host_arguments([np.zeros(size, np.float32)])
+    return Problem(
+        name="k",
+        kernel=Kernel(name="k", source=source),
+        ndrange=NDRange(global_size=size, local_size=local),
+        arguments=arguments.described,
+    )
+
+
+def test_slowest_dimension_is_cut_if_there_is_a_choice() -> None:
+    """Rows of an image are contiguous; a single row of work-groups is cut along it."""
+    image = _problem("a[j * 256 + i] += 1;", (256, 256), (16, 4))
+    assert choose_split(image, BalanceSettings()).space.axis == 1
+    strip = _problem("a[j * 256 + i] += 1;", (256, 4), (16, 4))
+    assert choose_split(strip, BalanceSettings()).space.axis == 0
+
+
+def test_dimension_that_proves_most_is_cut() -> None:
+    """Sums along columns are each one work-item's, whatever the rows do."""
+    columns = _problem("if (j == 0) for (int r = 0; r < 256; ++r) a[r * 256 + i] *= 2;",
+                       (256, 256), (16, 4))  # fmt: skip
+    found = choose_split(columns, BalanceSettings())
+    assert found.is_proven
+
+
+def test_refusal_names_line_and_way_out() -> None:
+    """Sums over work-groups are refused, with what can be done."""
+    with pytest.raises(InputError, match=r"not split over devices: line 1: a\[0\].*--independent"):
+        choose_split(_problem("a[0] += i;", (256,), (16,)), BalanceSettings())
+
+
+def test_slabs_are_multiples_of_what_runs_at_once() -> None:
+    """Many work-groups are cut in multiples; few are cut finely."""
+    many = NDRange(global_size=(80_000,), local_size=(8,))
+    assert cut_axis(many, 0, 2048, unit=6).thickness == 6
+    few = NDRange(global_size=(160,), local_size=(8,))
+    assert cut_axis(few, 0, 2048, unit=6).thickness == 1
+    rows = NDRange(global_size=(48, 4096), local_size=(8, 1))
+    assert cut_axis(rows, 1, 2048, unit=6).thickness == 2
+
+
+def test_arguments_are_described_by_their_values() -> None:
+    """Arrays are buffers, NumPy scalars scalars, a read-only array of lanes a vector."""
+    lanes = np.array([1, 2, 3, 4], np.int32)
+    lanes.flags.writeable = False
+    found = read_host_arguments(
+        [np.zeros((3, 5), np.float32), np.int16(7), lanes, LocalArgument(bytes=64)]
+    )
+    assert list(found.buffers) == [0]
+    assert [str(getattr(one, "element", one)) for one in found.described[:3]] == [
+        "float32", "int16", "int32x4",
+    ]  # fmt: skip
+    assert isinstance(found.described[2], ScalarArgument)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (7, "int given; give a NumPy array"),
+        (np.zeros((4, 4))[:, 1], "not contiguous"),
+        (np.zeros(3, np.complex64), "element type 'complex64' is unknown"),
+        (np.zeros(0), "is empty"),
+    ],
+)
+def test_values_that_no_kernel_takes(value: object, message: str) -> None:
+    """Each is refused with its position and what to give."""
+    with pytest.raises(InputError, match=f"argument 0: .*{message}"):
+        read_host_arguments([value])
+
+
+def test_overlapping_arrays_are_refused() -> None:
+    """Copies of them would not overlap any more."""
+    whole = np.zeros(10)
+    with pytest.raises(InputError, match="arguments 0 and 1 share memory"):
+        read_host_arguments([whole[:6], whole[5:]])

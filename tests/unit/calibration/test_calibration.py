@@ -1,0 +1,313 @@
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelcast.calibration import calibration
+from kernelcast.calibration.calibration import (
+    CalibrationSettings,
+    Effort,
+    Progress,
+    calibrate_device,
+    list_benchmarks,
+)
+from kernelcast.calibration.task import BenchmarkTask
+from kernelcast.launches.machine_file import read_machine, write_machine
+from kernelcast.launches.machines import machine_path
+from kernelcast.records.errors import (
+    BrokenDeviceError,
+    EstimateTimeoutError,
+    InputError,
+    KernelcastError,
+    KernelRunError,
+)
+from kernelcast.records.machine import CacheFacts
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.suite import Benchmark
+from kernelcast.testing.builders import make_description
+from kernelcast.workers import Task
+
+DEVICE = make_description()
+
+# Python imports a module of this name at its start: it gives the child a suite of ours.
+STAND_INS = """
+import os, signal
+
+import kernelcast.calibration.task as tasks
+from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+
+
+def run_benchmark(task, report):
+    report("measuring")
+    if task.name == "one":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return BenchmarkResult(name=task.name, duration_s=0.0, not_obtained={"x": "why"})
+
+
+tasks.run_benchmark = run_benchmark
+"""
+
+
+def measured(value: float) -> Trait[float]:
+    """Make a measured number."""
+    return Trait(value=value, source=TraitSource.MEASURED)
+
+
+RESULTS = {
+    "one": BenchmarkResult(
+        name="one",
+        duration_s=1.0,
+        costs={"launch_s": measured(1 / 3)},
+        caches=(CacheFacts(name="L1", latency_s=measured(1e-9)),),
+    ),
+    "two": BenchmarkResult(
+        name="two", duration_s=1.0, caches=(CacheFacts(name="L1", load_bytes_per_s=measured(2e9)),)
+    ),
+}
+
+
+def _run_nothing(_: object) -> BenchmarkResult:
+    raise NotImplementedError
+
+
+@dataclass
+class FakeSuite:
+    """Two tiny microbenchmarks that do what the test says."""
+
+    outcomes: dict[str, BenchmarkResult | BaseException] = field(
+        default_factory=lambda: dict[str, BenchmarkResult | BaseException](RESULTS)
+    )
+    asked: list[str] = field(default_factory=list)
+
+    def suite(self) -> tuple[Benchmark, ...]:
+        """Stand in for the real suite."""
+        return tuple(
+            Benchmark(name=name, title=f"title of {name}", run=_run_nothing)
+            for name in self.outcomes
+        )
+
+    def run_isolated(
+        self,
+        task: Task[Any],
+        arguments: BenchmarkTask,
+        *,
+        report: Callable[[str], None],
+        **_: object,
+    ) -> BenchmarkResult:
+        """Stand in for the child process."""
+        assert task.name == "run_benchmark"
+        self.asked.append(arguments.name)
+        report("measuring")
+        outcome = self.outcomes[arguments.name]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+@pytest.fixture(autouse=True)
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSuite:
+    """Put the fake suite in place of the real one, and data into a folder of the test."""
+    fake = FakeSuite()
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(calibration, "suite", fake.suite)
+    monkeypatch.setattr(calibration, "run_isolated", fake.run_isolated)
+    return fake
+
+
+def test_joins_what_the_benchmarks_found_and_writes_it() -> None:
+    """Writes driver's and benchmarks' numbers as one description, rounded to six digits."""
+    seen: list[Progress] = []
+    done = calibrate_device(DEVICE, CalibrationSettings(), report=seen.append)
+    assert done.path == machine_path(DEVICE.id)
+    assert read_machine(done.path) == done.machine
+    assert done.machine.compute_units == Trait(
+        value=2, source=TraitSource.REPORTED, origin="the OpenCL driver"
+    )
+    assert done.machine.costs["launch_s"].value == 0.333333
+    assert done.machine.caches == (
+        CacheFacts(name="L1", latency_s=measured(1e-9), load_bytes_per_s=measured(2e9)),
+    )
+    assert done.machine.calibrated_on
+    assert (list(done.durations_s), done.resumed, done.failed) == (["one", "two"], (), {})
+    assert [(one.title, one.done, one.total, one.stage) for one in seen] == [
+        ("title of one", 0, 2, ""),
+        ("title of one", 0, 2, "measuring"),
+        ("title of two", 1, 2, ""),
+        ("title of two", 1, 2, "measuring"),
+    ]
+
+
+def test_expects_as_long_as_last_time() -> None:
+    """Knows the remaining time from the second calibration on."""
+    seen: list[Progress] = []
+    calibrate_device(DEVICE, CalibrationSettings(), report=seen.append)
+    assert seen[0].remaining_s is None
+    seen.clear()
+    calibrate_device(DEVICE, CalibrationSettings(), report=seen.append)
+    remaining = [one.remaining_s for one in seen]
+    assert None not in remaining
+    assert remaining == sorted(remaining, reverse=True)  # type: ignore[type-var]  # no None in it
+
+
+@pytest.mark.parametrize(
+    "error", [KernelRunError("it died"), EstimateTimeoutError("it hangs"), InputError("it cannot")]
+)
+def test_a_failure_loses_one_benchmark_only(fake: FakeSuite, error: KernelcastError) -> None:
+    """Goes on after a crash, a hang or a refusal, and says what is missing and why."""
+    fake.outcomes["one"] = error
+    done = calibrate_device(DEVICE, CalibrationSettings())
+    assert done.failed == {"one": str(error)}
+    assert done.machine.not_obtained == {"one": str(error)}
+    assert done.machine.caches == (CacheFacts(name="L1", load_bytes_per_s=measured(2e9)),)
+    assert read_machine(done.path) == done.machine
+
+
+def test_a_result_that_no_file_may_hold_is_a_failure(fake: FakeSuite) -> None:
+    """Treats infinite, negative and misordered numbers as a failed benchmark."""
+    for bad in (
+        measured(float("inf")),
+        measured(-1.0),
+        Trait(value=1.0, low=2.0, high=3.0, source=TraitSource.MEASURED),
+    ):
+        fake.outcomes["one"] = BenchmarkResult(name="one", duration_s=1.0, costs={"x_s": bad})
+        done = calibrate_device(DEVICE, CalibrationSettings())
+        assert list(done.failed) == ["one"]
+        assert "x_s" not in done.machine.costs
+        assert read_machine(done.path) == done.machine
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(fake: FakeSuite) -> None:
+    """Runs after an interrupt only what had not run, then starts anew at the call after that."""
+    fake.outcomes["two"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        calibrate_device(DEVICE, CalibrationSettings())
+    assert not machine_path(DEVICE.id).exists()
+    fake.asked.clear()
+    fake.outcomes["two"] = RESULTS["two"]
+    done = calibrate_device(DEVICE, CalibrationSettings())
+    assert (fake.asked, done.resumed) == (["two"], ("one",))
+    assert "launch_s" in done.machine.costs
+    calibrate_device(DEVICE, CalibrationSettings())
+    assert fake.asked == ["two", "one", "two"]
+
+
+def test_failures_are_remembered_over_an_interrupt(fake: FakeSuite) -> None:
+    """Does not run into the same crash again, and still reports it."""
+    fake.outcomes = {"one": KernelRunError("it died"), "two": KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        calibrate_device(DEVICE, CalibrationSettings())
+    fake.outcomes["two"] = RESULTS["two"]
+    done = calibrate_device(DEVICE, CalibrationSettings())
+    assert done.failed == {"one": "it died"}
+    assert fake.asked == ["one", "two", "two"]
+
+
+@pytest.mark.parametrize("change", ["driver", "kernelcast", "effort", "fresh", "damage"])
+def test_does_not_resume_what_does_not_fit(fake: FakeSuite, change: str, tmp_path: Path) -> None:
+    """Measures again under another driver, version or effort, on demand, or if files are bad."""
+    fake.outcomes["two"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        calibrate_device(DEVICE, CalibrationSettings())
+    folder = tmp_path / "data" / "calibrations" / DEVICE.id / "normal"
+    state = json.loads((folder / "state.json").read_text())
+    if change in {"driver", "kernelcast"}:
+        (folder / "state.json").write_text(json.dumps({**state, change: "other"}))
+    if change == "damage":
+        (folder / "one.yaml").write_text("schema: [")
+    effort = Effort.QUICK if change == "effort" else Effort.NORMAL
+    fake.asked.clear()
+    fake.outcomes["two"] = RESULTS["two"]
+    calibrate_device(DEVICE, CalibrationSettings(effort=effort, is_fresh=change == "fresh"))
+    assert fake.asked == ["one", "two"]
+
+
+def test_only_adds_to_the_description_that_is_there(fake: FakeSuite) -> None:
+    """Runs the benchmark that is named and keeps the rest of the file."""
+    calibrate_device(DEVICE, CalibrationSettings())
+    fake.asked.clear()
+    fake.outcomes["two"] = BenchmarkResult(
+        name="two", duration_s=1.0, caches=(CacheFacts(name="L1", load_bytes_per_s=measured(5e9)),)
+    )
+    done = calibrate_device(DEVICE, CalibrationSettings(only=("two",)))
+    assert fake.asked == ["two"]
+    assert done.machine.caches == (
+        CacheFacts(name="L1", latency_s=measured(1e-9), load_bytes_per_s=measured(5e9)),
+    )
+    assert "launch_s" in done.machine.costs
+
+
+def test_only_does_not_mix_drivers(tmp_path: Path) -> None:
+    """Starts from the driver's words where another driver made the description."""
+    path = tmp_path / "mine.yaml"
+    old = calibrate_device(DEVICE, CalibrationSettings(output=path)).machine
+    write_machine(path, type(old)(id=old.id, name=old.name, kind=old.kind, driver="0",
+                                  costs=old.costs))  # fmt: skip
+    done = calibrate_device(DEVICE, CalibrationSettings(only=("two",), output=path))
+    assert done.machine.costs == {}
+    assert not machine_path(DEVICE.id).exists()
+
+
+def test_unknown_benchmarks_are_refused() -> None:
+    """Names the microbenchmarks there are."""
+    with pytest.raises(InputError, match="no microbenchmark 'three'; there are: one, two"):
+        CalibrationSettings(only=("three",))
+
+
+def test_a_device_on_which_nothing_works_is_an_error(fake: FakeSuite) -> None:
+    """Writes no description if every benchmark failed, and tries all again next time."""
+    fake.outcomes = {"one": KernelRunError("it died"), "two": KernelRunError("it died too")}
+    with pytest.raises(
+        KernelRunError, match="no microbenchmark succeeded; the first said: it died"
+    ):
+        calibrate_device(DEVICE, CalibrationSettings())
+    assert not machine_path(DEVICE.id).exists()
+    fake.outcomes = dict(RESULTS)
+    assert calibrate_device(DEVICE, CalibrationSettings()).resumed == ()
+
+
+def test_a_broken_device_is_not_asked_again_and_again(fake: FakeSuite) -> None:
+    """Gives up at once where the device itself does not open."""
+    fake.outcomes["one"] = BrokenDeviceError("it does not build anything")
+    with pytest.raises(BrokenDeviceError):
+        calibrate_device(DEVICE, CalibrationSettings())
+    assert fake.asked == ["one"]
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Says so before anything is measured."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="cannot be kept: Not a directory; name another folder"):
+        calibrate_device(DEVICE, CalibrationSettings())
+
+
+def test_a_crash_of_a_real_child_is_contained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Survives a child process that dies by a signal in the middle of a benchmark."""
+    (tmp_path / "sitecustomize.py").write_text(STAND_INS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    from kernelcast.workers import run_isolated
+
+    monkeypatch.setattr(calibration, "run_isolated", run_isolated)
+    done = calibrate_device(DEVICE, CalibrationSettings())
+    assert list(done.failed) == ["one"]
+    assert "SIGSEGV" in done.machine.not_obtained["one"]
+    assert done.machine.not_obtained["x"] == "why"
+
+
+def test_the_real_suite_has_names_that_are_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names each microbenchmark once, so that it can be a file and an option."""
+    from kernelcast.sampling.microbenchmarks.suite import suite
+
+    monkeypatch.setattr(calibration, "suite", suite)
+    names = [one.name for one in suite()]
+    assert len(set(names)) == len(names) == len(list_benchmarks())
+    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)

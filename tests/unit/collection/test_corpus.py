@@ -1,0 +1,189 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli.app import app
+from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus, CheckTask
+from kernelcast.collection.corpus.checks import check_on_devices
+from kernelcast.collection.corpus.comparison import compare, find_difference
+from kernelcast.collection.corpus.corpus import prepare_corpus_problem, prepare_launch
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.sampling.whole_run import WholeRun
+from kernelcast.testing.builders import make_description
+from kernelcast.training_data.applications import find_kernels
+from kernelcast.training_data.reference import Reference
+
+(NBODY,) = find_kernels("nbody/nbody")
+(DXT,) = find_kernels("dxt_compress/compress")
+
+
+def test_size_and_local_size_replace_the_usual_ones(tmp_path: Path) -> None:
+    """Makes the launch that was asked for, local memory following the local size."""
+    problem = prepare_corpus_problem(NBODY, 2048, (32,), tmp_path)
+    assert problem.ndrange.global_size == (2048,)
+    assert problem.ndrange.local_size == (32,)
+    assert problem.arguments[-1].bytes == 16 * 32
+
+
+def test_size_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """Names the nearest size that can be."""
+    with pytest.raises(InputError, match="nearest value is 2048"):
+        prepare_corpus_problem(NBODY, 2050, (64,), tmp_path)
+
+
+def test_local_size_of_other_dimensions_is_refused(tmp_path: Path) -> None:
+    """Refuses a local size that the problem file cannot express."""
+    with pytest.raises(InputError, match="no parameter is called LOCAL1"):
+        prepare_corpus_problem(NBODY, 2048, (8, 8), tmp_path)
+
+
+def test_inputs_are_made_once(tmp_path: Path) -> None:
+    """Finds the files of an earlier call again, whatever the local size; leaves nothing else."""
+    first = prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
+    assert first.inputs_folder is not None
+    stamps = {path: path.stat().st_mtime_ns for path in first.inputs_folder.iterdir()}
+    again = prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
+    assert again == first
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    other = prepare_launch(DXT, {"BLOCKS": 128}, local_size=(64,), cache_folder=tmp_path)
+    assert other.inputs_folder != first.inputs_folder
+    assert len(list((tmp_path / "dxt_compress").iterdir())) == 2
+
+
+def test_failed_making_leaves_no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps nothing of inputs whose making ended early, and makes them at the next call."""
+
+    def fail(_: object, folder: Path) -> dict[str, int]:
+        (folder / "cuts.npy").touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelcast.collection.corpus.corpus.load_input_maker", lambda _: fail)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
+    assert list((tmp_path / "dxt_compress").iterdir()) == []
+    prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
+
+
+def test_fractions_are_no_parameters(tmp_path: Path) -> None:
+    """Refuses a parameter that is no whole number."""
+    with pytest.raises(InputError, match="whole numbers"):
+        prepare_launch(NBODY, {"BODIES": 64.5}, local_size=(64,), cache_folder=tmp_path)
+
+
+def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
+    """Writes a folder whose problem file gives the kernel, launch and inputs of the corpus."""
+    arguments = ["corpus", "write", "dxt_compress", str(tmp_path), "--param", "BLOCKS=128"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    copy = read_problem(result.stdout.strip())
+    own = prepare_corpus_problem(DXT, 128, (64,), tmp_path / "cache")
+    assert replace(copy, arguments=()) == replace(own, arguments=())
+    for mine, theirs in zip(copy.arguments, own.arguments, strict=True):
+        contents = [np.load(one.path) for one in (mine, theirs) if getattr(one, "path", None)]
+        assert not contents or np.array_equal(*contents)
+        assert getattr(mine, "count", None) == getattr(theirs, "count", None)
+    assert {path.suffix for path in Path(result.stdout.strip()).parent.iterdir()} == {
+        ".cl", ".npy", ".yaml"
+    }  # fmt: skip
+
+
+def test_copy_can_be_changed(tmp_path: Path) -> None:
+    """Keeps parameters that follow from others as formulas."""
+    result = CliRunner().invoke(app, ["corpus", "write", "BoxRowsLmem", str(tmp_path)])
+    usual = read_problem(result.stdout.strip())
+    wider = read_problem(result.stdout.strip(), parameters={"RADIUS": 20})
+    assert "-DOUTPUTS=102" in usual.kernel.build_options
+    assert "-DOUTPUTS=76" in wider.kernel.build_options
+
+
+def test_list_tells_of_every_kernel() -> None:
+    """Prints each kernel once, with sizes and local sizes, as JSON and as a table."""
+    result = CliRunner().invoke(app, ["corpus", "ls", "--json"])
+    rows = {row["kernel"]: row for row in json.loads(result.stdout)}
+    assert set(rows) == {one.name for one in find_kernels()}
+    assert rows["nbody/nbody"]["local_sizes"] == [list(one) for one in NBODY.local_sizes]
+    assert "nbody/nbody" in CliRunner().invoke(app, ["corpus", "ls"]).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "no-such-kernel"],
+        ["write", "no-such-kernel", "copy"],
+        ["write", "nbody", "copy", "--param", "BODYS=64"],
+        ["write", "nbody", "copy", "--param", "BODIES=64.5"],
+    ],
+)
+def test_what_is_unknown_is_bad_input(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends with the status of bad input before any device is asked, with nothing written."""
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["corpus", *arguments]).exit_code == 2
+    assert list(tmp_path.rglob("*.yaml")) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "tolerance", "is_fine"),
+    [
+        ([1.0, 2.0], [1.0, 2.0 + 1e-9], 0.0, False),
+        ([1.0, 2.0], [1.0, 2.00001], 1e-4, True),
+        ([1e-9, 2.0], [0.0, 2.0], 1e-4, True),
+        ([np.nan, 2.0], [1.0, 2.0], 1e-4, False),
+        ([np.nan, 2.0], [np.nan, 2.0], 0.0, True),
+        ([np.inf, 2.0], [np.inf, 2.0], 1e-4, True),
+        ([1, 2], [1, 3], 0.9, False),
+        ([1, 2], [1.0, 2.0], 0.9, False),
+        ([1, 2], [1, 2, 3], 0.9, False),
+    ],
+)
+def test_comparison(
+    found: list[float], wanted: list[float], tolerance: float, is_fine: bool
+) -> None:
+    """Takes floating point within its tolerance, integers exactly, types and sizes as they are."""
+    complaint = compare(np.array(found), np.array(wanted), tolerance)
+    assert (complaint is None) == is_fine
+
+
+def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks the kernels of an application one by one once they have failed together."""
+    kernels = find_kernels("mat_vec_mul")
+    asked = []
+
+    def run(_: object, task: CheckTask, **__: object) -> tuple[CheckOutcome, ...]:
+        names = [one.name for one in task.kernels]
+        asked.append(names)
+        if "mat_vec_mul/coal1" in names:
+            msg = "the process died"
+            raise KernelRunError(msg)
+        return tuple(
+            CheckOutcome(kernel=name, device_id=task.device_id, status=CheckStatus.PASSED)
+            for name in names
+        )
+
+    monkeypatch.setattr("kernelcast.collection.corpus.checks.run_isolated", run)
+    outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))
+    assert [one.kernel for one in outcomes] == [one.name for one in (*kernels, NBODY)]
+    failed = [one for one in outcomes if one.status is not CheckStatus.PASSED]
+    assert [(one.kernel, one.status, one.explanation) for one in failed] == [
+        ("mat_vec_mul/coal1", CheckStatus.FAILED, "the process died")
+    ]
+    assert len(asked) == 1 + len(kernels) + 1
+
+
+def test_changed_input_is_found() -> None:
+    """Complains of a buffer that changed and that the reference does not name."""
+    one = np.arange(4)
+    run = WholeRun(before=(one, one, np.int32(4)), after=(one + 1, one * 2, np.int32(4)))
+    right = Reference(expected=lambda v, _: {0: v[0] + 1, 1: v[1] * 2}, small={})
+    silent = Reference(expected=lambda v, _: {1: v[1] * 2}, small={})
+    nothing = Reference(expected=lambda *_: {}, small={})
+    assert find_difference(run, right, {}) is None
+    assert "argument 0: 4 of 4 values changed" in str(find_difference(run, silent, {}))
+    assert find_difference(run, nothing, {}) is not None

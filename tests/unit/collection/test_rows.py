@@ -1,0 +1,293 @@
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelcast.collection import kernel_rows
+from kernelcast.collection.collection import CollectionOrder, collect
+from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
+from kernelcast.collection.messages import (
+    Message,
+    RowFailed,
+    RowMeasured,
+    RowSkipped,
+    RowStarted,
+    SizesChosen,
+)
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.collection.size_plans import SizePlans
+from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_text,
+)
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.observation import Observation
+from kernelcast.records.observed_times import summarise_runs
+from kernelcast.sampling.plan import SAMPLER
+from kernelcast.testing.builders import make_description
+from kernelcast.training_data.applications import find_kernels
+from kernelcast.training_data.store import Selection, StoreError, open_store
+from kernelcast.workers import Message as ChildMessage
+from kernelcast.workers import MessageKind, Task
+
+KERNEL = find_kernels("nbody")[0]
+DEVICE = make_description()
+ROWS = 4
+Child = Callable[[KernelTask], Iterator[Message]]
+
+
+def make_launch(number: int, device_id: str = DEVICE.id) -> LaunchIdentity:
+    """Make the identity of a row."""
+    return LaunchIdentity(
+        kernel=KernelIdentity(
+            name=KERNEL.stem, digest=digest_text("kernel"), application=KERNEL.application
+        ),
+        device=DeviceIdentity(id=device_id, driver=DEVICE.driver),
+        ndrange=NDRange(global_size=(64 * number,), local_size=(64,)),
+        arguments_digest=digest_text(str(number)),
+        parameters={KERNEL.size.parameter: 1000 * number},
+    )
+
+
+def observe(task: KernelTask) -> Iterator[Message]:
+    """Measure what is missing, as the child does."""
+    if not task.sizes:
+        yield SizesChosen(sizes=(1, 2, 3, 4))
+    for number in range(1, ROWS + 1):
+        launch = make_launch(number)
+        if launch.key in task.done:
+            yield RowSkipped(launch_key=launch.key)
+            continue
+        yield RowStarted(launch=launch, number=number, total=ROWS)
+        yield RowMeasured(observation=make_row(launch))
+
+
+def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
+    """Make what the child has measured."""
+    return Observation(
+        launch=launch, runs=summarise_runs([0.1, 0.2]), versions={"sampler": str(sampler)}
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """Give an empty store."""
+    with open_store(tmp_path / "rows.sqlite") as store:
+        yield Place(
+            store=store,
+            plans=SizePlans(folder=tmp_path / "plans"),
+            cache_folder=tmp_path / "inputs",
+        )
+
+
+def collect_with(
+    monkeypatch: pytest.MonkeyPatch, place: Place, child: Child, **options: bool | float | str
+) -> kernel_rows.DeviceOutcome:
+    """Collect one kernel on one device with a child of our own."""
+
+    def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[ChildMessage]:
+        for message in child(task):
+            yield ChildMessage(MessageKind.ITEM, message)
+        yield ChildMessage(MessageKind.RESULT, None)
+
+    monkeypatch.setattr(kernel_rows, "stream_isolated", stream)
+    order = CollectionOrder(
+        kernels=(KERNEL,), devices=(DEVICE,), settings=CollectionSettings(), **options
+    )
+    outcome = collect(order, place)
+    (on_device,) = outcome.devices
+    return on_device
+
+
+def test_stores_rows_and_passes_them_next_time(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """Rows that are there are not measured again, at the sizes that were chosen at first."""
+    first = collect_with(monkeypatch, place, observe)
+    assert (first.measured, first.present, place.store.count()) == (ROWS, 0, ROWS)
+    assert place.plans.read(DEVICE, KERNEL, CollectionSettings()) == (1, 2, 3, 4)
+    again = collect_with(monkeypatch, place, observe)
+    assert (again.measured, again.present, place.store.count()) == (0, ROWS, ROWS)
+
+
+def test_rows_of_an_older_sampler_are_measured_anew(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """Samples of another kind than estimates take teach models what is not so."""
+    place.store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
+    outcome = collect_with(monkeypatch, place, observe)
+    assert (outcome.measured, outcome.present, place.store.count()) == (ROWS - 1, 1, ROWS)
+    assert {one.sampler for one in place.store.find(Selection())} == {SAMPLER}
+
+
+def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """The launch that kills the process becomes a failure, the others are measured."""
+
+    def crash(task: KernelTask) -> Iterator[Message]:
+        for message in observe(task):
+            yield message
+            if isinstance(message, RowStarted) and message.number == 2:
+                text = "signal SIGSEGV"
+                raise KernelRunError(text)
+
+    outcome = collect_with(monkeypatch, place, crash)
+    assert (outcome.measured, outcome.present, outcome.kernels) == (ROWS - 1, 0, 1)
+    (failure,) = place.store.failures()
+    assert failure.launch.key == make_launch(2).key
+    assert "SIGSEGV" in failure.message
+    assert outcome.failures == [failure]
+    quiet = collect_with(monkeypatch, place, observe)
+    assert (quiet.measured, quiet.present) == (0, ROWS)
+    retried = collect_with(monkeypatch, place, observe, retries_failures=True)
+    assert (retried.measured, place.store.failures()) == (1, [])
+
+
+def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """What the child could not observe is recorded as it says."""
+
+    def refuse(task: KernelTask) -> Iterator[Message]:
+        del task
+        launch = make_launch(1)
+        yield RowStarted(launch=launch, number=1, total=1)
+        yield RowFailed(failure=make_failure(launch, InputError("no such buffer")))
+
+    outcome = collect_with(monkeypatch, place, refuse)
+    assert [one.kind for one in outcome.failures] == ["InputError"]
+    assert place.store.count() == 0
+
+
+def test_a_kernel_that_cannot_begin_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """A kernel that fails before its first row does not end the collection."""
+
+    def fail(task: KernelTask) -> Iterator[Message]:
+        del task
+        text = "does not compile"
+        raise KernelRunError(text)
+        yield
+
+    outcome = collect_with(monkeypatch, place, fail)
+    assert outcome.errors == {KERNEL.name: "does not compile"}
+
+
+def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """A row with too few work-groups is neither measured nor failed."""
+
+    def skip(task: KernelTask) -> Iterator[Message]:
+        del task
+        yield RowSkipped(launch_key=make_launch(1).key, reason="12 work-groups")
+
+    outcome = collect_with(monkeypatch, place, skip)
+    assert outcome.skipped == {KERNEL.name: "12 work-groups"}
+    assert (outcome.measured, outcome.present) == (0, 0)
+
+
+def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """Rows have the sizes of the other device's, not those chosen for this one before."""
+    asked: list[tuple[int, ...]] = []
+
+    def note(task: KernelTask) -> Iterator[Message]:
+        asked.append(task.sizes)
+        yield from observe(task)
+
+    nothing = collect_with(monkeypatch, place, note, sizes_of="other")
+    assert (list(nothing.skipped), asked) == ([KERNEL.name], [])
+    collect_with(monkeypatch, place, observe)
+    for number in (3, 2):
+        launch = make_launch(number, device_id="other")
+        place.store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
+    collect_with(monkeypatch, place, note, sizes_of="other")
+    assert asked == [(2000, 3000)]
+
+
+def test_a_crash_after_a_skipped_row_is_not_that_row_s(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """A row that turns out too long is over: what follows it is no failure of its launch."""
+
+    def skip_and_die(task: KernelTask) -> Iterator[Message]:
+        del task
+        launch = make_launch(1)
+        yield RowStarted(launch=launch, number=1, total=2)
+        yield RowSkipped(launch_key=launch.key, reason="takes about 9 s")
+        text = "signal SIGSEGV"
+        raise KernelRunError(text)
+
+    outcome = collect_with(monkeypatch, place, skip_and_die)
+    assert outcome.failures == []
+    assert outcome.errors == {KERNEL.name: "signal SIGSEGV"}
+
+
+def test_ends_between_rows_when_the_time_is_up(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    """The time budget ends a collection after a row, never in it."""
+
+    def be_slow(task: KernelTask) -> Iterator[Message]:
+        for message in observe(task):
+            if isinstance(message, RowMeasured):
+                time.sleep(0.06)
+            yield message
+
+    collect_with(monkeypatch, place, be_slow, budget_s=0.1)
+    assert 1 <= place.store.count() < ROWS
+
+
+def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """An interrupt ends the collection in order."""
+
+    def interrupt(task: KernelTask) -> Iterator[Message]:
+        for message in observe(task):
+            yield message
+            if isinstance(message, RowStarted) and message.number == 3:
+                raise KeyboardInterrupt
+
+    outcome = collect_with(monkeypatch, place, interrupt)
+    assert (outcome.measured, place.store.count()) == (2, 2)
+    assert collect_with(monkeypatch, place, observe).measured == ROWS - 2
+
+
+def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    """A full disk is the store's error, not the kernel's."""
+
+    def refuse(_: object, *, replace: bool) -> bool:
+        del replace
+        text = "the disk is full"
+        raise StoreError(text)
+
+    monkeypatch.setattr(place.store, "add", refuse)
+    with pytest.raises(StoreError, match="full"):
+        collect_with(monkeypatch, place, observe)
+
+
+def test_other_local_sizes_come_later() -> None:
+    """All sizes have the usual local size, every other one the others."""
+    assert list_shapes(((64,),), (1, 2, 3)) == [(1, (64,)), (2, (64,)), (3, (64,))]
+    assert list_shapes(((64,), (128,)), (1, 2, 3))[3:] == [(1, (128,)), (3, (128,))]
+
+
+def test_damaged_and_outdated_plans_are_made_anew(place: Place) -> None:
+    """Sizes are only reused for the settings they were chosen for."""
+    place.plans.write(DEVICE, KERNEL, CollectionSettings(), (1, 2))
+    assert place.plans.read(DEVICE, KERNEL, CollectionSettings(sizes=3)) == ()
+    (path,) = place.plans.folder.rglob("*.json")
+    path.write_text("{", encoding="utf-8")
+    assert place.plans.read(DEVICE, KERNEL, CollectionSettings()) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sizes": 0}, {"runs": 0}, {"shortest_s": 0.5, "longest_s": 0.1}, {"most_noise": 0.0},
+     {"multiples": -1}, {"worst_noise": 0.0}, {"local_sizes": 0}],
+)  # fmt: skip
+def test_refuses_impossible_settings(wrong: dict[str, Any]) -> None:
+    """Numbers out of range are refused before anything is measured."""
+    with pytest.raises(InputError, match="give"):
+        CollectionSettings(**wrong)

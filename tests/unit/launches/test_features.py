@@ -1,0 +1,161 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelcast.launches import features as module
+from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
+from kernelcast.launches.features import (
+    FeatureSettings,
+    KernelFeatures,
+    compose_vector,
+    extract_features,
+    read_on_devices,
+    read_source_features,
+)
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.errors import InputError, KernelNotFoundError, KernelRunError
+from kernelcast.records.feature_vector import FeatureGroup
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.builders import make_description, make_sample_run
+from kernelcast.workers import Task
+
+ROOT = Path(__file__).resolve().parents[3]
+EVERY = FeatureSettings(groups=frozenset(FeatureGroup))
+
+
+@pytest.fixture
+def problem() -> Problem:
+    """Give a problem of one line."""
+    return read_problem(ROOT / "examples/triad/triad.yaml")
+
+
+@pytest.fixture
+def features(problem: Problem) -> KernelFeatures:
+    """Give what its source tells."""
+    return read_source_features(problem, EVERY)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Give what devices shall answer, one after the other; an exception is raised."""
+    found: list[object] = []
+
+    def run_isolated(asked: Task[Any], task: FeatureTask, *, report: Callable[[str], None],
+                     **_: object) -> object:  # fmt: skip
+        assert asked.name == "read_device_features"
+        report("stage")
+        answer = found.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "run_isolated", run_isolated)
+    return found
+
+
+def make_findings(features: KernelFeatures) -> DeviceFindings:
+    """Make what a device tells of every group."""
+    measured = replace(features.counters, work_items=7, instrumented_s=2.0, plain_s=1.0)
+    registers = Trait(value=24, source=TraitSource.REPORTED)
+    return DeviceFindings(
+        ndrange=features.ndrange,
+        compute_units=2,
+        compiler=CompilerFacts(registers_per_work_item=registers),
+        counters=measured,
+        run=make_sample_run([(0, 2, 0.1), (0, 3, 0.2)], work_groups=100),
+        linear_s=5.0,
+    )
+
+
+def test_the_source_needs_no_device(features: KernelFeatures) -> None:
+    """Gives static and derived features, and what they cost."""
+    found = features.vector.as_dict()
+    assert {name.partition(".")[0] for name in found} == {"static", "counters"}
+    assert found["counters.measured_flag"] == 0
+    assert all(0 < cost < 10 for cost in features.costs_s.values())
+    assert features.lines
+    assert features.best_counters is features.counters
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/*.yaml")), ids=lambda one: one.stem)
+def test_every_example_has_features(path: Path) -> None:
+    """Makes a vector of every example."""
+    found = extract_features(read_problem(path))
+    assert found.vector.as_dict()["static.coverage_ratio"] == 1
+    assert found.devices == ()
+
+
+def test_groups_that_are_not_wanted_are_not_there(problem: Problem) -> None:
+    """Selects groups in vector and schema."""
+    settings = FeatureSettings(groups=frozenset({FeatureGroup.STATIC}))
+    vector = read_source_features(problem, settings).vector
+    assert {name.partition(".")[0] for name in vector.schema.names} == {"static"}
+
+
+def test_an_open_local_size_is_assumed_aloud(problem: Problem) -> None:
+    """Counts with a local size of its own, says so, and leaves the launch's features absent."""
+    ndrange = NDRange(global_size=(48, 3))
+    found = read_source_features(replace(problem, ndrange=ndrange), EVERY)
+    assert found.ndrange.local_size == (16, 1)
+    assert "(16, 1) is assumed" in found.notes[0]
+    assert "static.work_groups_count" in found.vector.absent
+
+
+def test_measured_counters_replace_derived_ones(features: KernelFeatures) -> None:
+    """Takes what a device counted, and keeps what it could not count."""
+    findings = make_findings(features)
+    found = compose_vector(features, findings).as_dict()
+    assert found["counters.measured_flag"] == 1
+    assert found["counters.counted_work_items_count"] == 7
+    findings.counters = None
+    assert compose_vector(features, findings).as_dict()["counters.measured_flag"] == 0
+
+
+def test_every_group_is_in_a_device_s_vector(features: KernelFeatures) -> None:
+    """Joins source, compiler, counters and samples."""
+    found = compose_vector(features, make_findings(features)).as_dict()
+    groups = {name.partition(".")[0] for name in found}
+    assert groups == {"static", "compiler", "sampled", "counters"}
+    assert found["sampled.issued_instructions_per_s"] > 0
+
+
+def test_a_failed_device_keeps_its_error(features: KernelFeatures, answers: list[object]) -> None:
+    """Goes on with the next device."""
+    answers += [KernelRunError("it died"), make_findings(features)]
+    stages: list[str] = []
+    devices = [make_description(), make_description()]
+    failed, answered = read_on_devices(features, devices, report=stages.append)
+    assert str(failed.error) == "it died"
+    assert failed.vector is None
+    assert answered.vector is not None
+    assert stages[0] == "fake-device-0000: stage"
+    whole = replace(features, devices=(failed, answered))
+    assert whole.best_counters.work_items == 7
+
+
+def test_devices_are_not_asked_for_static_features(problem: Problem, answers: list[object]) -> None:
+    """Starts no process that could tell nothing."""
+    settings = FeatureSettings(groups=frozenset({FeatureGroup.STATIC}))
+    found = read_source_features(problem, settings)
+    assert list(read_on_devices(found, [make_description()])) == []
+    assert answers == []
+
+
+def test_a_kernel_that_is_not_there_is_refused(problem: Problem) -> None:
+    """Names the kernels that are."""
+    kernel = replace(problem.kernel, name="nowhere")
+    with pytest.raises(KernelNotFoundError, match="triad"):
+        read_source_features(replace(problem, kernel=kernel))
+
+
+@pytest.mark.parametrize("numbers", [{"timeout_s": 0.0}, {"timeout_s": 1e9}, {"seed": -1}])
+def test_settings_out_of_range_are_refused(numbers: dict[str, int]) -> None:
+    """Says what is allowed before anything runs."""
+    with pytest.raises(InputError, match="give a"):
+        FeatureSettings(**numbers)

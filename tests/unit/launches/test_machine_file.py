@@ -1,0 +1,236 @@
+import os
+import re
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.launches.machine_file import (
+    dump_machine,
+    machine_to_plain,
+    parse_machine,
+    read_machine,
+    write_machine,
+)
+from kernelcast.launches.machines import list_machines
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError, MachineFileError
+from kernelcast.records.machine import (
+    SCHEMA,
+    CacheFacts,
+    Curve,
+    InstructionFacts,
+    MachineDescription,
+    MemoryFacts,
+)
+from kernelcast.records.traits import Trait, TraitSource
+
+PATH = Path("m.yaml")
+HEAD = f"schema: {SCHEMA}\nid: a\nname: A\nkind: gpu\n"
+SHIPPED = [one for one in list_machines() if one.is_shipped]
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(bool)
+names = st.text("abcdefgh_./0123456789", min_size=1, max_size=12)
+amounts = st.floats(min_value=1e-300, max_value=9e18)
+
+
+def make_trait(numbers: st.SearchStrategy[float]) -> st.SearchStrategy[Trait[float]]:
+    """Make numbers with and without an interval."""
+    return st.builds(
+        lambda three, source, origin, has: Trait(
+            value=sorted(three)[1],
+            source=source,
+            low=min(three) if has else None,
+            high=max(three) if has else None,
+            origin=origin,
+        ),
+        st.lists(numbers, min_size=3, max_size=3),
+        st.sampled_from(TraitSource),
+        st.just("") | texts,
+        st.booleans(),
+    )
+
+
+rates = make_trait(amounts)
+counts = make_trait(st.integers(1, 2**40))
+by_number = st.dictionaries(st.integers(1, 64), rates, max_size=3)
+curves = st.lists(st.floats(allow_nan=False, min_value=-9e18, max_value=9e18), max_size=4).map(
+    tuple
+)
+machines = st.builds(
+    MachineDescription,
+    id=texts,
+    name=texts,
+    kind=st.sampled_from(DeviceKind),
+    driver=st.just("") | texts,
+    compute_units=st.none() | counts,
+    clock_hz=st.none() | rates,
+    instructions=st.just(())
+    | st.builds(
+        InstructionFacts,
+        name=st.just("fp32"),
+        peak_per_s=st.none() | rates,
+        issue_latency_s=by_number,
+    ).map(lambda one: (one,)),
+    caches=st.just(())
+    | st.builds(
+        CacheFacts, name=names, size_bytes=st.none() | counts, is_victim=st.none() | st.booleans()
+    ).map(lambda one: (one,)),
+    memories=st.just(())
+    | st.builds(MemoryFacts, space=st.just("local"), load_bytes_per_s=by_number).map(
+        lambda one: (one,)
+    ),
+    costs=st.dictionaries(names, rates, max_size=3),
+    curves=st.builds(
+        lambda points: (Curve(name="walk/a", x_name="x", y_name="y", x=points, y=points),), curves
+    ),
+    not_obtained=st.dictionaries(texts, texts, max_size=3),
+)
+
+
+@given(machine=machines)
+def test_a_description_survives_its_file(machine: MachineDescription) -> None:
+    """Reads back exactly what was written, whatever the texts and numbers are."""
+    assert parse_machine(dump_machine(machine), PATH) == machine
+
+
+@given(machine=machines)
+def test_any_yaml_reader_sees_the_same_numbers(machine: MachineDescription) -> None:
+    """Writes numbers that a plain YAML reader takes for numbers."""
+    loaded = yaml.safe_load(dump_machine(machine))
+    for name, told in machine_to_plain(machine).get("costs", {}).items():
+        found = loaded["costs"].get(name, loaded["costs"].get(_as_key(name)))
+        assert (found["value"] if isinstance(found, dict) else found) == told["value"]
+
+
+def _as_key(name: str) -> object:
+    return yaml.safe_load(f"[{name}]")[0]
+
+
+@pytest.mark.parametrize("known", SHIPPED, ids=lambda one: one.name)
+def test_shipped_descriptions_are_readable_and_say_who_told(known: object) -> None:
+    """Ships descriptions of which each number names its source."""
+    machine = read_machine(known.path)  # type: ignore[attr-defined]
+    assert machine.id == known.name  # type: ignore[attr-defined]
+    for trait in _traits(machine_to_plain(machine)):
+        assert trait["source"] in {"published", "computed"}
+        assert trait["origin"]
+    assert machine.memory("global") is not None
+    assert machine.cache("L1") is not None
+
+
+def _traits(plain: object) -> list[dict[str, object]]:
+    if not isinstance(plain, dict):
+        return []
+    if "source" in plain:
+        return [plain]
+    return [one for value in plain.values() for one in _traits(value)]
+
+
+def test_the_wheel_would_hold_the_shipped_descriptions() -> None:
+    """Ships the GPUs of the reference figures and the CPUs of Kerncraft's cases."""
+    shipped = {one.name for one in SHIPPED}
+    assert {"v100", "a100", "a100-80gb", "h100-pcie", "h200", "mi210", "rx-6900-xt"} <= shipped
+    assert {"ivy-bridge-ep", "skylake-sp"} <= shipped
+
+
+def test_a_plain_number_is_assumed() -> None:
+    """Takes a number that a person typed for an assumption, arithmetic included."""
+    machine = parse_machine(HEAD + "clock_hz: 1.4e9\nlocal_memory_bytes: 48 * 1024\n", PATH)
+    assert machine.clock_hz == Trait(value=1.4e9, source=TraitSource.ASSUMED)
+    assert machine.local_memory_bytes == Trait(value=49152, source=TraitSource.ASSUMED)
+    assert "clock_hz: 1.4e+09\n" in dump_machine(machine)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "m.yaml:1: the file is empty; a machine description needs"),
+        ("id: a\n", "m.yaml:1: machine: the key `schema` is missing"),
+        ("schema: kernelcast-machine-9\n", "m.yaml:1: schema: expected kernelcast-machine-1"),
+        (f"schema: {SCHEMA}\nid: a\nname: A\n", "the key `kind` is missing"),
+        (HEAD.replace("gpu", "gpo"), "m.yaml:4: kind: expected one of cpu, gpu"),
+        (HEAD + "clock: 1\n", "m.yaml:5: clock: unknown key, did you mean"),
+        (HEAD + "clock_hz: fast\n", "m.yaml:5: clock_hz: expected a number"),
+        (HEAD + "clock_hz: .nan\n", "m.yaml:5: clock_hz: expected a number"),
+        (HEAD + "compute_units: 1.5\n", "m.yaml:5: compute_units: expected a whole number"),
+        (HEAD + "compute_units: {value: 2}\n", "compute_units: the key `source` is missing"),
+        (
+            HEAD + "caches:\n  L1:\n    latency_s: {value: 1, source: guessed}\n",
+            "m.yaml:7: caches.L1.latency_s.source: expected one of reported, measured",
+        ),
+        (
+            HEAD + "caches:\n  L1:\n    latency_s: {value: 1, source: measured, low: 2}\n",
+            "m.yaml:7: caches.L1.latency_s: expected low <= value <= high, found 2 <= 1.0",
+        ),
+        (HEAD + "caches:\n  L1: {is_victim: maybe}\n", "caches.L1.is_victim: expected true or"),
+        (HEAD + "caches:\n  L1: 3\n", "m.yaml:6: caches.L1: expected `key: value` pairs"),
+        (HEAD + "caches: {L1: {}, L1: {}}\n", "caches.L1: is given twice"),
+        (HEAD + "instructions: {fp23: {}}\n", "instructions.fp23: instruction 'fp23' is not known"),
+        (HEAD + "memories: {globall: {}}\n", "memories.globall: memory 'globall' is not known"),
+        (
+            HEAD + "memories: {global: {load_bytes_per_s: {four: 1}}}\n",
+            "load_bytes_per_s.four: expected a whole number of at least 1 as the key",
+        ),
+        (HEAD + "costs: {launch_s: -1}\n", "costs.launch_s: expected a number above 0, found -1"),
+        (HEAD + "curves: {a: {x_name: x, y_name: y, x: [1]}}\n", "the key `y` is missing"),
+        (
+            HEAD + "curves: {a: {x_name: x, y_name: y, x: [1], y: [1, 2]}}\n",
+            "curves.a: curve a: columns of [1, 2] points; give all the same",
+        ),
+        ("[" * 100_000, "m.yaml:1: nested too deeply"),
+        ("- " * 5_000 + "1", "nested too deeply"),
+        ("a: [", "m.yaml:2:1: not valid YAML"),
+    ],
+)
+def test_complaints_name_file_line_and_key(text: str, said: str) -> None:
+    """Refuses what cannot be used, with the place and what was expected."""
+    with pytest.raises(MachineFileError, match=re.escape(said)):
+        parse_machine(text, PATH)
+
+
+def test_numbers_that_are_none_are_not_written() -> None:
+    """Refuses to write an infinite number instead of a file that cannot be read."""
+    clock = Trait(value=float("inf"), source=TraitSource.MEASURED)
+    machine = MachineDescription(id="a", name="A", kind=DeviceKind.CPU, clock_hz=clock)
+    with pytest.raises(MachineFileError, match="inf: machine descriptions hold finite numbers"):
+        dump_machine(machine)
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Makes the folder, replaces the file at once, and leaves no other behind."""
+    machine = MachineDescription(id="a", name="A", kind=DeviceKind.CPU)
+    path = tmp_path / "new" / "a.yaml"
+    write_machine(path, machine)
+    write_machine(path, replace(machine, name="B"))
+    assert read_machine(path).name == "B"
+    assert [one.name for one in path.parent.iterdir()] == ["a.yaml"]
+    with pytest.raises(InputError, match="cannot be written"):
+        write_machine(path / "b.yaml", machine)
+
+
+def test_unreadable_files_say_so(tmp_path: Path) -> None:
+    """Names the file that is missing or no text."""
+    with pytest.raises(
+        MachineFileError, match=r"none\.yaml: the machine description cannot be read"
+    ):
+        read_machine(tmp_path / "none.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(MachineFileError, match="no UTF-8 text"):
+        read_machine(tmp_path / "bytes.yaml")
+
+
+def test_other_users_can_read_descriptions_in_a_closed_folder(tmp_path: Path) -> None:
+    """A confined process of a service that root started is another user's."""
+    path = tmp_path / "data" / "machines" / "a.yaml"
+    before = os.umask(0o077)
+    try:
+        write_machine(path, parse_machine(HEAD, PATH))
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent, path.parents[1])]
+    assert modes == [0o644, 0o755, 0o700]

@@ -1,0 +1,276 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.features.written_accesses.accesses import read_access
+from kernelcast.features.written_accesses.arrays import read_array
+from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling import fold, model_launch
+from kernelcast.launches.modelling.access_file import WrittenLaunch
+from kernelcast.launches.modelling.folding import parse_fold
+from kernelcast.launches.modelling.gpu_estimates import model_volumes
+from kernelcast.launches.modelling.launches import model_written
+from kernelcast.launches.modelling.simplifying import simplify_access
+from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
+from kernelcast.launches.modelling.transitions import find_transition
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.accesses import AccessKind
+from kernelcast.records.errors import InputError, NDRangeError, SignatureError
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemoryOperation, MemorySpace
+from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+
+ROOT = Path(__file__).resolve().parents[3]
+STAR = (
+    "a[x, y] if 0 < x < n - 1", "a[x-1, y] if 0 < x < n - 1", "a[x, y-1] if y != 0 and y < m",
+    "a[x, y+1]", "b[k, y] for k in range(y)", "b[x % 3, 0]",
+)  # fmt: skip
+
+
+def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> LaunchSource:
+    """Make a kernel of some loads and a store over two dimensions."""
+    scalars = {"n": 9, "m": 6}
+    arrays = {
+        one.name: one
+        for one in (read_array("a:float32:64x64"), read_array("b:float32:64x64"),
+                    read_array("tile:local float32:64"))
+    }  # fmt: skip
+    kinds = [AccessKind.LOAD] * len(texts) + [AccessKind.STORE]
+    accesses = tuple(
+        read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+        for site, (text, kind) in enumerate(zip((*texts, "b[x, y]"), kinds, strict=True))
+    )
+    used = tuple(one for name, one in arrays.items() if any(name in text for text in (*texts, "b")))
+    kernel = WrittenKernel(
+        name="k", arrays=used, accesses=accesses, scalars=scalars, operations={"fp32": 6}
+    )
+    return use_written(WrittenLaunch(kernel=kernel, ndrange=ndrange))
+
+
+def touch(launch: ModelledLaunch) -> set[tuple[object, ...]]:
+    """Give every address that a uniform launch touches."""
+    touched: set[tuple[object, ...]] = set()
+    for group in range(launch.ndrange.work_group_count):
+        bound = bind_group(launch.ndrange, group, launch.scalars)
+        for one in launch.accesses:
+            offsets = enumerate_offsets(one, bound)
+            touched |= {(one.kind, one.buffer, offset) for offset in offsets}
+    return touched
+
+
+@given(
+    sizes=st.tuples(st.integers(2, 13), st.integers(2, 13)),
+    offset=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    axis=st.integers(0, 1),
+    times=st.integers(1, 4),
+)
+@settings(max_examples=40, deadline=None)
+def test_folding_touches_the_same_addresses(
+    sizes: tuple[int, int], offset: tuple[int, int], axis: int, times: int
+) -> None:
+    """Touches what the launch touched, whatever axis, number, remainder and offset."""
+    ndrange = NDRange(global_size=sizes, local_size=(1, 1), global_offset=offset)
+    launch = make_source(ndrange).launch()
+    times = min(times, sizes[axis])
+    folded = fold(launch, axis, times)
+    assert touch(folded) == touch(launch)
+    assert folded.updates_per_work_item == times
+    assert len({one.site for one in folded.accesses}) == len(folded.accesses)
+
+
+def test_folding_shares_loads_of_neighbouring_updates() -> None:
+    """Loads once what two updates of a work-item read: 3 rows and 1 more, not 6."""
+    texts = ("a[x, y-1]", "a[x, y]", "a[x, y+1]")
+    ndrange = NDRange(global_size=(8, 8), local_size=(8, 1), global_offset=(1, 1))
+    launch = make_source(ndrange, texts).launch()
+    folded = fold(launch, 1, 2)
+    assert Counter(one.kind for one in folded.accesses) == {AccessKind.LOAD: 4, AccessKind.STORE: 2}
+    load = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
+    assert folded.executed.memory[load] == 4
+    assert sum(folded.executed.operations.values()) == 12
+    assert folded.ndrange.global_size == (8, 4)
+
+
+def test_folding_shares_loads_behind_bounds() -> None:
+    """Shares them behind a guard as well, under the weaker of both bounds."""
+    texts = ("a[x, y] if y < m", "a[x, y+1] if y < m")
+    launch = make_source(NDRange(global_size=(4, 8), local_size=(4, 1)), texts).launch()
+    folded = fold(launch, 1, 2)
+    assert sum(one.kind is AccessKind.LOAD for one in folded.accesses) == 3
+    assert touch(folded) == touch(launch)
+
+
+@pytest.mark.parametrize(
+    ("texts", "axis", "times", "complaint"),
+    [
+        (STAR, 2, 2, "2 dimensions"),
+        (STAR, 1, 0, "1 to 8 updates"),
+        (STAR, 1, 9, "1 to 8 updates"),
+        (("tile[local_x]",), 0, 2, "local memory"),
+        (("a[local_x, y]",), 0, 2, r"names local_id\(0\)"),
+        (("a[x, group_y]",), 1, 2, r"names group_id\(1\)"),
+    ],
+)
+def test_folding_refuses_what_it_would_change(
+    texts: tuple[str, ...], axis: int, times: int, complaint: str
+) -> None:
+    """Refuses axes and numbers out of range, local memory, and ids of work-groups."""
+    launch = make_source(NDRange(global_size=(8, 8), local_size=(4, 2)), texts).launch()
+    with pytest.raises(InputError, match=complaint):
+        fold(launch, axis, times)
+
+
+@pytest.mark.parametrize("text", ["", "z", "2", "2w", "z2", "-2z"])
+def test_foldings_are_a_number_and_an_axis(text: str) -> None:
+    """Refuses everything else."""
+    with pytest.raises(InputError, match="such as 2z"):
+        parse_fold(text)
+
+
+def test_models_what_source_and_arguments_tell() -> None:
+    """Knows scalars, buffers, local memory and executed operations of a problem."""
+    launch = model_launch(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
+    assert launch.scalars == {"count": 40_000_000}
+    assert launch.buffers == {"values": 160_000_000, "sums": 160_000_000, "totals": 1_250_000}
+    assert launch.local_bytes == 512
+    assert launch.executed.count_memory(MemorySpace.GLOBAL, is_store=False) == 1
+    assert launch.notes == ()
+
+
+def test_says_what_it_assumes_and_what_is_missing() -> None:
+    """Notes a local size of its own choice, and accesses that depend on data."""
+    problem = read_problem(ROOT / "examples/spmv_csr/spmv_csr.yaml")
+    free = replace(problem, ndrange=replace(problem.ndrange, local_size=None))
+    launch = model_launch(free)
+    assert launch.ndrange.local_size == (64,)
+    assert "no local size is given" in launch.notes[0]
+    missing = [note for note in launch.notes if "depends on data in" in note]
+    assert len(missing) == 3
+    with pytest.raises(
+        InputError, match=r"value\[k\] depends on data in row_pointer; `--device ID`"
+    ):
+        model_volumes(launch, find_machine("a100"))
+
+
+def test_refuses_a_wrong_number_of_arguments() -> None:
+    """Names the kernel's parameters."""
+    problem = read_problem(ROOT / "examples/triad/triad.yaml")
+    with pytest.raises(SignatureError, match="4 arguments given, 5 expected: a, b, c, s, count"):
+        model_launch(replace(problem, arguments=problem.arguments[:-1]))
+
+
+def test_counts_once_for_all_local_sizes() -> None:
+    """Counts operations anew only where they depend on the work-group's shape."""
+    triad = use_problem(read_problem(ROOT / "examples/triangular/triangular.yaml"))
+    assert triad.launch((32,)).executed is triad.launch((256,)).executed
+    scan = use_problem(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
+    with pytest.raises(InputError, match="shares local memory"):
+        scan.launch((64,))
+
+
+def test_larger_work_groups_than_the_domain_are_padded() -> None:
+    """Adds idle work-items, which touch nothing and lower the mean of what is executed."""
+    source = make_source(NDRange(global_size=(6, 4), local_size=(2, 2), global_offset=(1, 0)))
+    padded = source.launch((8, 2))
+    assert padded.ndrange.global_size == (8, 4)
+    assert touch(padded) == touch(source.launch())
+    assert sum(padded.executed.operations.values()) == pytest.approx(6 * 6 / 8)
+    problem = use_problem(read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml"))
+    with pytest.raises(NDRangeError):
+        problem.launch((2048, 1))
+
+
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    local=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    values=st.lists(st.integers(-1, 12), min_size=1, max_size=4),
+    borders=st.lists(st.sampled_from(["x == 1", "y == 0", "x == n - 1", "y >= 5"]), max_size=4),
+)
+@settings(max_examples=60, deadline=None)
+def test_simplified_accesses_touch_the_same_addresses(
+    sizes: tuple[int, int], local: tuple[int, int], values: list[int], borders: list[str]
+) -> None:
+    """Keeps every address, whatever ids are excluded, and whatever borders are treated apart."""
+    ndrange = NDRange(
+        global_size=(sizes[0] * local[0], sizes[1] * local[1]), local_size=local,
+        global_offset=(1, 0),
+    )  # fmt: skip
+    guard = " and ".join(f"x != {one}" for one in values)
+    if borders:
+        guard += f" and ({' or '.join(borders)})"
+    text = (
+        f"a[get_local_size(0) * group_x + local_x, {local[1]} * group_y + local_y] "
+        f"if x < n and {guard}"
+    )
+    launch = make_source(ndrange, (text,)).launch()
+    kernel = make_source(ndrange, (text,)).kernel
+    assert touch(launch) == touch(replace(launch, accesses=kernel.facts.accesses))
+
+
+def test_simplifies_to_global_ids_and_bounds() -> None:
+    """Writes what a padded stencil guards as a box of global ids."""
+    ndrange = NDRange(global_size=(16, 8), local_size=(4, 4))
+    source = make_source(
+        ndrange, ("a[4 * group_x + local_x, y] if x < n and x != 0 and x != n - 1",)
+    )
+    [access, _] = source.kernel.facts.accesses
+    found = simplify_access(access, ndrange, source.kernel.scalars)
+    assert str(found.offset_bytes) == "4*global_id(0) + 256*global_id(1)"
+    assert str(found.guard) == "global_id(0) < n and global_id(0) >= 1 and global_id(0) < 8"
+
+
+def test_borders_become_boxes() -> None:
+    """Divides what happens on any border into disjoint boxes."""
+    ndrange = NDRange(global_size=(9, 6), local_size=(3, 3))
+    texts = ("a[x, y] if x == 0 or y == 0 or x == n - 1",)
+    launch = make_source(ndrange, texts).launch()
+    boxes = [one for one in launch.accesses if one.kind is AccessKind.LOAD]
+    assert [str(one.guard) for one in boxes] == [
+        "global_id(0) == 0",
+        "global_id(0) >= 1 and global_id(1) == 0",
+        "global_id(0) >= 1 and global_id(1) >= 1 and global_id(0) == n - 1",
+    ]
+    assert len({one.site for one in boxes}) == 1
+
+
+def test_written_and_extracted_kernels_are_counted_alike() -> None:
+    """Counts loads behind guards and in loops as often as they are executed."""
+    source = make_source(NDRange(global_size=(8, 8), local_size=(8, 8)))
+    executed = model_written_launch(source)
+    loads = executed.executed.count_memory(MemorySpace.GLOBAL, is_store=False)
+    # 7 of 8 columns twice, rows 1 to 5, all, y iterations (mean 3.5), all.
+    assert loads == pytest.approx(2 * 7 / 8 + 5 / 8 + 1 + 3.5 + 1)
+
+
+def model_written_launch(source: LaunchSource) -> ModelledLaunch:
+    """Give the launch of a source's kernel."""
+    return source.kernel.launch(source.ndrange)
+
+
+def test_finds_where_a_curve_climbs() -> None:
+    """Places the beginning and the middle of the climb behind the last low point."""
+    found = find_transition([1, 2, 3, 4, 5], [8, 8, 8, 24, 40])
+    assert found is not None
+    assert (found.low, found.high) == (8, 40)
+    assert found.begins == pytest.approx(3.2)
+    assert found.middle == pytest.approx(4.0)
+    assert find_transition([1, 2, 3], [8, 8.5, 8]) is None
+    assert find_transition([1, 2, 3], [0, 0, 0]) is None
+    assert find_transition([1], [5]) is None
+
+
+def test_written_array_sizes_are_known() -> None:
+    """Gives the bytes of arrays with extents, and of no others."""
+    arrays = (read_array("a:float64:10x10"), read_array("b:int8"))
+    accesses = tuple(
+        read_access(f"{one.name}[x{', y' if one.extents else ''}]", {one.name: one}, site=site)
+        for site, one in enumerate(arrays)
+    )
+    kernel = WrittenKernel(name="k", arrays=arrays, accesses=accesses)
+    assert model_written(kernel).buffers == {"a": 800}

@@ -1,0 +1,246 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.access_file import is_access_file, read_access_file
+from kernelcast.launches.modelling.comparison import Comparison, compare
+from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.hit_rate_file import (
+    fit_all,
+    make_hit_rates,
+    read_hit_rates_file,
+    write_hit_rates,
+)
+from kernelcast.launches.modelling.hit_rate_points import (
+    RATE,
+    HitRatePoint,
+    MeasuredLaunch,
+    derive_points,
+    read_measurements,
+)
+from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.records.errors import InputError, ProblemFileError
+
+ROOT = Path(__file__).resolve().parents[3]
+MODELS = sorted((ROOT / "examples/models/accesses").glob("*.yaml"))
+GOOD = """\
+arrays: {a: "float32:4x4", n: "int32"}
+global_size: [4, 4]
+loads: ["a[x][y]"]
+"""
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda one: one.stem)
+def test_examples_can_be_read(path: Path) -> None:
+    """Reads every access file of the examples."""
+    assert is_access_file(path)
+    assert read_access_file(path).kernel.accesses
+
+
+def test_reads_every_key(tmp_path: Path) -> None:
+    """Fills parameters in, in texts and in numbers."""
+    path = tmp_path / "all.yaml"
+    path.write_text("""\
+kernel: mine
+parameters: {N: 8, M: "{N} * 2"}
+scalars: {n: "{N}"}
+arrays:
+  a: {type: float64, extents: ["{N} + 2", n], shift_bytes: 32}
+  c: {type: float32, extents: [4], space: constant}
+  t: local int32:{M}
+global_size: ["{M}", 4]
+local_size: [8, 1]
+global_offset: [1, 0]
+fold: 2y
+loads: ["a[x + {N}, y]", "c[x % 4]"]
+stores: "t[local_x]"
+atomics: ["a[0, 0] if x == 1"]
+operations: {fp64: 3.5}
+registers: 40
+""")
+    read = read_access_file(path, parameters={"N": 4})
+    assert read.ndrange.global_size == (8, 4)
+    assert read.ndrange.global_offset == (1, 0)
+    assert read.folds == ((1, 2),)
+    assert read.registers == 40
+    assert read.kernel.name == "mine"
+    assert [one.count_bytes(read.kernel.scalars) for one in read.kernel.arrays] == [192, 16, 32]
+    assert [one.line for one in read.kernel.accesses] == [12, 12, 13, 14]
+    assert read.kernel.arrays[0].shift_bytes == 32
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "complaint"),
+    [
+        ("loads", "lods", 3, "did you mean `loads`"),
+        ("[4, 4]", "[4, 0]", 2, "at least 1"),
+        ("[4, 4]", "[4, 4, 4, 4]", 2, "one to three numbers"),
+        ("a[x][y]", "a[x*y][y]", 3, "not affine"),
+        ("a[x][y]", "q[x]", 3, "'q' is not declared"),
+        ("float32:4x4", "float33:4x4", 1, "'float33' is unknown"),
+        ("float32:4x4", "float32:4x0", 1, "at least 1"),
+        ('loads: ["a[x][y]"]', "loads: []", 1, "no access is given"),
+        ("loads", "fold: 2q\nloads", 3, "such as 2z"),
+        ("loads", "local_size: [8, 1]\nloads", 3, "exceeds global size 4"),
+        ("loads", "operations: {fp63: 1}\nloads", 1, "expected a count"),
+        ('"float32:4x4"', "{type: float32, space: private}", 1, "expected one of global"),
+        ("global_size: [4, 4]\n", "", 1, "`global_size` is missing"),
+        ("[4, 4]", '["{N}", 4]', 2, "{N} is no parameter"),
+    ],
+)
+def test_errors_name_file_and_line(
+    tmp_path: Path, old: str, new: str, line: int, complaint: str
+) -> None:
+    """Points at the line of every mistake."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(ProblemFileError, match=re.escape(complaint)) as caught:
+        read_access_file(path)
+    assert str(caught.value).startswith(f"{path}:{line}:")
+
+
+def test_refuses_unknown_parameters_and_missing_files(tmp_path: Path) -> None:
+    """Names the parameters there are, and the file that is not there."""
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD)
+    with pytest.raises(ProblemFileError, match="no parameter is called N"):
+        read_access_file(path, parameters={"N": 3})
+    with pytest.raises(ProblemFileError, match="cannot be read"):
+        read_access_file(tmp_path / "none.yaml")
+    assert not is_access_file(tmp_path / "none.yaml")
+    assert not is_access_file(ROOT / "examples/triad/triad.yaml")
+
+
+def make_points(function: str, rate: HitRate) -> list[HitRatePoint]:
+    """Give points of a hit rate on both sides of its step."""
+    return [
+        HitRatePoint(function=function, oversubscription=x / 10, hit_rate=rate.at(x / 10))
+        for x in range(1, 31)
+    ]
+
+
+def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
+    """Writes fits with errors, keeps the shipped ones beside them, and reads all back."""
+    truth = HitRate(form=find_hit_rates().l2_overlap.form, a=1.0, b=0.001, c=5.0)
+    points = make_points("l2_overlap", truth)
+    fits = fit_all([*points, HitRatePoint(function="l1_load", oversubscription=1, hit_rate=1)])
+    assert set(fits) == {"l2_overlap"}
+    path = tmp_path / "mine.yaml"
+    write_hit_rates(path, make_hit_rates("mine", "made up", fits), fits)
+    read = read_hit_rates_file(str(path))
+    assert read.l2_overlap.c == pytest.approx(5.0, rel=1e-3)
+    assert (read.l1_load.a, read.name) == (find_hit_rates().l1_load.a, "mine")
+    assert "standard_errors" in path.read_text()
+    assert read_hit_rates_file("kernelcast") == find_hit_rates()
+
+
+def test_too_few_points_are_named() -> None:
+    """Says how many points each hit rate has."""
+    with pytest.raises(InputError, match=r"needs 4 points .*l2_store: 1"):
+        fit_all([HitRatePoint(function="l2_store", oversubscription=1, hit_rate=1)])
+
+
+def test_hit_rates_follow_from_volumes() -> None:
+    """Derives from the model's own volumes the hit rates that it used."""
+    machine = find_machine("v100")
+    source = read_launch_source(ROOT / "examples/models/accesses/stencil3d25pt.yaml")
+    measured = []
+    for local_size in ((32, 4, 8), (64, 4, 4), (8, 8, 16)):
+        volumes = configure(source, machine, local_size).volumes.per_update()
+        measured.append(
+            MeasuredLaunch(
+                local_size=local_size,
+                volumes={
+                    "l2_load_bytes_per_update": volumes["L2_to_L1"],
+                    "dram_load_bytes_per_update": volumes["DRAM_to_L2"],
+                },
+            )
+        )
+    points = derive_points(source, machine, measured)
+    assert {one.function for one in points} == {"l1_load", "l2_overlap"}
+    for one in points:
+        rate: HitRate = getattr(find_hit_rates(), one.function)
+        assert one.hit_rate == pytest.approx(rate.at(one.oversubscription), abs=1e-6)
+
+
+def test_compares_with_measurements() -> None:
+    """Gives errors, bias, ranks and what the choice of the predicted best costs."""
+    found = Comparison(
+        quantity="updates_per_s", labels=("a", "b", "c"), measured=(10, 20, 40),
+        predicted=(11, 18, 48),
+    )  # fmt: skip
+    assert found.mean_error == pytest.approx((0.1 + 0.1 + 0.2) / 3)
+    assert found.bias == pytest.approx((0.1 - 0.1 + 0.2) / 3)
+    assert found.rank_correlation == pytest.approx(1)
+    assert found.best_share == 1
+    worse = replace(found, predicted=(11, 18, 9))
+    assert worse.best_share == 0.5
+    assert replace(found, predicted=(1, 1, 1)).rank_correlation is None
+
+
+def test_compares_own_predictions_without_error() -> None:
+    """Predicts each launch with its own local size and folding."""
+    machine = find_machine("a100")
+    source = read_launch_source(ROOT / "examples/models/accesses/stencil2d5pt.yaml")
+    answer = configure(source, machine, (32, 8), ((1, 2),))
+    measured = MeasuredLaunch(
+        local_size=(32, 8), folds=((1, 2),),
+        volumes={RATE: answer.updates / answer.estimate.seconds},
+    )  # fmt: skip
+    [found] = compare(source, machine, [measured])
+    assert found.labels == ("32x8, folded 2y",)
+    assert found.mean_error == pytest.approx(0, abs=1e-12)
+    with pytest.raises(InputError, match="no launch was measured"):
+        compare(source, machine, [])
+
+
+@pytest.mark.parametrize("text", ["", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"])
+def test_refuses_files_without_hit_rates(tmp_path: Path, text: str) -> None:
+    """Says that they are none."""
+    path = tmp_path / "rates.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        read_hit_rates_file(str(path))
+
+
+def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
+    """Takes hit rates and volumes, in either format."""
+    table = tmp_path / "m.csv"
+    table.write_text(
+        "function,oversubscription,hit_rate,local_size,fold,dram_load_bytes_per_update\n"
+        'l1_load,0.5,0.9,,,\n,,,"32,4,8",2z,16.5\n'
+    )
+    rows = [
+        {"function": "l1_load", "oversubscription": 0.5, "hit_rate": 0.9},
+        {"local_size": [32, 4, 8], "fold": "2z", "dram_load_bytes_per_update": 16.5},
+    ]
+    listed = tmp_path / "m.json"
+    listed.write_text(json.dumps(rows))
+    assert read_measurements(table) == read_measurements(listed)
+    [launch] = read_measurements(table).launches
+    assert (launch.local_size, launch.folds) == ((32, 4, 8), ((2, 2),))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv", ""),
+        ("m.csv", "function,oversubscription,hit_rate\nl3,1,0.5\n"),
+        ("m.csv", "function,oversubscription,hit_rate\nl1_load,1,1.5\n"),
+        ("m.csv", "local_size,fold\n32,\n"),
+        ("m.csv", "local_size,dram_load_bytes_per_update\n32,nan\n"),
+        ("m.json", "{"),
+        ("m.json", '{"a": 1}'),
+    ],
+)
+def test_refuses_measurements_that_say_nothing(tmp_path: Path, name: str, text: str) -> None:
+    """Names the file and what a row needs."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError, match=re.escape(str(path))):
+        read_measurements(path)

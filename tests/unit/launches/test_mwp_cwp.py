@@ -1,0 +1,148 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.analytic.mwp_cwp.model import CaseRule
+from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.launches import model_launch
+from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp
+from kernelcast.launches.modelling.mwp_cwp_units import read_units
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import check_name
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
+
+ROOT = Path(__file__).resolve().parents[3]
+CALIBRATION = ROOT / "benchmarks/results/calibration"
+V100 = find_machine("v100")
+CPU = read_machine(CALIBRATION / "pocl-skylake-avx512-amd-5d25.yaml")
+INTEL = read_machine(CALIBRATION / "intel-amd-epyc-c960.yaml")
+
+
+def make_launch(name: str, **parameters: float) -> ModelledLaunch:
+    """Model an example's launch from its source."""
+    return model_launch(read_problem(ROOT / f"examples/{name}/{name}.yaml", parameters=parameters))
+
+
+@pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
+def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> None:
+    """Is bound by memory for a triad, near the time that its bytes take."""
+    launch = make_launch("triad")
+    found = estimate_mwp_cwp(launch, machine)
+    memory = machine.memory("global")
+    assert memory is not None
+    best = max(one.value for one in memory.load_bytes_per_s.values())
+    moved = 12 * launch.ndrange.work_item_count
+    assert found.limiter == "memory"
+    assert found.seconds == pytest.approx(moved / best, rel=0.25)
+
+
+@pytest.mark.parametrize("machine", [V100, CPU], ids=lambda one: one.id)
+def test_twice_the_work_groups_take_twice_as_long(machine: MachineDescription) -> None:
+    """Grows with the launch once every compute unit is full."""
+    launch = make_launch("mandelbrot")
+    [first, *rest] = launch.ndrange.global_size
+    double = replace(launch, ndrange=replace(launch.ndrange, global_size=(2 * first, *rest)))
+    one, two = estimate_mwp_cwp(launch, machine), estimate_mwp_cwp(double, machine)
+    assert two.seconds == pytest.approx(2 * one.seconds, rel=0.01)
+
+
+def test_scattered_accesses_take_longer() -> None:
+    """Counts accesses of a row by column as uncoalesced, with one transaction each."""
+    plain = estimate_mwp_cwp(make_launch("triad"), V100)
+    assert plain.quantities["uncoalesced_count"] == 0
+    assert plain.quantities["coalesced_count"] == 3
+    gathered = estimate_mwp_cwp(make_launch("pointer_chase"), V100)
+    assert gathered.quantities["uncoalesced_count"] > 0
+    assert gathered.quantities["mem_latency_s"] > plain.quantities["mem_latency_s"]
+
+
+def test_few_work_groups_leave_units_idle() -> None:
+    """Takes as long for one work-group as for one on each compute unit."""
+    launch = make_launch("triad")
+    size = launch.ndrange.work_group_size
+    times = []
+    for groups in (1, 80):
+        ndrange = NDRange(global_size=(size * groups,), local_size=(size,))
+        times.append(estimate_mwp_cwp(replace(launch, ndrange=ndrange), V100).seconds)
+    assert times[0] <= times[1] <= 1.5 * times[0]
+
+
+def test_counters_tell_what_warps_issue() -> None:
+    """Takes the issued instructions of warps of the machine's width, divergence included."""
+    launch = make_launch("mandelbrot")
+    found = estimate_mwp_cwp(launch, V100)
+    instructions = sum(found.quantities[f"{one}_count"] for one in ("computation", "coalesced"))
+    warp = WarpCounters(
+        width=32, issued=3 * instructions, executed=0, branches=0, divergent_branches=0
+    )
+    counters = SoftwareCounters(
+        work_groups=1, work_items=1, executed=launch.executed, block_counts=(), warps=(warp,),
+        loops=(), patterns=(), is_exact=True,
+    )  # fmt: skip
+    diverging = estimate_mwp_cwp(launch, V100, counters=counters)
+    added = diverging.quantities["computation_count"] - found.quantities["computation_count"]
+    assert added == pytest.approx(2 * instructions, rel=0.01)
+    assert diverging.limiters["compute"] > 2 * found.limiters["compute"]
+
+
+def test_both_rules_are_told() -> None:
+    """Has the answers of both rules, and says where they take different cases."""
+    launch = make_launch("nbody")
+    one = estimate_mwp_cwp(launch, V100)
+    other = estimate_mwp_cwp(launch, V100, rule=CaseRule.PUBLISHED)
+    assert one.quantities["by_parallelism_s"] == one.seconds
+    assert one.quantities["published_rule_s"] == other.seconds < one.seconds
+    assert any("published rule" in note for note in one.notes)
+    triad = estimate_mwp_cwp(make_launch("triad"), V100)
+    assert triad.quantities["published_rule_s"] == triad.quantities["by_parallelism_s"]
+    assert not any("published rule" in note for note in triad.notes)
+
+
+@pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
+@pytest.mark.parametrize("name", ["triad", "matmul_tiled", "histogram", "spmv_csr", "reduction"])
+def test_every_kind_of_kernel_has_an_answer(name: str, machine: MachineDescription) -> None:
+    """Answers with limiters that are no times below zero, and names that end in units."""
+    found = estimate_mwp_cwp(make_launch(name), machine)
+    assert found.model == "mwp_cwp"
+    assert min(found.limiters.values()) >= 0
+    for quantity in found.quantities:
+        check_name(f"analytic.{quantity}")
+
+
+def test_a_cpu_runs_vectors_for_warps() -> None:
+    """Maps a core to a multiprocessor, a vector to a warp, a cache line to a transaction."""
+    launch = make_launch("triad")
+    units = read_units(launch, INTEL)
+    assert units.count == 2
+    assert units.warp_width > 1
+    assert units.warps_per_group == -(-launch.ndrange.work_group_size // units.warp_width)
+    assert units.transaction_bytes == 64
+    assert units.resident_groups == launch.ndrange.work_group_count
+    assert read_units(make_launch("matmul_tiled"), INTEL).resident_groups == 1
+
+
+def test_a_missing_latency_names_the_benchmark() -> None:
+    """Says how to measure what the machine description lacks."""
+    memories = tuple(replace(one, latency_s=None) for one in V100.memories)
+    with pytest.raises(InputError, match=r"latency of global memory.*--only caches"):
+        estimate_mwp_cwp(make_launch("triad"), replace(V100, memories=memories))
+
+
+def test_stands_beside_another_answer() -> None:
+    """Adds its seconds to another model's quantities, or says why it has none."""
+    launch = make_launch("triad")
+    other = estimate_analytically(launch, V100)
+    both = add_mwp_cwp(other, launch, V100)
+    assert both.seconds == other.seconds
+    assert both.quantities["mwp_cwp_s"] == estimate_mwp_cwp(launch, V100).seconds
+    bare = replace(V100, memories=tuple(replace(one, latency_s=None) for one in V100.memories))
+    without = add_mwp_cwp(other, launch, bare)
+    assert "mwp_cwp_s" not in without.quantities
+    assert any("no MWP-CWP estimate" in note for note in without.notes)

@@ -1,0 +1,242 @@
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.arguments import (
+    Access,
+    BufferArgument,
+    ElementType,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import ProblemFileError
+from kernelcast.records.problem import Problem
+
+PROBLEM = """\
+# A comment on the first line.
+source: scale.cl
+kernel: scale
+build_options: ["-DTYPE=float", "-w"]
+global_size: ["{N} * 2", 8]
+local_size: [64, 1]
+global_offset: [0, 16]
+parameters: {N: 512, HALF: "{N} // 2", SWEPT: [3, 4, 5]}
+args:
+  - {buffer: float32, count: "{N}", init: uniform, low: -1, high: 1, access: read}
+  - {buffer: float4, count: 16, init: content.npy}
+  - {scalar: int32, value: "{HALF} + {SWEPT}"}
+  - {scalar: float32x2, value: [0.5, 1e-3]}
+  - {local: 4 * 256}
+"""
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Give a function that writes a problem file beside a source and an array."""
+    (tmp_path / "scale.cl").write_text("kernel void scale(global float *a) { a[0] = 1; }\n")
+    np.save(tmp_path / "content.npy", np.zeros((16, 4), dtype=np.float32))
+
+    def _write(text: str) -> Path:
+        path = tmp_path / "scale.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return _write
+
+
+def change(line: int, new: str) -> str:
+    """Replace a line of the good problem, counted from 1."""
+    lines = PROBLEM.splitlines()
+    lines[line - 1] = new
+    return "\n".join(lines) + "\n"
+
+
+def test_reads_every_key(write: Write) -> None:
+    """Reads kernel, options, index space and every kind of argument, parameters filled in."""
+    path = write(PROBLEM)
+    problem = read_problem(path)
+    assert problem.name == "scale"
+    assert (problem.kernel.name, problem.kernel.source_name) == ("scale", "scale.cl")
+    assert problem.kernel.build_options == ("-DTYPE=float", "-w")
+    assert problem.ndrange.global_size == (1024, 8)
+    assert problem.ndrange.local_size == (64, 1)
+    assert problem.ndrange.global_offset == (0, 16)
+    assert problem.arguments == (
+        BufferArgument(
+            element=ElementType("float32"), count=512, init=Init.UNIFORM, low=-1, high=1,
+            access=Access.READ,
+        ),
+        BufferArgument(
+            element=ElementType("float32", 4), count=16, init=Init.FILE,
+            path=path.parent / "content.npy",
+        ),
+        ScalarArgument(element=ElementType("int32"), values=(259,)),
+        ScalarArgument(element=ElementType("float32", 2), values=(0.5, 1e-3)),
+        LocalArgument(bytes=1024),
+    )  # fmt: skip
+
+
+def test_optional_keys_may_be_missing(write: Write) -> None:
+    """Reads a problem of the required keys alone, with the code in the file itself."""
+    text = "code: |\n  kernel void k() {}\nkernel: k\nglobal_size: 64\nlocal_size: null\nargs: []\n"
+    problem = read_problem(write(text))
+    assert problem.kernel.source == "kernel void k() {}\n"
+    assert (problem.ndrange.global_size, problem.ndrange.local_size) == ((64,), None)
+    assert problem.ndrange.global_offset == (0,)
+    assert problem.arguments == ()
+
+
+def test_callers_parameters_replace_the_files(write: Write) -> None:
+    """Takes the caller's values for parameters, also in parameters that follow from them."""
+    problem = read_problem(write(PROBLEM), parameters={"N": 1000, "SWEPT": 1})
+    assert problem.ndrange.global_size == (2000, 8)
+    assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(501,))
+
+
+def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
+    """Refuses a parameter that the file does not know, listing those there are."""
+    with pytest.raises(ProblemFileError, match=r"no parameter is called M; .* are: N, HALF, SWEPT"):
+        read_problem(write(PROBLEM), parameters={"M": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        # YAML itself
+        (change(5, "global_size: [1,"), None, "not valid YAML"),
+        (change(3, "kernel: 'scale"), None, "not valid YAML"),
+        ("", 1, "the file is empty"),
+        ("just a text\n", 1, "expected `key: value` pairs"),
+        ("- a list\n", 1, r"expected `key: value` pairs .* found a list"),
+        # keys
+        (change(3, "kernle: scale"), 3, "unknown key, did you mean `kernel`?"),
+        (change(6, "localsize: [64, 1]"), 6, "did you mean `local_size`?"),
+        (change(6, "zzz: red"), 6, "unknown key; the keys here are source, code, kernel"),
+        (change(6, "kernel: scale"), 6, "is given twice; keep one"),
+        (change(3, "# no kernel"), 2, "the key `kernel` is missing"),
+        (change(5, "# no size"), 2, "the key `global_size` is missing"),
+        # source
+        (change(2, "source: missing.cl"), 2, r"there is no file .*missing\.cl"),
+        (change(2, "source: [scale.cl]"), 2, "expected a text, found a list"),
+        (change(2, "# no source"), 3, "give either `source: FILE.cl` or `code: |`"),
+        (PROBLEM + "code: x\n", 2, "give either `source: FILE.cl` or `code: |`"),
+        (change(3, "kernel:"), 3, "expected a text, found nothing"),
+        (change(3, "kernel: ''"), 3, "the name is empty"),
+        (change(4, "build_options: -w"), 4, "expected a list, found '-w'"),
+        # sizes
+        (change(5, "global_size: [0, 8]"), 5, "at least 1, found 0"),
+        (change(5, "global_size: [-64, 8]"), 5, "at least 1, found -64"),
+        (change(5, "global_size: [1.5, 8]"), 5, "expected a whole number, found 1.5"),
+        (change(5, "global_size: [1, 1, 1, 1]"), 5, "expected one to three numbers, found 4"),
+        (change(5, "global_size: []"), 5, "expected one to three numbers, found 0"),
+        (change(5, "global_size: [many, 8]"), 5, "expected a number or arithmetic, found 'many'"),
+        (change(5, 'global_size: ["{M}", 8]'), 5, "{M} is no parameter"),
+        (change(5, 'global_size: ["{N} / 0", 8]'), 5, "division by zero"),
+        (change(5, "global_size: [[1], 8]"), 5, "expected a text, found a list"),
+        (change(6, "local_size: [64]"), 6, "has 1 dimensions, the global size has 2"),
+        (change(6, "local_size: [64, 9]"), 6, "axis 1: local size 9 exceeds global size 8"),
+        (change(6, "local_size: [0, 1]"), 6, "at least 1, found 0"),
+        (change(7, "global_offset: [0, -1]"), 7, "at least 0, found -1"),
+        (change(7, "global_offset: [0]"), 7, "has 1 dimensions, the global size has 2"),
+        (change(5, "global_size:"), 5, "global_size"),
+        # parameters
+        (change(8, "parameters: [N]"), 8, "expected `NAME: value` pairs, found a list"),
+        (change(8, 'parameters: {N: 1, HALF: "{M}", SWEPT: 3}'), 8, "{M} is no parameter"),
+        (change(8, "parameters: {N: x, HALF: 1, SWEPT: 1}"), 8, "expected a number or arithmetic"),
+        (change(8, "parameters: {N: 512, HALF: 2, SWEPT: []}"), 8, "SWEPT"),
+        (change(8, "parameters: {N: 512, HALF: 2, SWEPT: 3, N: 9}"), 8, "is given twice"),
+        # arguments
+        (change(10, "  - nothing"), 10, "expected `key: value` pairs"),
+        (change(10, "  - {init: ones}"), 10, "give one of `buffer: TYPE`, `scalar: TYPE` or"),
+        (change(10, "  - {buffer: int8, local: 4}"), 10, "give one of `buffer: TYPE`"),
+        (change(10, "  - {bufer: int8, count: 4}"), 10, "did you mean `buffer`?"),
+        (change(10, "  - {buffer: int8, value: 4}"), 10, "unknown key"),
+        (change(10, "  - {buffer: int8}"), 10, "the key `count` is missing"),
+        (change(10, "  - {buffer: int9, count: 4}"), 10, "element type 'int9' is unknown"),
+        (change(10, "  - {buffer: int8, count: 0}"), 10, "at least 1, found 0"),
+        (change(10, "  - {buffer: int8, count: 4, init: random}"), 10, "found 'random'"),
+        (change(10, "  - {buffer: int8, count: 4, init: no.npy}"), 10, "there is no file"),
+        (change(10, "  - {buffer: int8, count: 4, access: rw}"), 10, "read, write, read_write"),
+        (change(10, "  - {buffer: int8, count: 4, low: 1}"), 10, "the range of `init: uniform`"),
+        (
+            change(10, "  - {buffer: int8, count: 4, init: uniform, low: 3, high: 3}"),
+            10, "low 3 is not below high 3",
+        ),
+        (
+            change(10, "  - {buffer: uint8, count: 4, init: uniform, high: 1000}"),
+            10, "1000",
+        ),
+        (
+            change(10, "  - {buffer: int32, count: 4, init: uniform, low: 300}"),
+            10, "300",
+        ),
+        (change(12, "  - {scalar: int32}"), 12, "the key `value` is missing"),
+        (change(12, "  - {scalar: int32, value: 1.5}"), 12, "is no whole number"),
+        (change(12, "  - {scalar: uint8, value: 300}"), 12, "value 300 does not fit uint8"),
+        (change(12, "  - {scalar: int32, value: [1, 2]}"), 12, "expected 1 numbers for int32"),
+        (change(12, "  - {scalar: float2, value: 1}"), 12, "expected 2 numbers for float32x2"),
+        (change(14, "  - {local: 0}"), 14, "at least 1, found 0"),
+        (change(14, "  - {local: 4, count: 3}"), 14, "unknown key"),
+        (change(9, "args: {}").split("  - ")[0], 9, "expected a list, found a mapping"),
+    ],
+)  # fmt: skip
+def test_every_complaint_names_file_and_line(
+    write: Write, text: str, line: int | None, message: str
+) -> None:
+    """Begins every complaint with the file and the line of the value it is about."""
+    path = write(text)
+    with pytest.raises(ProblemFileError) as caught:
+        read_problem(path)
+    said = str(caught.value)
+    place = rf"{re.escape(str(path))}:{r'[0-9]+' if line is None else line}[: ]"
+    assert re.match(place, said), said
+    assert message in said or re.search(message, said), said
+
+
+def test_long_names_are_no_other_error(write: Write) -> None:
+    """Refuses a source's name that no file system takes like any other missing file."""
+    with pytest.raises(ProblemFileError):
+        read_problem(write(change(2, f"source: {'a' * 300}.cl")))
+
+
+def test_long_names_of_arrays_are_no_other_error(write: Write) -> None:
+    """Refuses an array's name that no file system takes like any other missing file."""
+    with pytest.raises(ProblemFileError):
+        read_problem(write(change(11, f"  - {{buffer: int8, count: 4, init: {'a' * 300}.npy}}")))
+
+
+def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
+    """Names the file that is missing, is a folder or is no text."""
+    with pytest.raises(ProblemFileError, match=r"no\.yaml: the problem file cannot be read"):
+        read_problem(tmp_path / "no.yaml")
+    with pytest.raises(ProblemFileError, match="cannot be read"):
+        read_problem(tmp_path)
+    (tmp_path / "bytes.yaml").write_bytes(b"kernel: \xff\xfe")
+    with pytest.raises(ProblemFileError, match=r"bytes\.yaml: .* no UTF-8 text"):
+        read_problem(tmp_path / "bytes.yaml")
+
+
+def test_parameters_are_values_not_text(write: Write) -> None:
+    """Squares a negative parameter to a positive number: parameters are values, not text."""
+    text = change(8, 'parameters: {N: -2, HALF: "{N} ** 2", SWEPT: 0}')
+    text = text.replace('["{N} * 2", 8]', "[64, 8]").replace('count: "{N}"', "count: 4")
+    problem = read_problem(write(text))
+    assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(4,))
+
+
+EXAMPLES = sorted(Path(__file__).parents[3].glob("examples/*/*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_can_be_read(path: Path) -> None:
+    """Reads every example, and finds at least 64 work-groups in it."""
+    problem = read_problem(path)
+    assert isinstance(problem, Problem)
+    assert problem.ndrange.work_group_count >= 64
+    assert problem.kernel.name in problem.kernel.source

@@ -1,0 +1,206 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kernelcast.analytic.scratchpad.kernel import Direction, ScratchpadKernel
+from kernelcast.analytic.scratchpad.model import model_kernel
+from kernelcast.launches.modelling.scratchpad_file import (
+    is_scratchpad_file,
+    read_scratchpad_kernel,
+)
+from kernelcast.launches.modelling.scratchpad_machines import KEYS, find_scratchpad
+from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.errors import (
+    InputError,
+    MachineFileError,
+    ProblemFileError,
+    UnknownMachineError,
+)
+from kernelcast.testing.scratchpads import SW26010
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+KERNELS = EXAMPLES / "scratchpad/kernels"
+TEMPLATE = EXAMPLES / "scratchpad/machines/template.yaml"
+STAGED = """
+__kernel void k(__global const float *a, __global float *b, __global const int *index,
+                const int n)
+{
+    __local float tile[64];
+    const int lane = get_local_id(0);
+    float sum = 0.0f;
+    for (int start = 0; start < n; start += 64) {
+        tile[lane] = a[start + lane];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int j = 0; j < 64; ++j) sum += tile[j] * sqrt(tile[j]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    b[index[get_global_id(0)]] = sum;
+}
+"""
+COPIED = """
+__kernel void k(__global const float *a, __global float *b, __global const int *index,
+                const int n)
+{
+    __local float tile[64];
+    event_t done = async_work_group_copy(tile, a, 64, 0);
+    wait_group_events(1, &done);
+    b[get_global_id(0)] = tile[get_local_id(0)] * n;
+}
+"""
+
+
+def derive(folder: Path, code: str, **options: float) -> ScratchpadKernel:
+    """Derive the scratchpad kernel of 128 work-groups of 64 work-items."""
+    folder.joinpath("k.cl").write_text(code)
+    folder.joinpath("k.yaml").write_text(
+        "source: k.cl\nkernel: k\nglobal_size: [8192]\nlocal_size: [64]\nargs:\n"
+        "  - {buffer: float32, count: 8192}\n  - {buffer: float32, count: 8192}\n"
+        "  - {buffer: int32, count: 8192, init: permutation}\n  - {scalar: int32, value: 1024}\n"
+    )
+    problem = read_problem(folder / "k.yaml")
+    return derive_scratchpad_kernel(problem, SW26010, **options)  # type: ignore[arg-type]
+
+
+def write(folder: Path, text: str) -> Path:
+    """Write a scratchpad kernel file."""
+    path = folder / "kernel.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.yaml")), ids=lambda one: one.stem)
+def test_examples_can_be_modelled(path: Path) -> None:
+    """Reads each example and finds a time for it."""
+    assert is_scratchpad_file(path)
+    assert model_kernel(read_scratchpad_kernel(path), SW26010).t_total_s > 0
+
+
+def test_formulas_follow_the_number_of_cpes(tmp_path: Path) -> None:
+    """Computes parameters and values from the number of active CPEs, the file's or the given."""
+    path = write(
+        tmp_path,
+        "active_cpes: 32\nparameters: {all: 6400, own: '{all} // {active_cpes}'}\n"
+        "dma: [{direction: in, bytes: '{own}', count: 2}]\n"
+        "gload: [{name: g, bytes: 8, count: '{own} / 100'}]\n",
+    )
+    assert read_scratchpad_kernel(path).dma[0].bytes == 200
+    halved = read_scratchpad_kernel(path, active_cpes=64, parameters={"all": 12800})
+    assert (halved.active_cpes, halved.dma[0].bytes, halved.gloads[0].count) == (64, 200, 2)
+
+
+def test_arrays_of_one_request_are_added(tmp_path: Path) -> None:
+    """Reads copies of several arrays as one request, strided ones with their chunks."""
+    path = write(
+        tmp_path,
+        "dma:\n  - direction: out\n    copies:\n      - {bytes: 512}\n"
+        "      - {bytes: 1024, chunk_bytes: 128}\n",
+    )
+    found = model_kernel(read_scratchpad_kernel(path), SW26010)
+    assert found.dma.requests == 1
+    assert found.dma.average_mrt == 2 + 8
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dma: [{direction: sideways, bytes: 8}]", r"kernel.yaml:1: direction: expected one of in"),
+        ("dma: [{direction: in}]", "either `bytes`, or `copies`"),
+        ("dma: [{direction: in, bytes: -8}]", "above 0, found -8"),
+        ("dma: [{direction: in, bytes: 8, chunk_bytes: 16}]", "chunks no larger than the copy"),
+        ("gload: [{bytes: 8}]", "`count` is missing"),
+        ("compute: {}", "no DMA or Gload request"),
+        ("dmas: []", "did you mean `dma`"),
+        ("parameters: {n: 1}\ncompute: {floating: '{m}'}", r"{m} is no parameter"),
+        ("compute: {floating: 1}\naverage_ilp: 0.5", "expected both at least 1"),
+        ("", "is empty"),
+    ],
+)
+def test_wrong_files_are_refused_with_their_line(tmp_path: Path, text: str, words: str) -> None:
+    """Names file, line and what was expected."""
+    with pytest.raises(ProblemFileError, match=words):
+        read_scratchpad_kernel(write(tmp_path, text))
+
+
+def test_the_template_has_every_key_and_wants_values() -> None:
+    """Is refused as long as it is empty, at the first value."""
+    assert set(yaml.safe_load(TEMPLATE.read_text())) == set(KEYS)
+    with pytest.raises(MachineFileError, match="found nothing"):
+        find_scratchpad(TEMPLATE)
+
+
+def test_a_machine_of_ones_own_can_be_used(tmp_path: Path) -> None:
+    """Reads a filled template, with and without origins."""
+    path = tmp_path / "mine.yaml"
+    values = dict.fromkeys(KEYS, 100) | {
+        "schema": "kernelcast-scratchpad-1", "id": "mine", "name": "Mine",
+        "clock_hz": {"value": 1e9, "origin": "data sheet"}, "latencies_cycles": {"vector": 2},
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(values))
+    found = find_scratchpad(str(path))
+    assert (found.clock_hz, found.latencies_cycles) == (1e9, {"vector": 2})
+    assert found.origins == {"clock_hz": "data sheet"}
+
+
+def test_unknown_machines_list_the_known() -> None:
+    """Names the shipped processors."""
+    with pytest.raises(UnknownMachineError, match="sw26010"):
+        find_scratchpad("cell")
+
+
+def test_staging_becomes_dma(tmp_path: Path) -> None:
+    """Takes the copy to the tile for a DMA request of the work-group, all else for Gloads."""
+    found = derive(tmp_path, STAGED, average_ilp=2.0)
+    assert (found.active_cpes, found.average_ilp) == (64, 2.0)
+    [request] = found.dma
+    assert request.direction is Direction.IN
+    assert request.bytes == 256
+    assert request.count == 2 * 16  # two work-groups a CPE, 1024 / 64 tiles
+    assert {one.bytes for one in found.gloads} == {4}
+    assert sum(one.count for one in found.gloads) == 2 * 2 * 64  # index and b
+
+
+def test_compute_instructions_are_counted_by_type(tmp_path: Path) -> None:
+    """Counts roots apart from sums and products, and local memory without the DMA's stores."""
+    items = 2 * 64
+    found = derive(tmp_path, STAGED)
+    assert found.compute["div_sqrt"] == items * 1024
+    assert found.compute["floating"] == items * 2 * 1024
+    assert found.compute["spm"] == items * 2 * 1024
+    assert any("average ILP" in one for one in found.notes)
+
+
+def test_fewer_cpes_run_more_work_groups(tmp_path: Path) -> None:
+    """Gives half of the CPEs twice the requests."""
+    half, whole = derive(tmp_path, STAGED, active_cpes=32), derive(tmp_path, STAGED)
+    assert half.dma_requests == 2 * whole.dma_requests
+    assert half.gload_requests == 2 * whole.gload_requests
+
+
+def test_asynchronous_copies_are_missing_and_said_so(tmp_path: Path) -> None:
+    """Says plainly that the analysis does not know what async_work_group_copy moves."""
+    found = derive(tmp_path, COPIED)
+    assert not found.dma or all(one.direction is Direction.OUT for one in found.dma)
+    assert any("async_work_group_copy" in one and "missing" in one for one in found.notes)
+
+
+def test_tiles_of_a_matrix_are_strided_requests() -> None:
+    """Copies both tiles of a matrix product in one request, a chunk per row."""
+    problem = read_problem(EXAMPLES / "matmul_tiled/matmul_tiled.yaml")
+    [request] = derive_scratchpad_kernel(problem, SW26010).dma
+    assert [(one.bytes, one.chunk_bytes) for one in request.copies] == [(1024, 64), (4096, 256)]
+
+
+def test_results_are_copied_out_from_local_memory() -> None:
+    """Takes a store of global memory that reads local memory for a DMA request outwards."""
+    problem = read_problem(EXAMPLES / "transpose/transpose.yaml")
+    found = derive_scratchpad_kernel(problem, SW26010)
+    assert {one.direction for one in found.dma} == {Direction.IN, Direction.OUT}
+    assert not found.gloads
+
+
+def test_local_memory_must_fit_the_scratchpad(tmp_path: Path) -> None:
+    """Refuses work-groups whose tiles exceed a scratchpad."""
+    with pytest.raises(InputError, match="a scratchpad of SW26010 holds 65,536"):
+        derive(tmp_path, STAGED.replace("tile[64]", "tile[65536]"))

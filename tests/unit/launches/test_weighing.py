@@ -1,0 +1,360 @@
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.features.counting.work_profile import WorkProfile
+from kernelcast.launches import weighing
+from kernelcast.launches.weighing import (
+    apply_profile,
+    describe_values,
+    plan_by_source,
+    sample_by_source,
+    weigh_run,
+)
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.arguments import (
+    BufferArgument,
+    ElementType,
+    HeldBuffer,
+    Init,
+    ScalarArgument,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.testing.fakes import SyntheticLaunch
+
+KERNEL = Kernel(
+    name="f",
+    source="""
+kernel void f(global float *a, int n)
+{
+    const int row = get_global_id(0);
+    float sum = 0.0f;
+    for (int j = 0; j < row; ++j)
+        sum += a[j];
+    a[n + row] = sum;
+}
+""",
+)
+GROUPS, LOCAL = 1000, 64
+ARGUMENTS = describe_values([None, np.int32(GROUPS * LOCAL)])
+OVERHEAD_S = 1e-6
+
+
+def cost(group: int) -> float:
+    """Seconds of a work-group of the triangle."""
+    return 1e-9 * LOCAL * (group * LOCAL + LOCAL / 2)
+
+
+TOTAL_S = sum(map(cost, range(GROUPS)))
+
+
+def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False) -> SampleRun:
+    """Sample five work-groups at each place."""
+    launches = tuple(
+        TimedLaunch(
+            box=GroupBox(start=(start,), shape=(5,)),
+            window=window,
+            duration_s=OVERHEAD_S + sum(cost_of(start + one) for one in range(5)),
+        )
+        for window, start in enumerate(starts)
+    )
+    return SampleRun(
+        kernel_digest=KERNEL.digest,
+        device_id="fake",
+        ndrange=NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
+        launches=launches,
+        launch_overhead_s=OVERHEAD_S,
+        is_even=is_even,
+    )
+
+
+HALF = Kernel(
+    name="f",
+    source="""
+kernel void f(global float *a, int n)
+{
+    const int row = get_global_id(0);
+    if (get_group_id(0) >= 500)
+        return;
+    float sum = 0.0f;
+    for (int j = 0; j < n; ++j)
+        sum += a[j];
+    a[row] = sum;
+}
+""",
+)
+
+
+ROWS = Kernel(
+    name="f",
+    source="""
+kernel void f(global const int *begin, global const float *value, global float *out)
+{
+    const int row = get_global_id(0);
+    float sum = 0.0f;
+    for (int k = begin[row]; k < begin[row + 1]; ++k)
+        sum += value[k];
+    out[row] = sum;
+}
+""",
+)
+
+
+def write_rows(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Write where rows begin; long ones come in bunches, as in real matrices."""
+    rng = np.random.default_rng(3)
+    bunches = np.repeat(rng.pareto(1.5, GROUPS // 10) + 0.2, 10 * LOCAL)
+    begin = np.concatenate([[0], np.cumsum(rng.poisson(20 * bunches))]).astype(np.int32)
+    np.save(path, begin)
+    return begin
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> None:
+    """Rows of a sparse matrix are weighed by their lengths, wherever samples hit."""
+    begin = write_rows(tmp_path / "begin.npy")
+    rows = np.diff(begin[::LOCAL])
+    launch = SyntheticLaunch(
+        NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
+        lambda at: 1e-7 + 1e-9 * rows[at[0]],
+    )
+    buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
+    )
+    arguments = (pointers, buffer, buffer)
+    run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
+    assert len({one.weight for one in run.launches}) > 3
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.15)
+
+
+def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
+    """Weights are a help: the launch itself will say what is wrong with the file."""
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=10, init=Init.FILE, path=tmp_path / "none.npy"
+    )
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, ROWS, (pointers,)) is run
+    plan = SamplingPlan()
+    assert plan_by_source(plan, ROWS, run.ndrange, (pointers,)) is plan
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kernel", [KERNEL, HALF])
+def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
+    kernel: Kernel, seed: int
+) -> None:
+    """Typical places alone are sampled: as few launches as for even work, and no bad luck."""
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    costs = {KERNEL: lambda at: 4e-7 * at[0], HALF: lambda at: 4e-4 * (at[0] < GROUPS // 2)}
+    launch = SyntheticLaunch(ndrange, costs[kernel])
+    run = sample_by_source(launch, SamplingPlan(seed=seed), kernel, ARGUMENTS)
+    assert run.is_even
+    assert len(run.launches) < 12
+    assert run.sampling_s < 0.04 * launch.true_s
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.06)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(2, 198), min_size=4, max_size=8, unique=True))
+def test_places_do_not_matter_where_the_source_tells_the_work(places: list[int]) -> None:
+    """Wherever a triangle is sampled, the whole comes out; without weights it does not."""
+    run = make_run([5 * place for place in places])
+    weighed = weigh_run(run, KERNEL, ARGUMENTS)
+    apart = max(places) - min(places)
+    if apart > 20:  # nearer to each other they agree as they are
+        assert weighed.is_even
+        assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.03)
+
+
+def test_all_samples_at_the_light_end() -> None:
+    """Unweighted samples of the first fifth are off by five, weighted ones are not."""
+    run = make_run([20, 60, 100, 140, 180])
+    assert fit_linear(run).seconds < 0.3 * TOTAL_S
+    assert fit_linear(weigh_run(run, KERNEL, ARGUMENTS)).seconds == pytest.approx(TOTAL_S, rel=0.03)
+
+
+def test_samples_have_the_last_word() -> None:
+    """Work-groups that take the same time whatever they execute are not weighed."""
+    run = make_run([20, 300, 600, 900], lambda _: 1e-4, is_even=True)
+    assert weigh_run(run, KERNEL, ARGUMENTS) is run
+
+
+@pytest.mark.parametrize("factor", [1, 30])
+@pytest.mark.parametrize("heavy_starts", [[600, 700, 800], [640, 690]])
+def test_what_heavy_work_costs_is_learned_from_samples(
+    factor: int, heavy_starts: list[int]
+) -> None:
+    """The source counts 20 to 1 where it is thirty times more: a call may count as one of many."""
+    light_s, counted = 1e-6, 20.0
+    is_heavy = range(600, 900)
+
+    def cost_of(group: int) -> float:
+        return light_s * counted * factor if group in is_heavy else light_s
+
+    starts = [50, 150, 250, 950, *heavy_starts]
+    mean = (counted * len(is_heavy) + GROUPS - len(is_heavy)) / GROUPS
+    profile = WorkProfile(
+        weights=tuple((counted if start in is_heavy else 1.0) / mean for start in starts),
+        weights_in_step=(),
+        spread=1.3,
+        typical=(),
+        typical_weight=1.0,
+        is_exact=True,
+    )
+    run = apply_profile(make_run(starts, cost_of), profile)
+    total_s = sum(map(cost_of, range(GROUPS)))
+    assert fit_linear(run).seconds == pytest.approx(total_s, rel=0.15)
+    ratio = run.launches[-1].weight / run.launches[0].weight
+    assert ratio == pytest.approx(counted, rel=0.25) if factor == 1 else ratio > 5 * counted
+
+
+@pytest.mark.parametrize("is_in_step", [True, False])
+def test_samples_tell_whether_work_items_run_in_step(*, is_in_step: bool) -> None:
+    """Weights of work-items in step are taken where samples agree better with them."""
+    alone, in_step = (1.0, 1.1, 0.9, 1.05), (0.5, 2.0, 1.0, 1.5)
+    starts = [100, 300, 500, 700]
+    true = dict(zip(starts, in_step if is_in_step else alone, strict=True))
+    run = make_run(starts, lambda group: 1e-4 * true[group // 100 * 100])
+    profile = WorkProfile(
+        weights=alone,
+        weights_in_step=(in_step, in_step),
+        spread=0.1,
+        typical=(),
+        typical_weight=1.0,
+        is_exact=True,
+    )
+    weighed = apply_profile(run, profile)
+    assert [one.weight for one in weighed.launches] == pytest.approx(
+        in_step if is_in_step else alone, rel=0.05
+    )
+    assert fit_linear(weighed).seconds == pytest.approx(1e-4 * GROUPS, rel=0.05)
+
+
+def test_two_launches_cannot_contradict_the_source() -> None:
+    """Where nothing depends on data, the source is believed with next to no samples."""
+    run = make_run([100])
+    weighed = weigh_run(run, KERNEL, ARGUMENTS)
+    assert weighed.launches[0].weight == pytest.approx(102.5 / 500, abs=0.02)
+    assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.05)
+
+
+def test_the_pilot_is_no_evidence() -> None:
+    """A pilot that is off does not keep weights from agreeing."""
+    run = make_run([20, 300, 600, 900])
+    pilot = replace(run.launches[0], window=PILOT_WINDOW, duration_s=1.0)
+    weighed = weigh_run(replace(run, launches=(pilot, *run.launches)), KERNEL, ARGUMENTS)
+    assert weighed.launches[-1].weight > 1.5
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["kernel void f(global float *a) { a[get_global_id(0)] = 1.0f; }", "kernel void f( {"],
+)
+def test_a_run_stays_as_it_is_where_the_source_tells_nothing(source: str) -> None:
+    """Even work and text that is no source leave samples alone."""
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, Kernel(name="f", source=source), ()) is run
+
+
+def test_a_fault_in_weighing_never_costs_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong in reading the source, the samples stand."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(weighing, "profile_work", fail)
+    run = make_run([20, 300, 600, 900])
+    assert weigh_run(run, KERNEL, ARGUMENTS) is run
+
+
+def test_describes_whole_numbers_only() -> None:
+    """Loops end by whole numbers; what else a caller gives stands for nothing."""
+    found = describe_values([object(), np.int32(7), np.float32(0.5), np.uint8(3)])
+    scalars = [one.values for one in found if isinstance(one, ScalarArgument)]
+    assert scalars == [(7,), (3,)]
+    assert len(found) == 4
+
+
+def test_buffers_at_hand_tell_as_files_do(tmp_path: Path) -> None:
+    """A buffer is read only where its content is asked for, whatever type it comes as."""
+    begin = write_rows(tmp_path / "begin.npy")
+    asked: list[str] = []
+
+    def hold(value: object) -> HeldBuffer | None:
+        def read() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+            asked.append(str(value))
+            return begin.view(np.uint8)
+
+        return HeldBuffer(read) if isinstance(value, str) else None
+
+    run = make_run([20, 300, 600, 900], lambda group: 1e-9 * float(np.diff(begin[::LOCAL])[group]))
+    held = weigh_run(run, ROWS, describe_values(["begin", "value", None], hold))
+    pointers = BufferArgument(
+        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
+    )
+    assert held == weigh_run(run, ROWS, (pointers,))
+    assert held.launches[0].weight != 1
+    assert asked == ["begin"]
+
+
+def test_weight_of_joined_parts_is_that_of_both() -> None:
+    """A window in two parts keeps its work."""
+    lead = TimedLaunch(box=GroupBox(start=(0,), shape=(2,)), window=0, duration_s=1.0, weight=0.5)
+    rest = replace(
+        lead, box=GroupBox(start=(2,), shape=(6,)), duration_s=9.0, weight=1.5, is_continuation=True
+    )
+    assert lead.mean_work_groups + rest.mean_work_groups == 10
+    run = replace(make_run([0]), launches=(lead, rest))
+    assert math.isclose(fit_linear(run).rate_s, 1.0, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_known"),
+    [
+        ("a[i] = 2 * a[i];", True),
+        ("float s = 0; for (int k = 0; k < n / 1000; k++) s += a[k]; a[i] = s;", True),
+        ("if (i < n) a[i] = 0;", True),
+        ("for (int k = 0; k < a[i]; k++) a[i] += a[k];", False),
+        ("if (a[i] > 0) a[i] = sqrt(a[i]) / exp(a[i]);", False),
+        ("while (a[i] < 1) a[i] *= 2;", False),
+    ],
+)
+def test_work_is_known_to_be_even_where_the_source_proves_it(body: str, *, is_known: bool) -> None:
+    """Data that decide what is done, and places that differ, prove nothing."""
+    source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
+    assert plan == SamplingPlan(seed=3, is_known_even=is_known)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < i; k++) a[i] += a[k];",
+        "if (get_group_id(0) < 100) for (int k = 0; k < 99; k++) a[i] += 1 / a[k];",
+    ],
+)
+def test_places_are_chosen_where_the_source_tells_how_work_differs(body: str) -> None:
+    """They do about the mean work; what they do beyond it comes off the budget."""
+    source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
+    assert plan.is_known_even
+    assert len(plan.places) >= 16
+    assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
+
+
+def test_a_source_that_cannot_be_read_proves_nothing() -> None:
+    """Plans as without it."""
+    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
+    kernel = Kernel(name="f", source="kernel void f(global float *a) { nonsense")
+    assert plan_by_source(SamplingPlan(), kernel, ndrange, ()) == SamplingPlan()

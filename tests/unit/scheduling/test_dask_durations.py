@@ -1,0 +1,66 @@
+"""Durations for Dask's scheduler."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import InputError
+from kernelcast.scheduling.dask_durations import (
+    SETTING,
+    expected_durations,
+    mean_duration,
+    task_durations,
+    write_dask_config,
+)
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")  # brings the defaults of its settings
+
+
+def test_the_setting_is_there_while_the_block_runs() -> None:
+    """What the user's own configuration says of other names stays."""
+    with dask.config.set({SETTING: {"mine": "1h"}}):
+        with expected_durations(task_durations({"horner_4096": 0.25})):
+            assert dask.config.get(SETTING) == {"mine": "1h", "horner_4096": "250000.000us"}
+        assert dask.config.get(SETTING) == {"mine": "1h"}
+
+
+@given(st.floats(1e-6, 1e6))
+def test_durations_are_read_as_they_were_meant(seconds: float) -> None:
+    """Dask's own parser gives the seconds back."""
+    text = task_durations({"triad": seconds})["triad"]
+    assert dask.utils.parse_timedelta(text) == pytest.approx(seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["triad-4096", "", "-x", "triad-abcdefab"])
+def test_names_that_dask_files_elsewhere_are_refused(name: str) -> None:
+    """Such a duration would never be used."""
+    with pytest.raises(InputError, match="Dask would file"):
+        task_durations({name: 1.0})
+
+
+def test_times_that_are_none_are_refused() -> None:
+    """Zero, negative, infinite."""
+    for seconds in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="positive"):
+            task_durations({"triad": seconds})
+
+
+def test_a_mean_needs_every_device_in_use() -> None:
+    """A device that no worker uses needs no time."""
+    assert mean_duration({"a": 2.0}, {"a": 3, "b": 0}) == 2.0
+    with pytest.raises(InputError, match="no time for b"):
+        mean_duration({"a": 2.0}, {"a": 1, "b": 1})
+    with pytest.raises(InputError, match="no workers"):
+        mean_duration({"a": 2.0}, {})
+
+
+def test_a_file_of_configuration_is_read_by_dask(tmp_path: Path) -> None:
+    """As a scheduler in another process would."""
+    write_dask_config(tmp_path / "kernelcast.yaml", task_durations({"triad_64": 0.5}))
+    found = dask.config.collect(paths=[str(tmp_path)], env={})
+    assert dask.config.get(SETTING, config=found) == {"triad_64": "500000.000us"}
+    with pytest.raises(InputError, match="cannot be written"):
+        write_dask_config(tmp_path / "none" / "x.yaml", {})

@@ -1,0 +1,290 @@
+"""Codelet files, where times come from, and the files that are written."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kernelcast.cli import app
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import RecordedAnswer
+from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.errors import BrokenDeviceError, InputError
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Tier
+from kernelcast.records.launch_identity import digest_arguments
+from kernelcast.records.problem import Problem
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.scheduling.starpu import estimated_now
+from kernelcast.scheduling.starpu.codelet_file import read_codelets
+from kernelcast.scheduling.starpu.footprints import footprint_of_size_base
+from kernelcast.scheduling.starpu.model_text import read_model
+from kernelcast.scheduling.starpu.records import parse_worker
+from kernelcast.scheduling.starpu.sampled_functions import extrapolate
+from kernelcast.testing.builders import make_description
+from kernelcast.testing.observations import make_observation
+from kernelcast.training_data.store import open_store
+
+PROBLEM = """
+code: |
+  __kernel void triad(__global float *a, int n) { a[get_global_id(0)] = n; }
+kernel: triad
+global_size: ["{N}"]
+local_size: [64]
+parameters: {N: 1024}
+args:
+  - {buffer: float32, count: "{N}", init: zeros}
+  - {scalar: int32, value: "{N}"}
+"""
+CODELETS = """
+codelets:
+  kc_triad:
+    data: [{vector: "{N}", element_bytes: 4}, {matrix: ["{N}", 2], element_bytes: 8}]
+    flops: "2 * {N}"
+    sizes: [{N: 1024}, {N: 4096}]
+    workers:
+      opencl0: {problem: triad.yaml}
+      cpu:
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a problem file and a codelet file."""
+    (tmp_path / "triad.yaml").write_text(PROBLEM)
+    (tmp_path / "codelets.yaml").write_text(CODELETS)
+    return tmp_path
+
+
+def make_estimate(size: int, seconds: float, device_id: str = "pocl-1") -> dict[str, Any]:
+    """Make what `kernelcast estimate --json` says of a size."""
+    return {
+        "device_id": device_id, "device": "a device", "problem": "triad", "kernel": "triad",
+        "global_size": [size], "local_size": [64], "seconds": seconds, "low": seconds * 0.9,
+        "high": seconds * 1.1, "coverage": 0.9, "tier": "linear",
+    }  # fmt: skip
+
+
+def make_times(size: int) -> dict[str, Any]:
+    """Make what a program says of its own function: 1 us per pass."""
+    samples = [{"first": n * 100, "units": 10 * (1 + n % 2), "seconds": 1e-5 * (1 + n % 2)}
+               for n in range(6)]  # fmt: skip
+    return {"codelet": "kc_triad", "worker": "cpu", "parameters": {"N": size}, "units": size,
+            "samples": samples}  # fmt: skip
+
+
+def write(path: Path, content: object) -> Path:
+    """Write JSON."""
+    path.write_text(json.dumps(content))
+    return path
+
+
+def run(folder: Path, *words: str | Path) -> Result:
+    """Run `kernelcast starpu export` on the codelet file."""
+    return CliRunner().invoke(
+        app,
+        ["starpu", "export", str(folder / "codelets.yaml"), "--into", str(folder / "sampling"),
+         "--host", "node1", *map(str, words)],
+    )  # fmt: skip
+
+
+def test_estimates_and_times_become_entries(folder: Path) -> None:
+    """StarPU's file holds each size of each worker, under the footprint of its data."""
+    estimates = [write(folder / f"{n}.json", [make_estimate(n, n * 1e-6)]) for n in (1024, 4096)]
+    times = write(folder / "times.json", [make_times(1024), make_times(4096)])
+    words = [part for one in estimates for part in ("--estimates", one)]
+    result = run(folder, *words, "--times", times, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    path = folder / "sampling/codelets/45/kc_triad.node1"
+    model = read_model(path.read_text(), symbol="kc_triad")
+    for worker in ("opencl0", "cpu"):
+        entries = model.entries[parse_worker(worker)]
+        assert [one.size_bytes for one in entries] == [4 * 1024 + 16 * 1024, 5 * 4 * 4096]
+        assert [one.seconds for one in entries] == pytest.approx([1024e-6, 4096e-6], rel=1e-5)
+        assert [one.flops for one in entries] == [2048, 8192]
+        assert {one.samples for one in entries} == {10}
+        assert all(one.deviation_s > 0 for one in entries)
+    assert [one["origin"] for one in told] == ["linear", "linear", "sampled", "sampled"]
+    assert {one["file"] for one in told} == {str(path)}
+    sizes = read_codelets(folder / "codelets.yaml")[0].sizes
+    assert [one["footprint"] for one in told[:2]] == [f"{one.footprint:08x}" for one in sizes]
+
+
+def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:
+    """Names codelet, worker and size; StarPU's folder stays as it was."""
+    estimates = write(folder / "e.json", [make_estimate(1024, 1e-3), make_estimate(4096, 1e-3)])
+    result = run(folder, "--estimates", estimates)
+    assert result.exit_code == 2
+    assert "kc_triad on cpu0_impl0 at N=1024" in result.stderr
+    assert not (folder / "sampling").exists()
+
+
+def test_estimates_of_two_devices_need_a_name(folder: Path) -> None:
+    """--device chooses; without it both are named."""
+    both = [make_estimate(n, s, d) for n in (1024, 4096) for d, s in (("a-1", 1e-3), ("b-1", 2e-3))]
+    files = ("--estimates", write(folder / "e.json", both), "--times",
+             write(folder / "t.json", [make_times(1024), make_times(4096)]))  # fmt: skip
+    refused = run(folder, *files)
+    assert refused.exit_code == 2
+    assert "a-1, b-1" in refused.stderr
+    result = run(folder, *files, "--device", "opencl0=b", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)[0]["seconds"] == 2e-3
+    assert run(folder, *files, "--device", "opencl3=b").exit_code == 2
+    assert run(folder, *files, "--device", "b").exit_code == 2
+
+
+def test_one_estimate_does_not_serve_two_sizes(folder: Path) -> None:
+    """Launches that differ in their arguments alone cannot be told apart in such files."""
+    (folder / "triad.yaml").write_text(PROBLEM.replace('global_size: ["{N}"]', "global_size: [64]"))
+    estimates = write(folder / "e.json", [make_estimate(64, 1e-3)])
+    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
+    result = run(folder, "--estimates", estimates, "--times", times)
+    assert result.exit_code == 2
+    assert "same index space" in result.stderr
+
+
+def test_observations_come_before_estimates(folder: Path) -> None:
+    """The very launch counts, not another size of the kernel."""
+    problem = read_problem(folder / "triad.yaml", parameters={"N": 1024})
+    made = make_observation(0)
+    launch = replace(
+        made.launch,
+        kernel=replace(made.launch.kernel, name="triad", digest=problem.kernel.digest),
+        ndrange=problem.ndrange,
+        arguments_digest=digest_arguments(problem.arguments, seed=0),
+    )
+    with open_store(folder / "rows.sqlite") as store:
+        store.add(replace(made, launch=launch))
+    estimates = write(folder / "e.json", [make_estimate(1024, 9.0), make_estimate(4096, 9.0)])
+    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
+    result = run(folder, "--observed", "--store", folder / "rows.sqlite", "--estimates", estimates,
+                 "--times", times, "--json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert [one["origin"] for one in told] == ["store", "linear", "sampled", "sampled"]
+    assert told[0]["seconds"] == made.seconds
+
+
+def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
+    """Replaces the footprint of the data, as in the program."""
+    text = CODELETS.replace("flops:", 'size_base: "3 * {N}"\n    flops:')
+    (folder / "codelets.yaml").write_text(text)
+    size = read_codelets(folder / "codelets.yaml")[0].sizes[0]
+    assert (size.footprint, size.size_bytes) == (footprint_of_size_base(3072), 3072)
+    text = CODELETS.replace("flops:", 'footprint: "{N} + 1"\n    flops:')
+    (folder / "codelets.yaml").write_text(text)
+    size = read_codelets(folder / "codelets.yaml")[0].sizes[0]
+    assert (size.footprint, size.size_bytes) == (1025, 20 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("kc_triad:", "kc.triad:", "letters, digits"),
+        ("cpu:", "cpu5:", "one model for all CPU cores"),
+        ("vector:", "vektor:", "unknown key"),
+        ("element_bytes: 8}", "}", "element_bytes"),
+        ("triad.yaml", "other.yaml", "there is no file"),
+        ("sizes: [{N: 1024}, {N: 4096}]", "sizes: []", "at least one size"),
+        ('data: [{vector: "{N}", element_bytes: 4}, {matrix: ["{N}", 2], element_bytes: 8}]', "",
+         "size_base"),
+        ("{N: 4096}", "{M: 4096}", "no parameter"),
+    ],
+)  # fmt: skip
+def test_codelet_files_that_cannot_be_used(
+    folder: Path, old: str, new: str, complaint: str
+) -> None:
+    """One line says what is wrong; exit status 2."""
+    assert old in CODELETS
+    (folder / "codelets.yaml").write_text(CODELETS.replace(old, new))
+    estimates = write(folder / "e.json", [make_estimate(1024, 1e-3), make_estimate(4096, 1e-3)])
+    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
+    result = run(folder, "--estimates", estimates, "--times", times)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", '[{"kernel": 1}]'])
+def test_files_of_another_kind_are_refused(folder: Path, content: str) -> None:
+    """Both options say what they expect."""
+    (folder / "x.json").write_text(content)
+    for option in ("--estimates", "--times"):
+        result = run(folder, option, folder / "x.json")
+        assert result.exit_code == 2
+        assert "x.json" in result.stderr
+
+
+def test_loops_are_extrapolated_with_their_start() -> None:
+    """Every launch's constant cost is paid once, not once per pass."""
+    stretches = [(100 * n, 10 * (1 + n % 2), 0.01 + 0.001 * 10 * (1 + n % 2)) for n in range(8)]
+    assert extrapolate(stretches, units=1000).seconds == pytest.approx(1.01, rel=0.2)
+    with pytest.raises(InputError, match="the loop has 50"):
+        extrapolate([(0, 100, 1.0)], units=50)
+    with pytest.raises(InputError, match="samples"):
+        extrapolate([], units=50)
+
+
+def test_paths_that_starpu_would_cut_off_are_refused(folder: Path) -> None:
+    """Its buffer holds 255 letters."""
+    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
+    (folder / "codelets.yaml").write_text(
+        CODELETS.replace("      opencl0: {problem: triad.yaml}\n", "")
+    )
+    assert run(folder, "--times", times).exit_code == 0
+    result = run(folder, "--times", times, "--into", folder / ("x" * 240))
+    assert result.exit_code == 2
+    assert "shorten the folder" in result.stderr
+
+
+def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each size once, on the device named; a device that fails ends the export."""
+    device = make_description()
+    asked: list[tuple[int, ...]] = []
+
+    def answer(
+        problem: Problem, devices: list[DeviceDescription], **_: object
+    ) -> Iterator[RecordedAnswer]:
+        assert devices == [device]
+        asked.append(problem.ndrange.global_size)
+        error = None if len(asked) < 4 else BrokenDeviceError("the driver crashed")
+        seconds = 1e-6 * problem.ndrange.global_size[0]
+        yield RecordedAnswer(
+            answer=DeviceAnswer(
+                device_id=device.id, device=device.name, problem="triad", kernel="triad",
+                estimate=None if error else make_answer(device, problem, seconds), error=error,
+            ),
+            recording=None,
+        )  # fmt: skip
+
+    monkeypatch.setattr(estimated_now, "choose_devices", lambda _: [device])
+    monkeypatch.setattr(estimated_now, "estimate_on_devices", answer)
+    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
+    result = run(folder, "--times", times, "--device", f"opencl0={device.id}", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert asked == [(1024,), (4096,)]
+    told = json.loads(result.stdout)[0]
+    assert (told["seconds"], told["device_id"]) == (1024e-6, device.id)
+    failed = run(folder, "--times", times)
+    assert failed.exit_code == 1
+    assert "the driver crashed" in failed.stderr
+    monkeypatch.setattr(estimated_now, "choose_devices", lambda _: [device, device])
+    assert "several devices" in run(folder, "--times", times).stderr
+
+
+def make_answer(device: DeviceDescription, problem: Problem, seconds: float) -> Estimate:
+    """Make an estimate of a problem."""
+    return Estimate(
+        device=device.name, device_id=device.id, kernel="triad", ndrange=problem.ndrange,
+        compute_units=1, sample_work_groups=(1, 2), sampled_work_groups=3,
+        saturation=SaturationPoint(
+            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1, saturated_from=1
+        ),
+        interval=Interval(seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=0.9),
+        tier=Tier.LINEAR, estimates_s={}, sampling_seconds=0.0, overhead_seconds=0.0,
+    )  # fmt: skip

@@ -1,0 +1,187 @@
+"""Footprints, regressions and the text of StarPU's performance models."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import InputError
+from kernelcast.scheduling.starpu.footprints import (
+    DataKind,
+    TaskData,
+    footprint_of_data,
+    footprint_of_size_base,
+    hash_bytes,
+    hash_word,
+)
+from kernelcast.scheduling.starpu.model_text import read_model, write_model
+from kernelcast.scheduling.starpu.records import (
+    CodeletModel,
+    Entry,
+    Worker,
+    WorkerKind,
+    parse_worker,
+)
+from kernelcast.scheduling.starpu.regression import (
+    fit_offset_power_law,
+    sum_logarithms,
+)
+
+CPU = Worker(kind=WorkerKind.CPU)
+OPENCL = Worker(kind=WorkerKind.OPENCL, device=1)
+
+
+def make_entries(*seconds: float) -> tuple[Entry, ...]:
+    """Make entries whose sizes double."""
+    return tuple(
+        Entry(footprint=n, size_bytes=1000 * 2**n, seconds=one, deviation_s=one / 10)
+        for n, one in enumerate(seconds)
+    )
+
+
+entries = st.builds(
+    Entry,
+    footprint=st.integers(0, 2**32 - 1),
+    size_bytes=st.integers(1, 2**48),
+    seconds=st.floats(1e-7, 1e5),
+    deviation_s=st.floats(0, 1e3),
+    flops=st.floats(0, 1e15),
+    samples=st.integers(1, 1000),
+)
+workers = st.builds(
+    Worker,
+    kind=st.sampled_from([WorkerKind.CUDA, WorkerKind.OPENCL]),
+    device=st.integers(0, 7),
+    implementation=st.integers(0, 3),
+)
+
+
+def test_the_hash_is_the_bitwise_remainder() -> None:
+    """Dividing the message by the polynomial, bit by bit, gives the same number."""
+    message = bytes(range(1, 30))
+    bits = int.from_bytes(message, "big") << 32
+    divisor = 0x1_1EDC6F41
+    for shift in range(8 * len(message) - 1, -1, -1):
+        if bits >> (shift + 32) & 1:
+            bits ^= divisor << shift
+    assert hash_bytes(message) == bits
+
+
+def test_footprints_nest_as_starpu_nests_them() -> None:
+    """Handle's sizes, its interface's number, then one handle after the other."""
+    vector = TaskData(kind=DataKind.VECTOR, counts=(1024,), element_bytes=4)
+    matrix = TaskData(kind=DataKind.MATRIX, counts=(64, 32), element_bytes=8)
+    block = TaskData(kind=DataKind.BLOCK, counts=(4, 5, 6), element_bytes=8)
+    variable = TaskData(kind=DataKind.VARIABLE, counts=(), element_bytes=12)
+    assert vector.footprint == hash_word(hash_word(1024), 2)
+    assert matrix.footprint == hash_word(hash_word(64, 32), 0)
+    assert block.footprint == hash_word(hash_word(6, hash_word(5, hash_word(4))), 1)
+    assert variable.footprint == hash_word(hash_word(12), 5)
+    assert footprint_of_data([vector, matrix]) == hash_word(
+        matrix.footprint, hash_word(vector.footprint)
+    )
+    assert footprint_of_size_base(4096) == hash_bytes((4096).to_bytes(8, "little"))
+    assert (vector.bytes, matrix.bytes, variable.bytes) == (4096, 16384, 12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"),
+    [(DataKind.VECTOR, (1, 2)), (DataKind.MATRIX, (3,)), (DataKind.VECTOR, (0,)),
+     (DataKind.VECTOR, (2**32,))],
+)  # fmt: skip
+def test_sizes_that_fit_no_interface_are_refused(kind: DataKind, counts: tuple[int, ...]) -> None:
+    """Says what was expected."""
+    with pytest.raises(InputError, match="expected"):
+        TaskData(kind=kind, counts=counts, element_bytes=4)
+
+
+times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one.footprint)
+
+
+@given(st.dictionaries(workers, times, min_size=1))
+def test_what_is_written_is_read(found: dict[Worker, list[Entry]]) -> None:
+    """Every entry of every worker survives, to six digits."""
+    model = CodeletModel(symbol="triad", entries={w: tuple(e) for w, e in found.items()})
+    back = read_model(write_model(model), symbol="triad")
+    assert {*back.entries} == {*model.entries}
+    for worker, written in model.entries.items():
+        for one, other in zip(written, back.entries[worker], strict=True):
+            assert (one.footprint, one.size_bytes, one.samples) == (
+                other.footprint, other.size_bytes, other.samples,
+            )  # fmt: skip
+            assert other.seconds == pytest.approx(one.seconds, rel=1e-6)
+            assert other.deviation_s == pytest.approx(one.deviation_s, rel=1e-6, abs=1e-300)
+            assert other.flops == pytest.approx(one.flops, rel=1e-6, abs=1e-300)
+
+
+def test_sums_give_mean_and_deviation() -> None:
+    """StarPU computes both anew from the sums when it adds a measurement."""
+    text = write_model(CodeletModel(symbol="triad", entries={CPU: make_entries(2e-3)}))
+    line = next(one for one in text.splitlines() if one.startswith("00000000"))
+    _, _, _, mean, deviation, total, squares, samples = map(float, line.split())
+    assert total / samples == pytest.approx(mean) == pytest.approx(2000)
+    assert math.sqrt(abs(squares - total**2 / samples) / samples) == pytest.approx(deviation)
+
+
+def test_an_implementation_without_times_is_written_empty() -> None:
+    """StarPU numbers implementations by their order in the file."""
+    second = Worker(kind=WorkerKind.CPU, implementation=1)
+    model = CodeletModel(symbol="triad", entries={second: make_entries(1.0)})
+    assert [*read_model(write_model(model), symbol="triad").entries] == [second]
+
+
+@given(st.floats(1e-3, 1e3), st.floats(0.2, 3))
+def test_power_laws_are_found(alpha: float, beta: float) -> None:
+    """Times that follow one give it back."""
+    found = sum_logarithms(make_entries(*(alpha * (1000 * 2**n) ** beta / 1e6 for n in range(4))))
+    law = found.power_law()
+    assert law is not None
+    assert law[0] == pytest.approx(alpha, rel=1e-6)
+    assert law[1] == pytest.approx(beta, rel=1e-6)
+
+
+@given(st.floats(0.5, 2), st.floats(0, 500))
+def test_an_offset_is_found(b: float, c: float) -> None:
+    """The curve passes through times that follow one."""
+    a = 1000 / 1000**b
+    times = [a * (1000 * 2**n) ** b + c for n in range(6)]
+    found = fit_offset_power_law(make_entries(*(one / 1e6 for one in times)))
+    assert found is not None
+    for n, time in enumerate(times):
+        assert found[0] * (1000 * 2**n) ** found[1] + found[2] == pytest.approx(time, rel=2e-3)
+
+
+def test_a_single_size_has_no_curve() -> None:
+    """No regression is made up; the file says nan, which StarPU takes for none."""
+    text = write_model(CodeletModel(symbol="triad", entries={OPENCL: make_entries(1.0)}))
+    assert text.count("nan") == 5
+    assert sum_logarithms(make_entries(1.0)).power_law() is None
+
+
+@pytest.mark.parametrize("text", ["", "44\n1\n", "45\n1\n1\n0\n0\n1\n1\n3\n", "45\nx\n"])
+def test_other_texts_are_refused(text: str) -> None:
+    """Cut off, malformed, or of another format."""
+    with pytest.raises(InputError, match="performance model"):
+        read_model(text, symbol="triad")
+
+
+@pytest.mark.parametrize("text", ["gpu", "cpu1", "opencl0_impl7", "opencl-1"])
+def test_workers_that_starpu_lacks_are_refused(text: str) -> None:
+    """Says what StarPU has."""
+    with pytest.raises(InputError, match="worker"):
+        parse_worker(text)
+
+
+@given(workers)
+def test_workers_survive_their_names(worker: Worker) -> None:
+    """A printed worker is read as itself."""
+    assert parse_worker(str(worker)) == worker
+
+
+def test_models_that_starpu_could_not_use_are_refused() -> None:
+    """A symbol with a dot, no times, two sizes under one footprint."""
+    twice = (*make_entries(1.0), *make_entries(2.0))
+    for symbol, found in (("a.b", {CPU: make_entries(1.0)}), ("a", {}), ("a", {CPU: twice})):
+        with pytest.raises(InputError, match="codelet"):
+            CodeletModel(symbol=symbol, entries=found)

@@ -1,0 +1,120 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelcast.models.validation.bootstrap import Bootstrap
+from kernelcast.models.validation.comparison import Comparison
+from kernelcast.records.errors import InputError
+from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.settings import ALL_ROWS, RowFilter, Split, ValidationSettings
+from kernelcast.training.validating import validate_models
+
+TABLE = make_rows(kernels=8, sizes=3, devices=2)
+PLAN = ComparisonPlan(rows=ALL_ROWS, jobs=1, bootstrap=Bootstrap(resamples=200), explained=2)
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    """Compare the linear model with a learned one."""
+    return compare_models(TABLE, "linear", "ridge", PLAN)
+
+
+def test_errors_are_those_of_the_validation(compared: Comparison) -> None:
+    """Both models' means per device are what a validation of each says."""
+    settings = ValidationSettings(models=("linear", "ridge"), rows=ALL_ROWS, jobs=1)
+    report = validate_models(TABLE, settings)
+    assert [one.device for one in compared.devices] == ["device-0", "device-1"]
+    for one in compared.devices:
+        means = []
+        for model, errors in (("linear", one.first_errors), ("ridge", one.second_errors)):
+            expected = report.score(model, one.device).errors
+            assert errors is not None
+            assert expected is not None
+            assert errors == expected
+            means.append(errors.mean)
+        assert one.difference == pytest.approx(means[1] - means[0])
+
+
+def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -> None:
+    """Per device the kernels with the largest errors, with the corrections that were judged."""
+    settings = ValidationSettings(models=("ridge",), rows=ALL_ROWS, jobs=1)
+    report = validate_models(TABLE, settings)
+    (answers,) = report.rows.models
+    linear_s = dict(zip(TABLE.keys.tolist(), TABLE.linear_s.tolist(), strict=True))
+    for device in compared.devices:
+        worst = sorted(device.kernels, key=lambda one: -one.second_error)[:2]
+        explained = [one for one in compared.explained if one.device == device.device]
+        assert [one.kernel for one in explained] == [one.kernel for one in worst]
+        for one in explained:
+            assert one.attribution.model == "ridge"
+            rows = [
+                seconds / linear_s[key] - 1
+                for key, kernel, where, seconds in zip(
+                    report.rows.keys, report.rows.kernels, report.rows.devices, answers.seconds,
+                    strict=True,
+                )
+                if (kernel, where) == (one.kernel, one.device) and seconds is not None
+            ]  # fmt: skip
+            assert one.attribution.rows == len(rows)
+            assert one.attribution.correction == pytest.approx(np.mean(rows), abs=1e-9)
+
+
+def test_explains_the_first_model_where_only_that_one_learns() -> None:
+    """A rule has no corrections to explain."""
+    found = compare_models(TABLE, "ridge", "linear", PLAN)
+    assert {one.attribution.model for one in found.explained} == {"ridge"}
+    assert compare_models(TABLE, "two_point", "linear", PLAN).explained == ()
+
+
+def test_an_explanation_has_not_seen_the_application() -> None:
+    """Where applications are held out, sibling kernels have no part in what is told of one."""
+    plan = replace(PLAN, split=Split.APPLICATION, explained=1)
+    before = compare_models(TABLE, "linear", "ridge", plan)
+    assert before.resampled == "application"
+    first = before.explained[0]
+    application = TABLE.applications[TABLE.kernels == first.kernel][0]
+    siblings = (TABLE.applications == application) & (TABLE.kernels != first.kernel)
+    assert siblings.any()
+    slower = replace(TABLE, seconds=np.where(siblings, 1.02 * TABLE.seconds, TABLE.seconds))
+    after = compare_models(slower, "linear", "ridge", replace(plan, explained=8))
+    same = next(
+        one for one in after.explained if (one.device, one.kernel) == (first.device, first.kernel)
+    )
+    assert same.attribution == first.attribution
+
+
+def test_judges_the_rows_asked_for() -> None:
+    """Rows that the filter leaves out are neither compared nor explained."""
+    rows = RowFilter(shortest_s=float(np.median(TABLE.seconds)), least_work_groups=0)
+    found = compare_models(TABLE, "linear", "ridge", replace(PLAN, rows=rows))
+    judged = sum(one.rows for one in found.devices)
+    assert judged == np.count_nonzero(TABLE.seconds >= rows.shortest_s) < len(TABLE)
+    assert all(one.attribution.rows <= 3 for one in found.explained)
+
+
+def test_a_device_with_too_few_kernels_is_named() -> None:
+    """A device without enough kernels is left out, and the reason kept."""
+    few = (TABLE.devices == "device-0") | np.isin(TABLE.kernels.astype(str), [TABLE.kernels[0]])
+    found = compare_models(TABLE.take(few), "linear", "ridge", PLAN)
+    assert [one.device for one in found.devices] == ["device-0"]
+    assert any("device-1" in one for one in found.refused)
+
+
+def test_tells_where_it_stands() -> None:
+    """Fits and explanations are counted, each to its end."""
+    told: list[tuple[str, int, int]] = []
+    compare_models(TABLE, "linear", "ridge", PLAN, lambda *one: told.append(one))
+    assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)
+    assert told[-1] == ("explaining errors", 4, 4)
+
+
+def test_refuses_what_makes_no_sense() -> None:
+    """The same model twice, unknown ones, and devices to hold out are refused."""
+    with pytest.raises(InputError, match="itself"):
+        compare_models(TABLE, "linear", "linear", PLAN)
+    with pytest.raises(InputError, match="oracle"):
+        compare_models(TABLE, "linear", "oracle", PLAN)
+    with pytest.raises(InputError, match="split by kernel"):
+        ComparisonPlan(split=Split.DEVICE)

@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.persistence import ModelFileError
+from kernelcast.records.errors import InputError
+from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
+from kernelcast.training.registry import (
+    MODELS_VARIABLE,
+    choose_registry,
+    find_model,
+    find_version,
+    list_models,
+    name_model,
+    open_registry,
+)
+
+FITTED = make_model("linear").fit(make_rows(kernels=4, sizes=2))
+
+
+@given(st.lists(st.text(max_size=30), min_size=2, max_size=5, unique=True))
+def test_every_device_has_a_name_of_its_own(devices: list[str]) -> None:
+    """Whatever ids hold, names are fit for a registry and differ."""
+    names = [name_model("hybrid", one) for one in devices]
+    assert len({*names}) == len(devices)
+    registry = open_registry("/nowhere")
+    for one in names:
+        assert registry.pointers(one).versions == ()
+
+
+def test_lists_what_was_published(tmp_path: Path) -> None:
+    """Models of all devices and of one, by name; nothing where nothing is."""
+    registry = open_registry(str(tmp_path / "models"))
+    assert list_models(registry) == ()
+    names = ["hybrid/b", "hybrid/a", "hybrid"]
+    versions = {name: registry.publish(name, FITTED, SCHEMA) for name in names}
+    (tmp_path / "models" / "notes.txt").write_text("mine", encoding="utf-8")
+    found = list_models(registry)
+    assert [one.name for one in found] == ["hybrid", "hybrid/a", "hybrid/b"]
+    assert [one.used for one in found] == [versions[one.name] for one in found]
+
+
+def test_lists_remote_registries() -> None:
+    """A URL serves as a folder does."""
+    registry = open_registry("memory://shared/models")
+    registry.publish("linear/x", FITTED, SCHEMA)
+    assert [one.name for one in list_models(registry)] == ["linear/x"]
+
+
+def test_a_url_of_no_kind_is_an_error() -> None:
+    """Says which place and what to do."""
+    with pytest.raises(InputError, match="bogus://models: cannot be read"):
+        list_models(open_registry("bogus://models"))
+
+
+def test_finds_versions_by_their_beginning(tmp_path: Path) -> None:
+    """A number suffices; what is not there is named with what is."""
+    registry = open_registry(str(tmp_path))
+    first, second = (registry.publish("linear/x", FITTED, SCHEMA) for _ in range(2))
+    model = find_model(registry, "linear/x")
+    assert find_version(model, "0002") == second
+    assert find_version(model, first) == first
+    with pytest.raises(InputError, match="several versions begin with '000'"):
+        find_version(model, "000")
+    with pytest.raises(InputError, match=f"no version begins with '0003'.*{first}"):
+        find_version(model, "0003")
+    with pytest.raises(InputError, match=r"no model linear/y; there are: linear/x"):
+        find_model(registry, "linear/y")
+    with pytest.raises(ModelFileError, match="is no name"):
+        find_model(registry, "../secret")
+
+
+def test_the_place_is_chosen_like_the_store(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is named, else the variable, else the data folder."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    monkeypatch.delenv(MODELS_VARIABLE, raising=False)
+    assert choose_registry() == str(tmp_path / "models")
+    monkeypatch.setenv(MODELS_VARIABLE, "memory://elsewhere")
+    assert choose_registry() == "memory://elsewhere"
+    assert choose_registry("here") == "here"

@@ -1,0 +1,174 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema, make_vector
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_text,
+)
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.observation import Observation, ObservationFlag
+from kernelcast.records.observed_times import SampleSet, summarise_runs
+from kernelcast.records.samples import TimedLaunch
+from kernelcast.training.peaks import DevicePeaks
+from kernelcast.training.table import (
+    identify_problem,
+    load_training_table,
+    tabulate,
+)
+from kernelcast.training_data.store import open_store
+
+SCHEMA = FeatureSchema(
+    names=("static.buffers_count", "sampled.total_s", "sampled.linear_s"), version=1
+)
+NDRANGE = NDRange(global_size=(64 * 1000,), local_size=(64,))
+
+
+def make_samples(rate_s: float, *, multiple: int = 0, window_set: int = 0) -> SampleSet:
+    """Make samples of even work at a rate."""
+    launches = tuple(
+        TimedLaunch(
+            window=number,
+            box=GroupBox(start=(100 * number,), shape=(groups,)),
+            duration_s=groups * rate_s,
+        )
+        for number, groups in enumerate((10, 20), start=1)
+    )
+    return SampleSet(
+        multiple=multiple, window_set=window_set, launches=launches, launch_overhead_s=0.0,
+        is_even=True, linear_s=1000 * rate_s,
+    )  # fmt: skip
+
+
+def make_observation(
+    name: str = "triad",
+    *,
+    device: str = "one",
+    rates_s: Sequence[float] = (1e-4, 2e-4),
+    schema: FeatureSchema = SCHEMA,
+) -> Observation:
+    """Make an observation with a usual sample set per rate, and one of a multiple before them."""
+    return Observation(
+        launch=LaunchIdentity(
+            kernel=KernelIdentity(name=name, digest=digest_text(name), application="streams"),
+            device=DeviceIdentity(id=device),
+            ndrange=NDRANGE,
+            arguments_digest=digest_text("arguments"),
+        ),
+        runs=summarise_runs([0.1, 0.11, 0.12]),
+        features=make_vector(dict.fromkeys(schema.names, 1.0), schema),
+        samples=(
+            make_samples(5e-4, multiple=1),
+            *(make_samples(rate, window_set=number) for number, rate in enumerate(rates_s)),
+        ),
+    )
+
+
+def test_columns_follow_from_the_chosen_samples() -> None:
+    """Linear time, cost and sampled features are those of the samples that were asked for."""
+    one = make_observation()
+    for number, rate_s in enumerate((1e-4, 2e-4)):
+        table = tabulate([one], sample_set=number)
+        assert table.linear_s[0] == pytest.approx(fit_linear(one.sample_run(1 + number)).seconds)
+        assert table.linear_s[0] == pytest.approx(1000 * rate_s, rel=0.01)
+        assert table.sampling_s[0] == pytest.approx(30 * rate_s)
+        assert table.column("sampled.total_s")[0] == pytest.approx(30 * rate_s)
+        assert table.column("sampled.linear_s")[0] == table.linear_s[0]
+        assert table.column("static.buffers_count")[0] == 1.0
+    assert table.seconds[0] == pytest.approx(0.11)
+    assert table.kernels[0] == "streams/triad"
+
+
+def test_rows_without_what_was_asked_for_are_left_out() -> None:
+    """Rows with fewer sample sets, without features or without samples are no rows."""
+    one = make_observation()
+    others = [
+        make_observation("short", rates_s=(1e-4,)),
+        replace(make_observation("bare"), features=None),
+        replace(make_observation("unsampled"), samples=()),
+    ]
+    assert tabulate([one, *others], sample_set=1).kernels.tolist() == ["streams/triad"]
+    with pytest.raises(InputError, match="kernelcast collect"):
+        tabulate(others[1:])
+
+
+def test_the_same_launch_is_the_same_problem_on_every_device() -> None:
+    """Devices are ranked by launches that they share."""
+    here, there, other = (
+        make_observation(device="one"), make_observation(device="two"), make_observation("copy")
+    )  # fmt: skip
+    problems = [identify_problem(one.launch) for one in (here, there, other)]
+    assert problems[0] == problems[1] != problems[2]
+
+
+def test_peaks_come_with_the_device() -> None:
+    """Puts a device's peaks beside each of its rows, NaN where they are not known."""
+    known = {"one": DevicePeaks(cache_bytes=1e6, bandwidth_bytes_per_s=2e9)}
+    rows = [make_observation(device=name) for name in ("one", "two")]
+    table = tabulate(rows, find_peaks=lambda device: known.get(device, DevicePeaks()))
+    by_device = dict(zip(table.devices.tolist(), table.cache_bytes.tolist(), strict=True))
+    assert by_device["one"] == 1e6
+    assert np.isnan(by_device["two"])
+
+
+def test_schemas_of_one_version_are_joined_and_others_refused() -> None:
+    """Takes every feature that some rows have; another version means something else."""
+    fewer = FeatureSchema(names=SCHEMA.names[1:], version=1)
+    rows = [make_observation("a"), *(make_observation(key, schema=fewer) for key in "bc")]
+    table = tabulate(rows)
+    assert table.schema == SCHEMA
+    assert np.isnan(table.column("static.buffers_count")).sum() == 2
+    newer = FeatureSchema(names=SCHEMA.names, version=2)
+    with pytest.raises(InputError, match="versions 1, 2"):
+        tabulate([*rows, make_observation("d", schema=newer)])
+
+
+def test_loads_from_a_store_what_was_asked_for(tmp_path: Path) -> None:
+    """Narrows by kernel, device and flag; a row of two sources is there once."""
+    path = tmp_path / "rows.sqlite"
+    flagged = replace(make_observation("busy"), flags=frozenset({ObservationFlag.CONTAMINATED}))
+    with open_store(path) as store:
+        store.add_many([make_observation(), make_observation("copy", device="two"), flagged])
+    everything = load_training_table([path, path])
+    assert {*everything.kernels.tolist()} == {"streams/triad", "streams/copy"}
+    assert len(everything) == 2
+    assert load_training_table([path], kernels=["tri*"]).kernels.tolist() == ["streams/triad"]
+    assert load_training_table([path], devices=["tw"]).devices.tolist() == ["two"]
+    assert len(load_training_table([path], with_flagged=True)) == 3
+
+
+def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
+    """Learns from one way of sampling: each device's newest; says how many rows that costs."""
+    path = tmp_path / "rows.sqlite"
+    newest = {"sampler": "2"}
+    rows = [
+        make_observation(),
+        replace(make_observation("copy"), versions=newest),
+        replace(make_observation("scale"), versions=newest),
+        make_observation("add", device="two"),
+    ]
+    with open_store(path) as store:
+        store.add_many(rows)
+    told: list[str] = []
+    table = load_training_table([path], tell=told.append)
+    assert {*table.kernels.tolist()} == {"streams/copy", "streams/scale", "streams/add"}
+    assert dict(zip(table.devices.tolist(), table.samplers.tolist(), strict=True)) == {
+        "one": 2.0, "two": 1.0,
+    }  # fmt: skip
+    (only,) = told
+    assert only.startswith("one: 1 of 3 rows")
+    assert "revision 2" in only
+
+
+def test_a_sampler_that_is_no_number_is_refused() -> None:
+    """Names the kernel's row rather than taking it for one of the first sampler."""
+    with pytest.raises(InputError, match="revision 'new'"):
+        tabulate([replace(make_observation(), versions={"sampler": "new"})])

@@ -1,0 +1,145 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.models.catalogue import make_model
+from kernelcast.models.persistence import load_model
+from kernelcast.records.errors import InputError
+from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training.registry import open_registry
+from kernelcast.training.settings import TrainingSettings
+from kernelcast.training.training import (
+    TrainedModel,
+    count_models,
+    publish_model,
+    train,
+    write_model_file,
+)
+
+TABLE = make_rows(kernels=4, sizes=2, devices=3)
+NAMES = sorted({*TABLE.devices})
+HERE = TrainingSettings(jobs=1)
+QUICK = TrainingSettings(jobs=1, with_validation=False)
+
+
+def test_each_device_gets_a_model_of_its_own_rows() -> None:
+    """Each learns from one device, and is judged on kernels held out of it."""
+    outcome = train(TABLE, "ridge", HERE)
+    assert [one.name for one in outcome.trained] == [f"ridge/{name}" for name in NAMES]
+    assert not outcome.refused
+    for one, name in zip(outcome.trained, NAMES, strict=True):
+        own = TABLE.take(TABLE.devices == name)
+        assert one.devices == (name,)
+        assert one.kernels == tuple(sorted({*TABLE.kernels}))
+        assert (one.rows, one.data_digest) == (8, own.digest)
+        expected = make_model("ridge").fit(own).predict(own)
+        np.testing.assert_array_equal(one.model.predict(own), expected)
+        assert one.report is not None
+        assert one.report.split == "kernel"
+        assert {*one.report.rows.groups} == {*TABLE.kernels}
+        assert {*one.report.rows.devices} == {name}
+
+
+def test_one_pooled_model_learns_from_all_devices() -> None:
+    """It is judged on devices held out, where there are enough to hold one out."""
+    (one,) = train(TABLE, "hybrid_pooled", HERE).trained
+    assert (one.name, one.devices, one.rows) == ("hybrid_pooled", tuple(NAMES), 24)
+    assert one.report is not None
+    assert one.report.split == "device"
+    assert one.report.rows.groups == one.report.rows.devices
+    two = TABLE.take(TABLE.devices != NAMES[0])
+    (other,) = train(two, "hybrid_pooled", HERE).trained
+    assert other.report is not None
+    assert other.report.split == "kernel"
+    assert {*other.report.rows.groups} == {*TABLE.kernels}
+
+
+def test_counts_models_before_any_is_trained() -> None:
+    """One per device, or one for all."""
+    assert count_models(TABLE) == 3
+    assert count_models(TABLE, "hybrid_pooled") == 1
+
+
+def test_a_device_with_too_few_kernels_gets_none() -> None:
+    """The others get theirs, and the reason says what is missing and what to do."""
+    kept = (TABLE.devices != NAMES[1]) | np.isin(TABLE.kernels.astype(str), [TABLE.kernels[0]])
+    outcome = train(TABLE.take(kept), "linear", QUICK)
+    assert [one.name for one in outcome.trained] == [f"linear/{NAMES[0]}", f"linear/{NAMES[2]}"]
+    ((name, reason),) = outcome.refused.items()
+    assert name == f"linear/{NAMES[1]}"
+    assert "2 measured, 2 of these sampled, of 1 kernel; at least 3 kernels" in reason
+    assert f"kernelcast collect --device {NAMES[1]}" in reason
+
+
+def test_what_cannot_be_trained_at_all_is_an_error() -> None:
+    """Too few kernels, no measured or no sampled rows, unknown models."""
+    few = TABLE.take(np.isin(TABLE.kernels.astype(str), [TABLE.kernels[0]]))
+    with pytest.raises(InputError, match="of 1 kernel; at least 3 kernels"):
+        train(few, "hybrid", QUICK)
+    nothing = np.full(len(TABLE), np.nan)
+    with pytest.raises(InputError, match="none of them with a measured time"):
+        train(replace(TABLE, seconds=nothing), "hybrid", QUICK)
+    with pytest.raises(
+        InputError, match=r"hybrid/device-0: .*8 rows are measured, 0 of these sampled, of 0"
+    ):
+        train(replace(TABLE, linear_s=nothing), "hybrid", QUICK)
+    with pytest.raises(InputError, match="no model is called 'oracle'"):
+        train(TABLE, "oracle", QUICK)
+
+
+def test_a_model_is_kept_as_soon_as_it_is_ready() -> None:
+    """An interrupt loses the model in progress, not those before it."""
+    kept: list[TrainedModel] = []
+
+    def keep(one: TrainedModel) -> None:
+        if len(kept) == 2:
+            raise KeyboardInterrupt
+        kept.append(one)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(TABLE, "linear", QUICK, keep=keep)
+    assert [one.devices for one in kept] == [(NAMES[0],), (NAMES[1],)]
+
+
+def test_progress_counts_every_fit() -> None:
+    """One fit for each model, and one for each kernel held out."""
+    told: list[tuple[int, int]] = []
+    train(TABLE, "linear", HERE, report=lambda done, total: told.append((done, total)))
+    assert told == [(done, 15) for done in range(1, 16)]
+    told.clear()
+    outcome = train(TABLE, "linear", QUICK, report=lambda *one: told.append(one))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert all(one.report is None for one in outcome.trained)
+
+
+@pytest.mark.parametrize("name", ["linear", "history", "hybrid"])
+def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
+    """Without a validation too, whoever holds the file can tell which kernels are not unseen."""
+    one = train(TABLE, name, TrainingSettings(with_validation=False, jobs=1)).trained[0]
+    write_model_file(one, tmp_path / "one.skops")
+    stored = load_model(str(tmp_path / "one.skops"), TABLE.schema)
+    told = stored.model.describe()
+    assert stored.report is None
+    assert told["kernels"] == list(one.kernels) == sorted({*TABLE.kernels})
+    assert told["devices"] == [NAMES[0]]
+
+
+def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
+    """A registry and a file hold model, schema, digest and report."""
+    known = replace(TABLE, samplers=np.full(len(TABLE), 2.0))
+    one = train(known, "hybrid", HERE).trained[0]
+    registry = open_registry(str(tmp_path / "models"))
+    version = publish_model(one, registry)
+    write_model_file(one, tmp_path / "one.skops")
+    own = TABLE.take(TABLE.devices == NAMES[0])
+    for stored in (
+        registry.load(one.name, version, TABLE.schema),
+        load_model(str(tmp_path / "one.skops"), TABLE.schema),
+    ):
+        np.testing.assert_array_equal(stored.model.predict(own), one.model.predict(own))
+        assert stored.report == one.report
+        assert stored.samplers == one.samplers == (2,)
+        assert stored.model.describe()["data_digest"] == own.digest
+        assert stored.model.describe()["devices"] == [NAMES[0]]

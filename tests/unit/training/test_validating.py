@@ -1,0 +1,182 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelcast.models.validation import ValidationReport
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.testing.synthetic_rows import make_rows
+from kernelcast.training.settings import (
+    ALL_ROWS,
+    RowFilter,
+    Split,
+    TrainingSettings,
+    ValidationSettings,
+)
+from kernelcast.training.validating import POOLED_RIVALS, validate_models
+
+KERNELS = make_rows(kernels=5, sizes=3)
+DEVICES = make_rows(kernels=4, sizes=2, devices=3)
+
+
+def validate(
+    table: TrainingTable,
+    *models: str,
+    split: Split = Split.KERNEL,
+    rows: RowFilter = ALL_ROWS,
+) -> ValidationReport:
+    """Validate in this process."""
+    settings = ValidationSettings(split=split, models=models, rows=rows, jobs=1)
+    return validate_models(table, settings)
+
+
+def change(table: TrainingTable, column: str, values: dict[int, float]) -> TrainingTable:
+    """Change some rows of a column."""
+    found = getattr(table, column).copy()
+    for row, value in values.items():
+        found[row] = value
+    return replace(table, **{column: found})
+
+
+def list_predictions(report: ValidationReport, model: str) -> dict[str, float | None]:
+    """Give a model's predictions by the rows' keys."""
+    (rows,) = (one for one in report.rows.models if one.model == model)
+    return dict(zip(report.rows.keys, rows.seconds, strict=True))
+
+
+def slow_down(table: TrainingTable, rows: np.ndarray) -> TrainingTable:
+    """Make some launches three times as long as they were measured."""
+    return replace(table, seconds=np.where(rows, 3 * table.seconds, table.seconds))
+
+
+def test_rows_outside_the_filter_have_no_part() -> None:
+    """Launches too short, too small or of unknown size are neither learned from nor judged."""
+    table = replace(KERNELS, seconds=0.2 + KERNELS.seconds)
+    table = change(table, "seconds", {0: 0.0999, 7: np.nan})
+    table = change(table, "work_groups", {1: 255, 4: np.nan, 9: 256})
+    kept = np.setdiff1d(np.arange(len(table)), [0, 1, 4, 7])
+    found = validate(table, "linear", "hybrid", rows=RowFilter())
+    assert {*found.rows.keys} == {*table.keys[kept]}
+    assert found == validate(table.take(kept), "linear", "hybrid")
+    everything = validate(table, "linear")
+    assert {*everything.rows.keys} == {*table.keys[np.arange(len(table)) != 7]}
+
+
+def test_a_kernel_has_no_part_in_its_own_prediction() -> None:
+    """Other measured times of a kernel change the predictions of all kernels but this one."""
+    kernel = KERNELS.kernels[-1]
+    slowed = slow_down(KERNELS, KERNELS.kernels == kernel)
+    before = list_predictions(validate(KERNELS, "hybrid", "ridge"), "hybrid")
+    after = list_predictions(validate(slowed, "hybrid", "ridge"), "hybrid")
+    own = {*KERNELS.keys[KERNELS.kernels == kernel]}
+    assert {key: before[key] for key in own} == {key: after[key] for key in own}
+    assert any(before[key] != after[key] for key in {*before} - own)
+
+
+def test_a_device_has_no_part_in_its_own_prediction() -> None:
+    """A pooled model predicts a device from the others alone."""
+    device = DEVICES.devices[0]
+    slowed = slow_down(DEVICES, DEVICES.devices == device)
+    reports = [validate(one, split=Split.DEVICE) for one in (DEVICES, slowed)]
+    before, after = (list_predictions(one, "hybrid_pooled") for one in reports)
+    own = {*DEVICES.keys[DEVICES.devices == device]}
+    assert None not in before.values()
+    assert {key: before[key] for key in own} == {key: after[key] for key in own}
+    assert any(before[key] != after[key] for key in {*before} - own)
+
+
+def test_devices_are_held_out_of_pooled_models() -> None:
+    """Each device is one group, judged by models that serve all devices, and devices are ranked."""
+    report = validate(DEVICES, split=Split.DEVICE)
+    assert report.split == "device"
+    assert [one.model for one in report.rows.models] == [*POOLED_RIVALS]
+    assert report.rows.groups == report.rows.devices
+    for device in {*DEVICES.devices}:
+        assert [one.group for one in report.score("hybrid_pooled", device).groups] == [device]
+    assert {one.model for one in report.rankings} == {"linear", "analytic", "hybrid_pooled"} | {
+        name for name in ("two_point", "pooled_rate") if f"{name} on {device}" not in report.refused
+    }
+
+
+def test_two_devices_are_too_few_to_hold_one_out() -> None:
+    """Says how many there are and how many are needed."""
+    two = DEVICES.take(DEVICES.devices != DEVICES.devices[0])
+    with pytest.raises(InputError, match=r"of 2 devices; at least 3 devices .* needed"):
+        validate(two, split=Split.DEVICE)
+
+
+def test_a_device_with_too_few_kernels_is_left_out_and_named() -> None:
+    """The other devices are judged."""
+    short = DEVICES.devices[0]
+    kernels = sorted({*DEVICES.kernels})[:2]
+    table = DEVICES.take((DEVICES.devices != short) | np.isin(DEVICES.kernels.astype(str), kernels))
+    report = validate(table, "linear")
+    assert {one.device for one in report.scores} == {*DEVICES.devices} - {short}
+    (reason,) = report.refused.values()
+    assert [*report.refused] == [f"every model on {short}"]
+    assert "2 kernels" in reason
+    assert f"kernelcast collect --device {short}" in reason
+
+
+def test_too_few_rows_say_what_is_missing() -> None:
+    """Counts rows, measured ones, those that the filter takes, and kernels."""
+    seconds = np.where(np.arange(len(KERNELS)) < 4, np.nan, 0.05)
+    table = replace(KERNELS, seconds=seconds)
+    with pytest.raises(InputError) as error:
+        validate(table, "linear", rows=RowFilter())
+    for words in (
+        "15 rows",
+        "11 measured",
+        "0 of at least 0.1 s and 256 work-groups",
+        "of 0 kernels",
+        "kernelcast collect --device device-0",
+        "--shortest",
+    ):
+        assert words in str(error.value)
+
+
+@pytest.mark.parametrize("split", [*Split])
+def test_nothing_measured_is_an_error(split: Split) -> None:
+    """Says so, whatever is held out, of empty tables and of tables without times."""
+    nothing = replace(KERNELS, seconds=np.full(len(KERNELS), np.nan))
+    for table in (nothing, nothing.take(np.array([], dtype=np.intp))):
+        with pytest.raises(InputError, match=r"none of them with a measured time.*collect"):
+            validate(table, split=split)
+
+
+def test_applications_are_held_out_as_a_whole() -> None:
+    """Two kernels of an application are predicted together; rows must name theirs."""
+    table = make_rows(kernels=8, sizes=2)
+    report = validate(table, "linear", split=Split.APPLICATION)
+    assert {*report.rows.groups} == {*table.applications}
+    unnamed = replace(table, applications=np.where(table.kernels == table.kernels[0], "",
+                                                   table.applications))  # fmt: skip
+    with pytest.raises(InputError, match="2 of 16 rows name no application; split by kernel"):
+        validate(unnamed, "linear", split=Split.APPLICATION)
+
+
+def test_models_are_of_the_catalogue() -> None:
+    """Lists those there are."""
+    with pytest.raises(InputError, match=r"no model is called 'oracle'.*hybrid"):
+        validate(KERNELS, "oracle")
+
+
+def test_progress_is_told() -> None:
+    """Counts every fit of every model."""
+    told: list[tuple[int, int]] = []
+    settings = ValidationSettings(models=("linear", "two_point"), rows=ALL_ROWS, jobs=1)
+    validate_models(KERNELS, settings, lambda done, total: told.append((done, total)))
+    assert told == [(done, 10) for done in range(1, 11)]
+
+
+def test_refuses_senseless_settings() -> None:
+    """Numbers of processes, seconds and work-groups that are none."""
+    for jobs in (0, -2):
+        with pytest.raises(InputError, match="processes"):
+            ValidationSettings(jobs=jobs)
+        with pytest.raises(InputError, match="processes"):
+            TrainingSettings(jobs=jobs)
+    for shortest_s, groups in ((-1.0, 0), (np.nan, 0), (np.inf, 0), (0.0, -1)):
+        with pytest.raises(InputError, match="at least 0"):
+            RowFilter(shortest_s=shortest_s, least_work_groups=groups)

@@ -1,0 +1,195 @@
+"""Ranks, samples and measures without a device: another one's answers stand in for it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.testing.builders import make_description
+from kernelcast.tuning import api
+from kernelcast.tuning.api import TuneProgress, tune_on_device
+from kernelcast.tuning.cache import MeasurementFile
+from kernelcast.tuning.messages import (
+    EventKind,
+    MeasureTask,
+    SampleTask,
+    TuningEvent,
+)
+from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.space import SearchSpace, read_space
+
+Order = Callable[[frozenset[int]], MeasureTask | SampleTask | None]
+TIMES = {0: 5.0, 1: 4.0, 2: 3.0, 3: 1.0, 4: 2.0}
+
+
+class Device:
+    """Answers with the times of `TIMES`; interrupts after some runs where that is wanted."""
+
+    def __init__(self, *, runs_until_interrupt: int = 1000, refuses: int = -1) -> None:
+        self.left = runs_until_interrupt
+        self.refuses = refuses
+        self.asked: list[MeasureTask | SampleTask] = []
+
+    def __call__(
+        self, order: Order, *, timeout_s: float, take: Callable[[TuningEvent], None]
+    ) -> None:
+        """Do what `conduct` does."""
+        del timeout_s
+        task = order(frozenset())
+        if task is None:
+            return
+        self.asked.append(task)
+        for number in task.problems:
+            take(TuningEvent(number=number, kind=EventKind.STARTED))
+            if number == self.refuses:
+                take(TuningEvent(number=number, kind=EventKind.REFUSED, reason="no"))
+            elif isinstance(task, SampleTask):
+                take(TuningEvent(number=number, kind=EventKind.SAMPLED, seconds=TIMES[number]))
+            else:
+                take(TuningEvent(number=number, kind=EventKind.BUILT, seconds=0.1))
+                for _ in range(task.runs[number]):
+                    if not self.left:
+                        raise KeyboardInterrupt
+                    self.left -= 1
+                    take(TuningEvent(number=number, kind=EventKind.RAN, seconds=TIMES[number]))
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """Put the stand-in where devices are asked."""
+    found = Device()
+    monkeypatch.setattr(api, "conduct", found)
+    return found
+
+
+@pytest.fixture
+def space(problem_file: Path) -> SearchSpace:
+    """Give five configurations."""
+    return read_space(problem_file)
+
+
+def test_models_alone_run_nothing(
+    space: SearchSpace, machine: MachineDescription, device: Device
+) -> None:
+    """All are ranked by predicted time, and no device is asked."""
+    report = tune_on_device(space, make_description(), machine=machine)
+    assert not device.asked
+    times = [one.predicted_s for one in report.configurations]
+    assert all(times)
+    assert times == sorted(times, key=lambda one: one or 0)
+    assert report.pick is report.configurations[0]
+    assert report.models_s > 0 == report.sampling_s == report.measuring_s
+
+
+def test_measured_ones_come_first_by_their_medians(
+    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
+) -> None:
+    """What was measured counts more than any prediction."""
+    settings = TuneSettings(measure=True, top=3, runs=2)
+    report = tune_on_device(
+        space, make_description(), machine=machine, settings=settings, save=tmp_path / "runs"
+    )
+    measured = [one for one in report.configurations if one.runs_s]
+    assert len(measured) == 3
+    assert list(report.configurations[:3]) == measured
+    assert [one.measured_s for one in measured] == sorted(TIMES[one.number] for one in measured)
+    assert measured[0].build_s == 0.1
+    assert [one.number for one in measured[:1]] == [report.pick.number if report.pick else None]
+    assert len(device.asked) == 1
+
+
+def test_hybrid_samples_and_ranks_by_samples(
+    space: SearchSpace, machine: MachineDescription, device: Device
+) -> None:
+    """The best by the analytic model are sampled; samples decide among them."""
+    settings = TuneSettings(models=TuneModels.HYBRID, sampled=2)
+    report = tune_on_device(space, make_description(), machine=machine, settings=settings)
+    sampled = [one for one in report.configurations if one.sampled_s is not None]
+    assert len(sampled) == 2
+    assert list(report.configurations[:2]) == sampled
+    assert report.sampling_s > 0
+    assert isinstance(device.asked[0], SampleTask)
+
+
+def test_an_interrupted_measurement_goes_on(
+    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
+) -> None:
+    """Runs that were taken before Ctrl-C are not taken again."""
+    settings = TuneSettings(measure=True, top=2, runs=3)
+    path = tmp_path / "runs"
+    device.left = 4
+    with pytest.raises(KeyboardInterrupt):
+        tune_on_device(space, make_description(), machine=machine, settings=settings, save=path)
+    device.left = 2
+    report = tune_on_device(
+        space, make_description(), machine=machine, settings=settings, save=path
+    )
+    again = device.asked[-1]
+    assert isinstance(again, MeasureTask)
+    assert sum(again.runs.values()) == 2
+    assert sorted(len(one.runs_s) for one in report.configurations) == [0, 0, 0, 3, 3]
+    # A third call has nothing left to run.
+    tune_on_device(space, make_description(), machine=machine, settings=settings, save=path)
+    assert device.asked[-1] is again
+
+
+def test_refused_configurations_come_last(
+    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
+) -> None:
+    """What the device does not take is no pick, and is remembered."""
+    first = tune_on_device(space, make_description(), machine=machine).pick
+    assert first is not None
+    device.refuses = first.number
+    settings = TuneSettings(measure=True, top=2, runs=1)
+    path = tmp_path / "runs"
+    report = tune_on_device(
+        space, make_description(), machine=machine, settings=settings, save=path
+    )
+    assert report.configurations[-1].obstacle == "no"
+    assert report.pick is not None
+    assert report.pick.number != first.number
+    assert MeasurementFile(path).path.read_text().count('"refused"') == 1
+
+
+def test_limits_of_the_device_bar_configurations(
+    space: SearchSpace, machine: MachineDescription
+) -> None:
+    """A work-group larger than the device's is not modelled, and says why."""
+    small = replace(make_description(), max_work_group_size=32)
+    report = tune_on_device(space, small, machine=machine)
+    assert report.valid_count == 4
+    assert "the device allows 32" in report.configurations[-1].obstacle
+
+
+def test_errors_in_the_source_are_told(problem_file: Path, machine: MachineDescription) -> None:
+    """A model that did not understand all of a source says so; a device's compiler refuses it."""
+    problem_file.write_text(problem_file.read_text().replace("*= 2.0f", "*= half"))
+    report = tune_on_device(read_space(problem_file), make_description(), machine=machine)
+    assert any("understood 5 configurations in part" in one for one in report.warnings)
+
+
+def test_progress_is_told(space: SearchSpace, machine: MachineDescription) -> None:
+    """Each ranked configuration is a step."""
+    told: list[TuneProgress] = []
+    tune_on_device(space, make_description(), machine=machine, report=told.append)
+    assert [one.done for one in told] == [1, 2, 3, 4, 5]
+    assert {(one.stage, one.total) for one in told} == {("ranking", 5)}
+
+
+def test_a_device_that_was_not_calibrated_is_told(
+    space: SearchSpace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The message says what to run."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="kernelcast calibrate --device fake-device-0000"):
+        tune_on_device(space, make_description())
+
+
+@pytest.mark.parametrize("wrong", [{"top": 0}, {"runs": 0}, {"sampled": 0}, {"timeout_s": 0.0}])
+def test_settings_are_checked(wrong: dict[str, float]) -> None:
+    """Numbers out of range are refused."""
+    with pytest.raises(InputError, match="give"):
+        TuneSettings(**wrong)  # type: ignore[arg-type]  # each key has its own type

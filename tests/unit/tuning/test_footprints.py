@@ -1,0 +1,150 @@
+"""Lines that nested loops touch, and which of them come from farther away."""
+
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelcast.tuning.footprints import (
+    Axis,
+    Box,
+    Cache,
+    Footprint,
+    count_moved,
+)  # fmt: skip
+
+LINE = 64
+L1 = Cache(size_bytes=32768, line_bytes=LINE, ways=8)
+
+
+def make_axes(*extents: int) -> list[Axis]:
+    """Name axes by their place."""
+    return [Axis(name=str(at), extent=extent) for at, extent in enumerate(extents)]
+
+
+def test_contiguous_elements_share_lines() -> None:
+    """1024 floats side by side are 64 lines."""
+    box = Box(buffer="a", bytes=4, strides=(4,))
+    assert box.count_lines(make_axes(1024), LINE) == 64
+
+
+def test_far_elements_have_lines_of_their_own() -> None:
+    """A column of a matrix has a line per row."""
+    box = Box(buffer="a", bytes=4, strides=(4096,))
+    assert box.count_lines(make_axes(100), LINE) == 100
+
+
+def test_a_tile_has_the_lines_of_its_rows() -> None:
+    """16 floats of 8 rows are 8 lines, in whichever order the loops stand."""
+    for strides, extents in (((4, 4096), (16, 8)), ((4096, 4), (8, 16))):
+        box = Box(buffer="a", bytes=4, strides=strides)
+        assert box.count_lines(make_axes(*extents), LINE) == 8
+
+
+def test_neighbours_are_rows_of_the_same_tile() -> None:
+    """A stencil's rows above and below add one row each, not a tile each."""
+    box = Box(buffer="a", bytes=4, strides=(4, 4096), offsets=(0, 4096, 8192))
+    assert box.count_lines(make_axes(16, 8), LINE) == 10
+
+
+def test_far_neighbours_are_pieces() -> None:
+    """Rows that no loop goes through are counted each."""
+    box = Box(buffer="a", bytes=4, strides=(4,), offsets=(0, 4096, 8192))
+    assert box.count_lines(make_axes(16), LINE) == 3
+
+
+def test_rows_a_page_apart_fall_into_one_set() -> None:
+    """A step of 4096 bytes leads to the same of 64 sets each time; one line more does not."""
+    axes = make_axes(12)
+    assert Box(buffer="a", bytes=4, strides=(4096,)).count_sets(axes, LINE, 64) == 1
+    assert Box(buffer="a", bytes=4, strides=(4096 + 64,)).count_sets(axes, LINE, 64) == 12
+
+
+def test_conflicts_cost_what_capacity_would_not() -> None:
+    """A column read row by row is reused where its rows fall into different sets only."""
+    axes = make_axes(64, 16)  # 64 rows, then the next of 16 floats in each
+    good = count_moved([Box(buffer="a", bytes=4, strides=(4096 + 64, 4))], axes, L1)
+    bad = count_moved([Box(buffer="a", bytes=4, strides=(4096, 4))], axes, L1)
+    assert good.loaded == pytest.approx(64, rel=0.02)
+    assert bad.loaded == pytest.approx(64 * 16)
+
+
+def test_axes_that_are_not_around_do_not_repeat() -> None:
+    """What stands behind a loop is not executed by its iterations."""
+    axes = make_axes(10_000, 10_000)
+    box = Box(buffer="a", bytes=4, strides=(0, 64), inside=(False, True))
+    other = Box(buffer="b", bytes=4, strides=(64, 640_000))
+    assert count_moved([box, other], axes, L1).loaded == pytest.approx(10_000 + 1e8)
+
+
+def test_walks_across_many_pages_are_not_foreseen() -> None:
+    """A long column is a jump per element; side by side nothing jumps."""
+    column = Box(buffer="a", bytes=4, strides=(8192, 4))
+    row = Box(buffer="a", bytes=4, strides=(4, 8192))
+    assert count_moved([column], make_axes(512, 2048), L1).unforeseen > 0
+    assert count_moved([row], make_axes(2048, 512), L1).unforeseen == 0
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, 8, 64, 256, 4096])),
+             min_size=1, max_size=4)
+)  # fmt: skip
+def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
+    """At least half and at most twice the lines that really differ, and never above executions."""
+    axes = make_axes(*(extent for extent, _ in dims))
+    strides = tuple(stride for _, stride in dims)
+    counted = Box(buffer="a", bytes=4, strides=strides).count_lines(axes, LINE)
+    places = product(*(range(extent) for extent, _ in dims))
+    real = {
+        sum(at * step for at, step in zip(place, strides, strict=True)) // LINE for place in places
+    }
+    assert counted <= prod(extent for extent, _ in dims) + 1e-9
+    assert len(real) / 2 <= counted <= 2 * len(real) + 1
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, -8, 64, 256, 4096])), max_size=5),
+    st.lists(st.sampled_from([4, 64, 256, 8192]), max_size=3),
+)
+def test_shapes_of_all_depths_are_those_of_each(
+    dims: list[tuple[int, int]], others: list[int]
+) -> None:
+    """The innermost axes alone give what the whole nest gives for them."""
+    axes = make_axes(*(extent for extent, _ in dims))
+    strides, offsets = tuple(stride for _, stride in dims), tuple(sorted({0, *others}))
+    box = Box(buffer="a", bytes=4, strides=strides, offsets=offsets)
+    shapes = box.list_shapes(axes, LINE)
+    assert len(shapes) == len(axes) + 1
+    for depth, shape in enumerate(shapes):
+        alone = Box(buffer="a", bytes=4, strides=strides[:depth], offsets=offsets)
+        assert alone.count_lines(axes[:depth], LINE) == shape.lines
+        assert alone.count_sets(axes[:depth], LINE, 64) == shape.count_sets(64)
+
+
+def test_one_footprint_answers_for_all_caches() -> None:
+    """In any order, what a cache alone would give."""
+    boxes = [
+        Box(buffer="a", bytes=4, strides=(4096 + 64, 4, 0)),
+        Box(buffer="b", bytes=4, strides=(4, 0, 4096)),
+    ]
+    axes = make_axes(64, 16, 8)
+    small = Cache(size_bytes=2048, line_bytes=LINE, ways=4)
+    footprint = Footprint(boxes, axes, LINE)
+    found = [footprint.count_moved(one) for one in (L1, small, L1)]
+    assert found == [count_moved(boxes, axes, one) for one in (L1, small, L1)]
+    assert found[0] != found[1]
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([4, 64, 1024, 4160]))
+def test_a_larger_cache_never_moves_more(rows: int, columns: int, step: int) -> None:
+    """Whatever the loops, more room and more ways hold at least as much."""
+    boxes = [Box(buffer="a", bytes=4, strides=(step, 4)), Box(buffer="b", bytes=4, strides=(4, 0))]
+    axes = make_axes(rows, columns)
+    small = count_moved(boxes, axes, Cache(size_bytes=4096, line_bytes=LINE, ways=4))
+    large = count_moved(boxes, axes, Cache(size_bytes=65536, line_bytes=LINE, ways=16))
+    assert large.loaded <= small.loaded * (1 + 1e-9)

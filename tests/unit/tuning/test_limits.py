@@ -1,0 +1,68 @@
+"""What a device cannot take is known before its compiler is asked."""
+
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.records.arguments import BufferArgument, ElementType, LocalArgument
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.testing.builders import make_description
+from kernelcast.tuning.limits import find_obstacle
+
+DEVICE = make_description()
+FITS = Problem(
+    name="p",
+    kernel=Kernel(name="k", source="kernel void k() {}"),
+    ndrange=NDRange(global_size=(1024, 1024), local_size=(32, 32)),
+    arguments=(
+        BufferArgument(element=ElementType("float32"), count=2**20),
+        LocalArgument(bytes=2**14),
+    ),
+)
+
+
+def test_nothing_speaks_against_what_fits() -> None:
+    """A launch at the very limits is taken."""
+    assert find_obstacle(FITS, DEVICE, local_bytes=2**14) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"max_work_group_size": 1023}, "1024 work-items a work-group, the device allows 1023"),
+        ({"max_work_item_sizes": (1024, 16, 16)}, "local size 32 in a dimension"),
+        ({"local_memory_bytes": 2**14 - 1}, "16,384 bytes of local memory"),
+        ({"max_allocation_bytes": 2**22 - 1}, "4,194,304 bytes in one buffer"),
+        ({"global_memory_bytes": 2**22 - 1}, "4,194,304 bytes of buffers"),
+    ],
+)
+def test_each_limit_is_told(change: dict[str, object], words: str) -> None:
+    """The obstacle says what is asked for and what the device allows."""
+    device: DeviceDescription = replace(DEVICE, **change)  # type: ignore[arg-type]  # one field each
+    found = find_obstacle(FITS, device)
+    assert found is not None
+    assert found.startswith(words)
+
+
+def test_local_memory_of_kernel_and_arguments_adds_up() -> None:
+    """Each alone would fit."""
+    found = find_obstacle(FITS, DEVICE, local_bytes=2**14 + 1)
+    assert found is not None
+    assert found.startswith("32,769 bytes")
+
+
+def test_a_remainder_needs_device_and_language() -> None:
+    """Smaller last work-groups are OpenCL C 2.0's, and not every device has them."""
+    uneven = replace(FITS, ndrange=NDRange(global_size=(1000,), local_size=(64,)))
+    modern = replace(uneven, kernel=replace_options(FITS.kernel, "-cl-std=CL2.0"))
+    assert "does not divide" in (find_obstacle(uneven, DEVICE) or "")
+    assert find_obstacle(modern, DEVICE) is None
+    assert find_obstacle(modern, replace(DEVICE, has_non_uniform_work_groups=False)) is not None
+
+
+def replace_options(kernel: Kernel, *options: str) -> Kernel:
+    """Give a kernel with other build options."""
+    return Kernel(name=kernel.name, source=kernel.source, build_options=options)

@@ -1,0 +1,113 @@
+"""Which configurations a problem file allows."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.launches.problem_file import read_problem, read_template
+from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, holds
+from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.tuning.space import read_space
+
+
+def test_lists_are_combined_and_restricted(problem_file: Path) -> None:
+    """The last list changes fastest; what a restriction forbids is not there."""
+    space = read_space(problem_file)
+    assert space.names == ("LX", "ITEMS")
+    assert [tuple(one.parameters.values()) for one in space.configurations] == [
+        (8, 1), (8, 4), (16, 1), (16, 4), (64, 1),
+    ]  # fmt: skip
+    assert [one.number for one in space.configurations] == list(range(5))
+
+
+def test_configurations_reach_sizes_and_options(problem_file: Path) -> None:
+    """Each configuration's launch has its own sizes and build options."""
+    fourth = read_space(problem_file).configurations[3].problem
+    assert fourth is not None
+    assert fourth.ndrange.global_size == (1024,)
+    assert fourth.ndrange.local_size == (16,)
+    assert fourth.kernel.build_options == ("-DLX=16", "-DITEMS=4")
+
+
+def test_fixed_parameters_are_not_searched(problem_file: Path) -> None:
+    """A value from outside replaces a list and the value of a parameter below it."""
+    space = read_space(problem_file, parameters={"LX": 16, "N": 128})
+    assert space.names == ("ITEMS",)
+    problems = [one.problem for one in space.configurations]
+    assert [one.ndrange.global_size for one in problems if one] == [(128,), (32,)]
+
+
+def test_values_of_a_list_may_use_parameters_above(tmp_path: Path, problem_file: Path) -> None:
+    """A later list is computed anew for each earlier value."""
+    text = problem_file.read_text().replace("ITEMS: [1, 4]", 'ITEMS: ["{LX} // 8", 4]')
+    path = tmp_path / "derived.yaml"
+    path.write_text(text)
+    found = [tuple(one.parameters.values()) for one in read_space(path).configurations]
+    assert found == [(8, 1), (8, 4), (16, 2), (16, 4)]
+
+
+def test_reading_a_problem_takes_the_first_of_each_list(problem_file: Path) -> None:
+    """Other commands see the first values; restrictions do not bother them."""
+    assert read_problem(problem_file).ndrange.local_size == (8,)
+
+
+def test_configurations_that_cannot_be_written_say_why(tmp_path: Path, problem_file: Path) -> None:
+    """A local size above the global size is an obstacle of one configuration, no error of all."""
+    path = tmp_path / "short.yaml"
+    path.write_text(problem_file.read_text().replace("N: 4096", "N: 32"))
+    space = read_space(path)
+    last = space.configurations[-1]
+    assert last.problem is None
+    assert "64" in last.obstacle
+    assert space.configurations[0].problem is not None
+
+
+def test_nothing_left_is_an_error(tmp_path: Path, problem_file: Path) -> None:
+    """Restrictions that forbid everything are told."""
+    path = tmp_path / "none.yaml"
+    path.write_text(problem_file.read_text().replace("<= 64", "< 0"))
+    with pytest.raises(InputError, match="leave no configuration"):
+        read_space(path)
+
+
+def test_a_wrong_restriction_names_its_line(tmp_path: Path, problem_file: Path) -> None:
+    """An unknown parameter in a restriction is found."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(problem_file.read_text().replace("{LX} * {ITEMS}", "{LY}"))
+    with pytest.raises(ProblemFileError, match=r"restrictions\[0\]: \{LY\} is no parameter"):
+        read_space(path)
+
+
+def test_unknown_overrides_are_refused(problem_file: Path) -> None:
+    """A parameter that the file does not have cannot be fixed."""
+    with pytest.raises(ProblemFileError, match="no parameter is called LZ"):
+        read_space(problem_file, parameters={"LZ": 1})
+
+
+def test_without_lists_local_sizes_are_searched(problem_file: Path) -> None:
+    """Powers of two that divide the global size are tried."""
+    space = read_space(problem_file, parameters={"LX": 8, "ITEMS": 1})
+    assert space.names == ("local_x",)
+    sizes = [one.problem.ndrange.local_size for one in space.configurations if one.problem]
+    assert sizes == [(2**power,) for power in range(2, 11)]
+
+
+def test_template_lists_swept_names(problem_file: Path) -> None:
+    """Only lists are swept."""
+    assert read_template(problem_file).swept == ("LX", "ITEMS")
+
+
+@pytest.mark.parametrize("text", ["1 is 2", "__import__('os')", "'a' < 'b'", "1 in (1,)", "x"])
+def test_conditions_are_arithmetic_only(text: str) -> None:
+    """Whatever is no comparison of numbers is refused."""
+    with pytest.raises(ArithmeticProblem):
+        holds(text)
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 9))
+def test_conditions_mean_what_they_mean_in_python(one: int, other: int, third: int) -> None:
+    """Chains, and, or, not and arithmetic agree with Python's own."""
+    text = f"({one}) < ({other}) + {third} <= 40 or not ({one}) % {third} and ({other}) != {third}"
+    assert holds(text) == (one < other + third <= 40 or (not one % third and other != third))
