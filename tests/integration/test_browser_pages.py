@@ -117,12 +117,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is to be seen
     """Wait until something is there; what was replaced, or is not there yet, is looked for anew."""
-    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+    from selenium.common.exceptions import WebDriverException
 
     ends_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < ends_s:
-        # A page that loads itself anew has no element at all for a moment.
-        with contextlib.suppress(NoSuchElementException, StaleElementReferenceException):
+        # A page that loads itself anew has no element at all for a moment, or one of the old page,
+        # which drivers say in several ways.
+        with contextlib.suppress(WebDriverException):
             if found := until():
                 return found
         time.sleep(0.05)

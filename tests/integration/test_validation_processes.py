@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection import cluster as connecting
+from kernelcast.workers import cluster as connecting
 from kernelcast.models.validation import ValidationReport
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation

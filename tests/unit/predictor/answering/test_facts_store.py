@@ -37,7 +37,7 @@ def test_other_code_makes_other_facts(tmp_path: Path, monkeypatch: pytest.Monkey
     """Facts of a version whose features were made otherwise are not found."""
     store = FactsStore(tmp_path)
     store.keep(KEY, FACTS)
-    monkeypatch.setattr(module, "_stamp_makers", lambda: "changed")
+    monkeypatch.setattr(module, "_stamp_code", lambda: "changed")
     assert store.find(KEY) is None
 
 
