@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.workers import cluster as connecting
 from kernelcast.models.validation import ValidationReport
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
@@ -21,6 +20,7 @@ from kernelcast.training import validating
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.validating import validate_models
 from kernelcast.training_data.store import open_store
+from kernelcast.workers import cluster as connecting
 
 TABLE = make_rows(kernels=4, sizes=2)
 _KERNELS, _ROWS = 40, 400
