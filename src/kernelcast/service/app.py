@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
@@ -89,11 +90,11 @@ def create_app(
     # Where tokens are needed a page of another site has none.
     hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
-    async def admit(scope: Scope) -> int:
-        return await _admit(app.state.service, scope)
+    async def admit(scope: Scope, headers: Headers) -> int:
+        return await _admit(app.state.service, scope, headers)
 
-    async def shortcut(scope: Scope, body: bytes) -> bytes | None:
-        return await _answer_repeat(app.state.service, scope, body)
+    async def shortcut(scope: Scope, headers: Headers, body: bytes) -> bytes | None:
+        return await _answer_repeat(app.state.service, scope, headers, body)
 
     app.add_middleware(
         Frame,
@@ -107,28 +108,28 @@ def create_app(
     return app
 
 
-async def _admit(service: Service, scope: Scope) -> int:
+async def _admit(service: Service, scope: Scope, headers: Headers) -> int:
     """Tell how many bytes of a body are read: a stranger's only where one signs in."""
     if scope["path"] == SIGN_IN_PATH:
         return FORM_BYTES
-    connection = HTTPConnection(scope)
     is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
     authorization = (
-        connection.headers.get("authorization")
+        headers.get("authorization")
         if is_of_api
-        else read_authorization(connection, service.settings)
+        else read_authorization(HTTPConnection(scope), service.settings)
     )
     try:
-        await identify(connection, service, authorization)
+        await identify(scope, service, authorization)
     except (ApiError, KernelcastError):
         return 0
     return service.settings.limits.body_bytes
 
 
-async def _answer_repeat(service: Service, scope: Scope, body: bytes) -> bytes | None:
+async def _answer_repeat(
+    service: Service, scope: Scope, headers: Headers, body: bytes
+) -> bytes | None:
     """Answer a request that was answered before; refusals are left to the usual way."""
-    connection = HTTPConnection(scope)
-    caller = await identify(connection, service, connection.headers.get("authorization"))
+    caller = await identify(scope, service, headers.get("authorization"))
     if Access.ESTIMATE not in caller.scopes:
         return None
     return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
-from starlette.requests import HTTPConnection
+from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
@@ -32,7 +32,7 @@ def get_service(request: Request) -> Service:
 
 
 async def identify(
-    connection: HTTPConnection, service: Service, authorization: str | None
+    request: ServerScope, service: Service, authorization: str | None
 ) -> Caller:
     """Tell who calls; a request that was looked at before its body was read is not asked again.
 
@@ -43,10 +43,10 @@ async def identify(
     StoreError
         If the database does not answer.
     """
-    state = connection.scope.setdefault("state", {})
+    state = request.setdefault("state", {})
     known: _Identified | None = state.get(_IDENTIFIED)
     if known is None or known.authorization != authorization:
-        known = await _look(connection, service, authorization)
+        known = await _look(request, service, authorization)
         state[_IDENTIFIED] = known
     if isinstance(known.found, Exception):
         raise known.found
@@ -55,9 +55,10 @@ async def identify(
 
 
 async def _look(
-    connection: HTTPConnection, service: Service, authorization: str | None
+    request: ServerScope, service: Service, authorization: str | None
 ) -> "_Identified":
-    address = connection.client.host if connection.client else ""
+    client = request.get("client")
+    address = client[0] if client else ""
     try:
         return _Identified(authorization, await service.gate.identify(authorization, address))
     except (ApiError, KernelcastError) as error:
@@ -72,7 +73,7 @@ async def get_caller(request: Request, service: Annotated[Service, Depends(get_s
     ApiError
         If a valid token is needed.
     """
-    return await identify(request, service, request.headers.get("authorization"))
+    return await identify(request.scope, service, request.headers.get("authorization"))
 
 
 def _needs(scope: Scope) -> object:

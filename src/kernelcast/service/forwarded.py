@@ -87,6 +87,8 @@ class TrustedProxies:
         Two headers that contradict each other are one of the proxy and one that a caller has sent
         through it: neither is believed then.
         """
+        if not self._networks:
+            return
         client = scope.get("client")
         peer = None if client is None else read_address(client[0])
         if peer is None or not self._trusts(peer):

@@ -35,9 +35,9 @@ _HEADERS: Final = {
 
 Watch = Callable[[str, str, int, float], None]
 """Is told method, route, status and seconds of each request."""
-Admit = Callable[[Scope], Awaitable[int]]
+Admit = Callable[[Scope, Headers], Awaitable[int]]
 """Tells how many bytes are read of the body that a request brings: none of a stranger's."""
-Shortcut = Callable[[Scope, bytes], Awaitable[bytes | None]]
+Shortcut = Callable[[Scope, Headers, bytes], Awaitable[bytes | None]]
 """Gives the JSON of an answer that is there already; None has the application answer."""
 _SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
 _JSON: Final = "application/json"
@@ -148,7 +148,7 @@ class Frame:
         if scope["state"]["is_read"]:
             await self._app(scope, receive, send)
             return
-        most = await self._admit(scope)
+        most = await self._admit(scope, headers)
         if most == 0:
             # The application says why: it knows whom it refuses, and whether as a page or as JSON.
             await self._app(scope, replay(b"", tell_gone), send)
@@ -168,7 +168,7 @@ class Frame:
             return None
         if headers.get("content-type") != _JSON:
             return None
-        return await self._shortcut(scope, body)
+        return await self._shortcut(scope, headers, body)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Refuse what a page of another site has sent."""

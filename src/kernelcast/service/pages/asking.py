@@ -83,7 +83,7 @@ async def get_page_caller(
     """
     refuse_foreign_form(request)
     authorization = read_authorization(request, service.settings)
-    caller = await identify(request, service, authorization)
+    caller = await identify(request.scope, service, authorization)
     request.state.page_caller = caller
     return caller
 
