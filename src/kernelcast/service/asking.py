@@ -31,9 +31,7 @@ def get_service(request: Request) -> Service:
     return service
 
 
-async def identify(
-    request: ServerScope, service: Service, authorization: str | None
-) -> Caller:
+async def identify(request: ServerScope, service: Service, authorization: str | None) -> Caller:
     """Tell who calls; a request that was looked at before its body was read is not asked again.
 
     Raises
@@ -54,9 +52,7 @@ async def identify(
     return known.found
 
 
-async def _look(
-    request: ServerScope, service: Service, authorization: str | None
-) -> "_Identified":
+async def _look(request: ServerScope, service: Service, authorization: str | None) -> "_Identified":
     client = request.get("client")
     address = client[0] if client else ""
     try:

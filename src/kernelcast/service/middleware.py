@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Final, NoReturn
 
@@ -32,6 +32,8 @@ _HEADERS: Final = {
     "content-security-policy": API_POLICY,
     "cache-control": "no-store",
 }
+RawHeader = tuple[bytes, bytes]
+_RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
 
 Watch = Callable[[str, str, int, float], None]
 """Is told method, route, status and seconds of each request."""
@@ -102,12 +104,11 @@ class Frame:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                answer = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    answer.setdefault(name, value)
-                answer["x-request-id"] = request_id
+                message["headers"] = [
+                    *_add_headers(message["headers"]), (b"x-request-id", request_id.encode())
+                ]  # fmt: skip
                 if not scope["state"]["is_read"]:  # nor is the rest of it
-                    answer["connection"] = "close"
+                    MutableHeaders(scope=message)["connection"] = "close"
             await send(message)
 
         try:
@@ -201,6 +202,12 @@ class Frame:
             client=client[0] if client else None,
             caller=scope.get("state", {}).get("caller"),
         )
+
+
+def _add_headers(given: Sequence[RawHeader]) -> list[RawHeader]:
+    """Give an answer's headers and those of all answers, where it has none of that name."""
+    names = {name.lower() for name, _ in given}
+    return [*given, *(one for one in _RAW_HEADERS if one[0] not in names)]
 
 
 def _name_route(scope: Scope) -> str:

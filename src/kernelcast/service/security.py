@@ -71,6 +71,9 @@ class Gate:
         self._held: dict[str, TokenRecord] | None = None
         self._held_until_s = 0.0
         self._changes = 0
+        everything = Caller(name="local", scopes=frozenset(Scope))
+        # Who asks without a token, where that may be: most requests of a service on loopback.
+        self._local = None if settings.needs_tokens else self._limit(everything)
         most = settings.limits.wrong_tokens
         self._of_address = WrongTokens(most, clock)
         self._of_id = WrongTokens(most, clock)
@@ -104,9 +107,9 @@ class Gate:
             If the database does not answer.
         """
         if authorization is None:
-            if self._settings.needs_tokens:
+            if self._local is None:
                 _refuse("this service needs a token: Authorization: Bearer TOKEN")
-            return self._limit(Caller(name="local", scopes=frozenset(Scope)))
+            return self._local
         kind, _, text = authorization.partition(" ")
         parsed = parse_token(text.strip()) if kind.lower() == "bearer" else None
         if parsed is None:  # no guess at anything: it costs nothing and does not count

@@ -26,9 +26,27 @@ _MICROSECOND = timedelta(microseconds=1)
 _WRITER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
+_UNKNOWN_STATE = MachineState()
+
+
 def dump(content: object) -> str:
     """Write JSON in its shortest form; equal contents give equal texts."""
     return _WRITER.encode(content)
+
+
+def dump_texts(texts: Mapping[str, str]) -> str:
+    """Write a mapping of texts; the same ones come with every row."""
+    return _dump_pairs(tuple(texts.items()))
+
+
+@lru_cache(maxsize=256)
+def _dump_pairs(pairs: tuple[tuple[str, str], ...]) -> str:
+    return dump(dict(pairs))
+
+
+def dump_times(seconds: tuple[float, ...]) -> str:
+    """Write times; most rows have one, which needs no encoder."""
+    return f"[{float(seconds[0])!r}]" if len(seconds) == 1 else dump(seconds)
 
 
 @lru_cache(maxsize=4096)  # programs repeat their launches
@@ -56,6 +74,8 @@ def dump_samples(samples: tuple[SampleSet, ...]) -> str:
 
     A launch is window, start, shape, seconds, whether it goes on, and its weight if that is not 1.
     """
+    if not samples:
+        return "[]"
     return dump([
         {
             "multiple": one.multiple,
@@ -87,6 +107,8 @@ def load_samples(text: str) -> tuple[SampleSet, ...]:
 @lru_cache(maxsize=256)  # most observations of a batch have the same, often an empty one
 def dump_state(state: MachineState) -> str:
     """Write what is known of the machine's state."""
+    if state == _UNKNOWN_STATE:
+        return "{}"
     return dump({name: value for name, value in asdict(state).items() if value is not None})
 
 

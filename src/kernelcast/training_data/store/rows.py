@@ -37,7 +37,7 @@ def launch_to_row(launch: LaunchIdentity, measurement: str) -> dict[str, Any]:
         "ndrange": plain.dump_ndrange(launch.ndrange),
         "work_groups": launch.work_group_count,
         "arguments_digest": launch.arguments_digest,
-        "parameters": plain.dump(dict(launch.parameters)),
+        "parameters": plain.dump(dict(launch.parameters)) if launch.parameters else "{}",
     }
 
 
@@ -69,7 +69,7 @@ def observation_to_row(one: Observation, schema_id: str | None) -> dict[str, Any
         "key": one.key,
         **launch_to_row(one.launch, one.measurement),
         "seconds": one.runs.median_s,
-        "durations_s": plain.dump(one.runs.durations_s),
+        "durations_s": plain.dump_times(one.runs.durations_s),
         "noise": one.runs.noise,
         "run_count": one.runs.run_count,
         "schema_id": schema_id,
@@ -81,7 +81,7 @@ def observation_to_row(one: Observation, schema_id: str | None) -> dict[str, Any
         "source": one.source,
         "flags": plain.dump_flags(one.flags),
         "machine_state": plain.dump_state(one.machine_state),
-        "versions": plain.dump(dict(one.versions)),
+        "versions": plain.dump_texts(one.versions),
         "measured_at_us": plain.dump_time(one.measured_at),
     }
 
