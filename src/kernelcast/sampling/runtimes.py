@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +21,8 @@ from kernelcast.sampling.caches import user_cache_folder
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_READABLE_FOLDER = 0o755
+_READABLE_FILE = 0o644
 
 
 def ensure_vendors() -> Path | None:
@@ -121,6 +124,7 @@ def _write_somewhere(folder: Path | None, files: dict[str, str]) -> Path | None:
 
 def _write_folder(folder: Path, files: dict[str, str]) -> None:
     make_private_folder(folder)
+    _let_all_read(folder, _READABLE_FOLDER)
     for stale in folder.glob("*.icd"):
         if stale.name not in files:
             stale.unlink(missing_ok=True)
@@ -131,3 +135,13 @@ def _write_folder(folder: Path, files: dict[str, str]) -> None:
             partial = folder / f".{name}.{os.getpid()}"
             partial.write_text(content, encoding="utf-8")
             partial.replace(path)
+        _let_all_read(path, _READABLE_FILE)
+
+
+def _let_all_read(path: Path, mode: int) -> None:
+    """Open a file or folder to confined processes of root's service, which are another user's.
+
+    The names of libraries are no secret.
+    """
+    if stat.S_IMODE(path.stat().st_mode) & mode != mode:  # a right one may lie on a read-only disk
+        path.chmod(mode)

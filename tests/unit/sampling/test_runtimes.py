@@ -1,3 +1,5 @@
+import os
+import stat
 import sys
 from pathlib import Path
 
@@ -54,6 +56,19 @@ def test_the_systems_runtimes_stay_visible(prefix: Path, tmp_path: Path) -> None
     assert listed(ensure_vendors()) == {
         "embedded-cpu.icd": str(library), "system-pocl.icd": "libpocl.so.2"
     }  # fmt: skip
+
+
+def test_confined_processes_can_read_the_folder(prefix: Path) -> None:
+    """Is open to other users whatever the umask: confined processes of root's service are one."""
+    embed(prefix, "cpu")
+    before = os.umask(0o077)
+    try:
+        folder = ensure_vendors()
+    finally:
+        os.umask(before)
+    assert folder is not None
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (folder, *folder.iterdir())]
+    assert modes == [0o755, 0o644]
 
 
 def test_missing_libraries_are_left_out(prefix: Path) -> None:
