@@ -58,7 +58,7 @@ class ObservationIn(Strict):
     @property
     def durations_s(self) -> tuple[float, ...]:
         """Each run, in seconds."""
-        return self.durations_seconds if self.seconds is None else (self.seconds,)
+        return (*self.durations_seconds,) if self.seconds is None else (self.seconds,)
 
 
 class ObservationsRequest(Strict):
@@ -146,4 +146,4 @@ class CorrectionIn(Strict):
     @property
     def durations_s(self) -> tuple[float, ...]:
         """Each run, in seconds; empty if times stay."""
-        return self.durations_seconds if self.seconds is None else (self.seconds,)
+        return (*self.durations_seconds,) if self.seconds is None else (self.seconds,)
