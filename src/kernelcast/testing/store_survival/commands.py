@@ -41,9 +41,11 @@ def run_job(kind: str, data: Path, place: str) -> Forked:
     def work() -> None:
         be_user(data)
         read_end, write_end = os.pipe()
-        os.write(write_end, json.dumps(order).encode())
-        os.close(write_end)
-        sys.stdin = os.fdopen(read_end, encoding="utf-8")
+        # Our own end of the lifeline stays open: this process is ended by signals alone.
+        os.write(write_end, json.dumps(order).encode() + b"\n")
+        os.dup2(read_end, 0)
+        os.close(read_end)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         told = os.open(data / "job.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         sys.argv = ["job_process", str(told)]
         job_process.main()
