@@ -6,6 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.kernel_facts import (
+    BlockFacts,
+    ContentRead,
+    Gap,
+    KernelFacts,
+    LocalArray,
+    ParameterFacts,
+)  # fmt: skip
 from kernelcast.features.addresses.state import Findings
 from kernelcast.features.addresses.walk import AddressWalk
 from kernelcast.features.blocks.functions import divide
@@ -16,17 +25,8 @@ from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, p
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.features.syntax.types import TypeClass
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import (
-    BlockFacts,
-    ContentRead,
-    Gap,
-    KernelFacts,
-    LocalArray,
-    ParameterFacts,
-)  # fmt: skip
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
 

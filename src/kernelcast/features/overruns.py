@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.evaluation import BoolArray, evaluate_where
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import WorkItems, bind_ids, bind_names
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.records.quasi_affine.evaluation import BoolArray, evaluate_where
 
 _DEEPEST = 4
 _Bindings = dict[Symbol, Value]

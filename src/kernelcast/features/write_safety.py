@@ -8,11 +8,11 @@ work-groups' places are provably apart, else by comparing with the content befor
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.write_safety_footprints import Footprint, SlabRanges, find_footprint
 from kernelcast.features.write_safety_intervals import NoBoundError
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.balance import MergeRule, SlabSpace
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)

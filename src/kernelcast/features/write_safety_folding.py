@@ -6,7 +6,7 @@ the address, ``y * W + x``. Limits of the parts do not tell that the sum is ``i`
 
 from collections.abc import Iterator
 
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
     Atom,
     Expr,
     FloorDiv,
@@ -34,7 +34,7 @@ def fold(expr: Expr) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> i = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID))
     >>> z, y, x = floor_div(i, 12), floor_mod(floor_div(i, 4), 3), floor_mod(i, 4)
     >>> print(fold(8 * (12 * z + 4 * y + x)))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.features.write_safety_folding import fold
 from kernelcast.features.write_safety_guards import bound_where, tighten
 from kernelcast.features.write_safety_intervals import Interval, NoBoundError, bound
-from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 IntArray = npt.NDArray[np.int64]
 

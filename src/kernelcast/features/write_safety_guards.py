@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelcast.expressions import And, Atom, Comparison, Condition, Expr, Relation, Symbol
 from kernelcast.features.write_safety_intervals import Interval, NoBoundError, Ranges, bound
-from kernelcast.records.conditions import And, Comparison, Condition, Relation
-from kernelcast.records.quasi_affine import Atom, Expr, Symbol
 
 # Sums in an address that guards limit: a row and a column.
 _MOST_SUMS = 2

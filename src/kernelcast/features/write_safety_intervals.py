@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
     Atom,
     Expr,
     FloorDiv,
@@ -92,7 +92,7 @@ def bound(expr: Expr, ranges: Ranges) -> Interval:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import SymbolKind, floor_div
+    >>> from kernelcast.expressions import SymbolKind, floor_div
     >>> x = Symbol(SymbolKind.GLOBAL_ID)
     >>> found = bound(4 * Expr.symbol(x) - floor_div(x, 2), {x: Interval.of(0, np.array([9, 19]))})
     >>> found.low.tolist(), found.high.tolist()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 
 
 def analyse(body: str, *, before: str = "", options: tuple[str, ...] = ()) -> KernelFacts:

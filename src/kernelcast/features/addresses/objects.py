@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.addresses.cells import (
     is_aggregate,
     name_given,
@@ -32,7 +33,6 @@ from kernelcast.features.syntax.lvalues import base_object, lanes_of
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 Evaluate = Callable[[Node, State], Value]
 

@@ -1,5 +1,6 @@
 """Arithmetic on pointers."""
 
+from kernelcast.expressions import Expr, Unknown, trunc_div
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.conversion import scale
 from kernelcast.features.addresses.values import (
@@ -14,8 +15,6 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.conditions import Unknown
-from kernelcast.records.quasi_affine import Expr, trunc_div
 
 _ADDRESS = TypeInfo(name="long", type_class=TypeClass.SIGNED, bits=64, bytes=8)
 

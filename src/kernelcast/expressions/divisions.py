@@ -5,21 +5,21 @@ from collections import Counter
 from dataclasses import dataclass
 from math import gcd
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.evaluation import (
     Bindings,
     Value,
     divide_floor,
     divide_trunc,
 )
-from kernelcast.records.quasi_affine.expressions import (
+from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Monomial,
     Operand,
     Replacements,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.symbols import Symbol
+from kernelcast.records.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def floor_div(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(floor_div(8 * x + n + 5, 4), "--", floor_div(n * x + 3, n))
@@ -179,7 +179,7 @@ def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> print(floor_mod(9 * x + 7, 4))
     (x + 3) mod 4
@@ -211,7 +211,7 @@ def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> print(trunc_div(8 * x + 4, 4), "--", trunc_div(4 * x + 1, 4))
     2*x + 1 -- trunc((4*x + 1) / 4)

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.records.quasi_affine.conditions import FALSE, TRUE, Condition
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,
     Value,
     evaluate_where,
 )
-from kernelcast.records.quasi_affine.expressions import (
+from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Operand,
     Replacements,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def minimum(left: Operand, right: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(minimum(n, 64), "--", minimum(n, n - 1))
     min(n, 64) -- n - 1
@@ -173,8 +173,8 @@ def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
-    >>> from kernelcast.records.conditions import less
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import less
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(select(less(n, 4), n + 1, 0))
     (n + 1 if n < 4 else 0)
