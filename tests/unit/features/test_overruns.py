@@ -58,8 +58,8 @@ def _find(source: str, ndrange: NDRange, size: int, n: int) -> list[tuple[int, t
 
 
 def test_a_guard_that_is_too_wide_is_found() -> None:
-    """Work-item 48 is the first of the last work-group, and beyond 40 elements."""
-    assert _find(GUARDED, LINE, 40 * 4, 64) == [(192, (48,))]
+    """Work-item 40 is the first beyond 40 elements."""
+    assert _find(GUARDED, LINE, 40 * 4, 64) == [(160, (40,))]
     assert _find(GUARDED, LINE, 40 * 4, 40) == []
     assert _find(GUARDED, LINE, 64 * 4, 64) == []
 
