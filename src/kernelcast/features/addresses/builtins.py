@@ -47,17 +47,6 @@ def call_builtin(
 ) -> Value:
     """Evaluate a builtin function.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    arguments : sequence of Value
-        Evaluated arguments.
-    info : TypeInfo
-        Type of the result.
-    arithmetic : Arithmetic
-        To calculate with.
-
     Returns
     -------
     Value

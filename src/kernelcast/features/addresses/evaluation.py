@@ -137,7 +137,7 @@ class Evaluator:
         return convert(self.value(child, state), child.type, node.type, is_explicit=True)
 
     def _reference(self, node: Node, state: State) -> Value:
-        if node.is_stand_in:
+        if node.is_placeholder:
             name = node.spelling
             self._findings.largest_unsigned[name] = _LARGEST_NAMED
             return Expr.symbol(Symbol(SymbolKind.SCALAR, name))

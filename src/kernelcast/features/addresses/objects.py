@@ -173,7 +173,7 @@ class ObjectAccess:
             array, index = index, array
         if not isinstance(array, PLACES):
             return blur(array, index, reason="a pointer that is not followed")
-        if node.type.type_class is TypeClass.ARRAY and node.unit.stand_ins:
+        if node.type.type_class is TypeClass.ARRAY and node.unit.placeholders:
             size = Opaque(reason="the size of an array depends on a name that is not defined")
             return map_place(array, lambda one: Pointer(one.memory, size))
         return move_place(array, scale(as_number(index), max(1, node.type.bytes)))

@@ -37,19 +37,7 @@ def _move(one: Pointer, distance: Expr | Opaque) -> Pointer:
 def combine_places(
     operator: int, one: Value, two: Value, info: TypeInfo, arithmetic: Arithmetic
 ) -> Value:
-    """Add a number of elements to a pointer, or compare or subtract pointers.
-
-    Parameters
-    ----------
-    operator : int
-        One of `kinds`.
-    one, two : Value
-        The operands; at least one is a pointer.
-    info : TypeInfo
-        Type of the result; of the operands for comparisons.
-    arithmetic : Arithmetic
-        To compare offsets with.
-    """
+    """Add a number of elements to a pointer, or compare or subtract pointers."""
     is_comparison = operator in kinds.COMPARISONS
     if isinstance(one, Pointer) and isinstance(two, Pointer) and one.memory == two.memory:
         if is_comparison:
