@@ -7,11 +7,14 @@ from functools import reduce
 import islpy
 
 from kernelcast.expressions.conditions import TRUE, Condition
-from kernelcast.expressions.isl import IslSpace, answering
+from kernelcast.expressions.isl import IslSpace, TooHardError, answering
+from kernelcast.expressions.junctions import And
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol
 
 _MOST_PIECES = 4
+"""Of which bounds are taken piece by piece; of more, they are those of the hull."""
+_MOST_BASIC_SETS = 32
 _IN, _SET = islpy.dim_type.in_, islpy.dim_type.set
 
 
@@ -78,11 +81,27 @@ class PointSet:
         self.context = context
         with answering(context):
             self._space = IslSpace(symbols, context)
-            sets = (self._space.to_isl_set(one, approximates=approximates) for one in conditions)
-            points = reduce(islpy.Set.intersect, sets, self._space.to_isl_set(TRUE)).coalesce()
-            is_one = points.n_basic_set() <= _MOST_PIECES
-            self._hull = points if is_one else islpy.Set.from_basic_set(points.simple_hull())
-            self._points = points
+            points = self._space.to_isl_set(TRUE)
+        for one in conditions:
+            for part in one.parts if isinstance(one, And) else (one,):
+                try:
+                    points = self._cut(points, part, approximates=approximates)
+                except TooHardError:
+                    if not approximates:
+                        raise
+        self._points = self._hull = points
+        if points.n_basic_set() > _MOST_PIECES:
+            with answering(context):
+                self._hull = islpy.Set.from_basic_set(points.simple_hull())
+
+    def _cut(self, points: islpy.Set, condition: Condition, *, approximates: bool) -> islpy.Set:
+        """Keep the points for which a condition holds; too hard if they fall into many pieces."""
+        with answering(self.context):
+            met = self._space.to_isl_set(condition, approximates=approximates)
+            left = points.intersect(met).coalesce()
+        if left.n_basic_set() > _MOST_BASIC_SETS:
+            raise TooHardError
+        return left
 
     def find_first(self, condition: Condition) -> dict[Symbol, int] | None:
         """Find the first point for which a condition holds as well; None if there is none."""

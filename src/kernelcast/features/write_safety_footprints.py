@@ -1,5 +1,6 @@
 """Which bytes of a buffer each slab of an index space touches, by address expressions."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,9 @@ from kernelcast.records.balance import SlabSpace
 IntArray = npt.NDArray[np.int64]
 
 MOST_STRETCHES = 1 << 19
-"""Stretches of bytes that are told apart, at most."""
+"""Stretches of bytes of one access that are told apart, at most."""
 _MOST_STEPS = 2 * MOST_STRETCHES
+_MOST_TOGETHER = 16 * MOST_STRETCHES  # 200 MB
 _CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 
 
@@ -117,7 +119,11 @@ def find_footprint(
     NotKnownError
         If addresses are not quasi-affine, or there are too many stretches.
     """
-    parts = [part for one in placed for part in _follow(one, space, detail)]
+    parts: list[Footprint] = []
+    for part in itertools.chain.from_iterable(_follow(one, space, detail) for one in placed):
+        parts.append(part)
+        if sum(one.starts.size for one in parts) > _MOST_TOGETHER:
+            raise NotKnownError
     for part in parts:
         np.clip(part.starts, 0, size_bytes, out=part.starts)
         np.clip(part.stops, 0, size_bytes, out=part.stops)
