@@ -10,6 +10,7 @@ from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.choices import minimum
 from kernelcast.expressions.comparisons import less, less_equal
 from kernelcast.expressions.conditions import TRUE, Condition
+from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.isl import NotKnownError
 from kernelcast.expressions.point_sets import PointSet
 from kernelcast.expressions.polynomials import Expr, Operand
@@ -36,7 +37,9 @@ class PlacedAccesses:
         The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first,
         and loops.
     offset_bytes : Expr
-        What the accesses' offsets have in common, over these symbols.
+        What the accesses' offsets have in common, over these symbols: the quasi-affine part.
+    curved_bytes : Expr
+        The other part, to be added: products of ids, powers.
     members : tuple of (int, MemoryAccess)
         What is to be added for each.
     """
@@ -44,6 +47,7 @@ class PlacedAccesses:
     points: PointSet
     symbols: tuple[Symbol, ...]
     offset_bytes: Expr
+    curved_bytes: Expr
     members: tuple[tuple[int, MemoryAccess], ...]
 
 
@@ -110,7 +114,13 @@ class LaunchPoints:
                 if not is_exact:
                     raise
                 continue
-            yield PlacedAccesses(points, symbols, offset, tuple(members))
+            curved = Expr({
+                monomial: factor
+                for monomial, factor in offset.products
+                if not all(isinstance(one, Symbol) for one in monomial) or len(monomial) > 1
+                if not points.takes(Expr({monomial: factor}))
+            })  # fmt: skip
+            yield PlacedAccesses(points, symbols, offset - curved, curved, tuple(members))
 
     def find_global_id(self, point: Mapping[Symbol, int]) -> tuple[int, ...]:
         """Give a work-item's global id, the least in dimensions that the point does not name."""
@@ -121,6 +131,14 @@ class LaunchPoints:
             start = point.get(group, 0) * self.ndrange.known_local_size[axis]
             found.append(point.get(whole, offset + start + point.get(local, 0)))
         return tuple(found)
+
+    def find_slab(self, symbol: Symbol, value: IntArray) -> IntArray:
+        """Give the numbers of the slabs to which group ids or global ids belong."""
+        assert self.slabs is not None
+        _, local, _, offset = self._sizes(symbol.axis)
+        if symbol.kind is SymbolKind.GROUP_ID:
+            return value // self.slabs.thickness
+        return (value - offset) // (self.slabs.thickness * local)
 
     def _find_reach(
         self, access: MemoryAccess, split: frozenset[int], *, is_exact: bool

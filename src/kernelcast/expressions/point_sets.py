@@ -6,8 +6,8 @@ from functools import reduce
 
 import islpy
 
-from kernelcast.expressions.conditions import TRUE, Condition
-from kernelcast.expressions.isl import IslSpace, TooHardError, answering
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.isl import IslSpace, NotKnownError, TooHardError, answering
 from kernelcast.expressions.junctions import And
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol
@@ -90,7 +90,7 @@ class PointSet:
                     if not approximates:
                         raise
         self._points = self._hull = points
-        if points.n_basic_set() > _MOST_PIECES:
+        if approximates and points.n_basic_set() > _MOST_PIECES:
             with answering(context):
                 self._hull = islpy.Set.from_basic_set(points.simple_hull())
 
@@ -116,7 +116,9 @@ class PointSet:
             }
 
     def bound(self, expr: Expr, kept: Collection[Symbol]) -> Bounds:
-        """Find between which values an expression lies, or wider bounds where points lie apart.
+        """Find between which values an expression lies.
+
+        Where more points will do, bounds are wider if points lie apart.
 
         Parameters
         ----------
@@ -134,6 +136,23 @@ class PointSet:
                 for one in (values.lexmin_pw_multi_aff(), values.lexmax_pw_multi_aff())
             )
             return Bounds(low=low, high=high, exists=space.from_isl_set(domain))
+
+    def list_values(self, symbol: Symbol) -> range:
+        """Give the values from the least to the greatest that a coordinate takes."""
+        found = self.bound(Expr.symbol(symbol), ())
+        low, high = found.low.constant_value, found.high.constant_value
+        if low is None or high is None or found.exists == FALSE:
+            return range(0)
+        return range(low, high + 1)
+
+    def takes(self, expr: Expr) -> bool:
+        """Tell whether an expression is quasi-affine over the coordinates."""
+        try:
+            with answering(self.context):
+                self._space.to_isl(expr)
+        except NotKnownError:
+            return False
+        return True
 
     def simplify(self, expr: Expr) -> Expr:
         """Write an expression as isl does: quotients and remainders that add up are put together.

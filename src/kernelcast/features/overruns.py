@@ -1,14 +1,19 @@
 """Accesses that provably leave their buffer, each with the first work-item that does it."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kernelcast.expressions import Symbol, disjunction, less
+import numpy as np
+
+from kernelcast.expressions import EvaluationError, Symbol, conjunction, disjunction, equal, less
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
 from kernelcast.records.ndrange import NDRange
+
+_MOST_VALUES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ def find_overruns(
     -------
     list of Overrun
         One per place in the source. Looked at are accesses whose addresses and conditions are
-        known exactly and quasi-affine: of these, all that leave their buffers.
+        known exactly, conditions quasi-affine: of these, all that leave their buffers.
     """
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
     judged = [one for one in facts.accesses if one.is_exact and one.buffer in sizes]
@@ -77,7 +82,7 @@ def find_overruns(
                 ))  # fmt: skip
         except TooHardError:
             break
-        except NotKnownError:
+        except (NotKnownError, EvaluationError):
             continue
     return list(found.values())
 
@@ -88,12 +93,12 @@ def _list_outside(
     """Give the accesses that leave their buffers, where they do it first, and the offset there."""
     # Room before and behind each access; the least of them answers for all, mostly with "none".
     rooms = [(shift, sizes[one.buffer or ""] - shift - one.bytes) for shift, one in placed.members]
-    if not _find_outside(placed, *map(min, zip(*rooms, strict=True))):
+    if _find_outside(placed, *map(min, zip(*rooms, strict=True))) is None:
         return
     for (shift, access), room in zip(placed.members, rooms, strict=True):
         point = _find_outside(placed, *room)
         if point is not None:
-            offset = placed.offset_bytes.evaluate(point)
+            offset = (placed.offset_bytes + placed.curved_bytes).evaluate(point)
             assert isinstance(offset, int)
             yield access, point, offset + shift
 
@@ -101,4 +106,33 @@ def _list_outside(
 def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
     """Find the first point that has less room than it needs."""
     offset = placed.offset_bytes
-    return placed.points.find_first(disjunction(less(offset, -before), less(behind, offset)))
+    values = _find_curve(placed, before, behind)
+    if values is None:
+        return None
+    curve = placed.curved_bytes.evaluate(values)
+    assert isinstance(curve, int)
+    outside = disjunction(less(offset, -before - curve), less(behind - curve, offset))
+    fixed = (equal(symbol, value) for symbol, value in values.items())
+    return placed.points.find_first(conjunction(*fixed, outside))
+
+
+def _find_curve(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
+    """Choose values for what makes an offset more than affine, so that some point is outside."""
+    symbols = [one for one in placed.symbols if one in placed.curved_bytes.symbols()]
+    if not symbols:
+        return {}
+    ranges = [placed.points.list_values(one) for one in symbols]
+    if math.prod(map(len, ranges)) > _MOST_VALUES:
+        raise NotKnownError
+    values = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+    bounds = placed.points.bound(placed.offset_bytes, symbols)
+    grid = dict(zip(symbols, np.meshgrid(*values, indexing="ij"), strict=True))
+    curve = placed.curved_bytes.evaluate(grid)
+    is_outside = bounds.exists.evaluate(grid) & (
+        (bounds.low.evaluate(grid) + curve < -before)
+        | (bounds.high.evaluate(grid) + curve > behind)
+    )
+    places = np.argwhere(is_outside)
+    if not places.size:
+        return None
+    return {symbol: int(one[tuple(places[0])]) for symbol, one in grid.items()}

@@ -8,6 +8,7 @@ work-groups' places are provably apart, else by comparing with the content befor
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import EvaluationError
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.isl import NotKnownError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -100,7 +101,7 @@ def assess_split(
             continue
         loads = [one for one in own if one.kind is AccessKind.LOAD]
         places = _place(stores, loads, launch) if is_followed else None
-        footprint = _find_disjoint(*places, space, size_bytes) if places else None
+        footprint = _find_disjoint(*places, launch, size_bytes) if places else None
         if footprint is not None:
             rules[name], footprints[name] = MergeRule.RANGES, footprint
             if all(one.kind is AccessKind.STORE for one in own):
@@ -156,17 +157,17 @@ def _place(
 def _find_disjoint(
     stores: Sequence[PlacedAccesses],
     loads: Sequence[PlacedAccesses],
-    space: SlabSpace,
+    launch: LaunchPoints,
     size_bytes: int,
 ) -> Footprint | None:
     """Find what each slab writes, if that is provably nobody else's."""
     for detail in range(_MOST_DETAIL + 1):
         try:
-            written = find_footprint(stores, space, size_bytes, detail=detail)
+            written = find_footprint(stores, launch, size_bytes, detail=detail)
             if not written.is_disjoint:
                 continue
-            read = find_footprint(loads, space, size_bytes, detail=detail)
-        except NotKnownError:
+            read = find_footprint(loads, launch, size_bytes, detail=detail)
+        except (NotKnownError, EvaluationError):
             return None
         if read.meets_only_own(written):
             return written.sort()
@@ -175,6 +176,8 @@ def _find_disjoint(
 
 def _is_own(stores: Sequence[PlacedAccesses], loads: Sequence[PlacedAccesses]) -> bool:
     """Tell whether no slab writes or reads what another one writes, stretches or not."""
+    if not all(one.curved_bytes.is_zero for one in (*stores, *loads)):
+        return False
     try:
         written, read = (
             [

@@ -1,15 +1,16 @@
 """Which bytes of a buffer each slab of an index space touches, by address expressions."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.isl import NotKnownError
-from kernelcast.expressions.launch_points import SLAB, PlacedAccesses
+from kernelcast.expressions.launch_points import SLAB, LaunchPoints, PlacedAccesses
 from kernelcast.records.balance import SlabSpace
 
 IntArray = npt.NDArray[np.int64]
@@ -93,7 +94,7 @@ class Footprint:
 
 
 def find_footprint(
-    placed: Iterable[PlacedAccesses], space: SlabSpace, size_bytes: int, *, detail: int = 0
+    placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, *, detail: int = 0
 ) -> Footprint:
     """Find what each slab touches of a buffer.
 
@@ -101,8 +102,8 @@ def find_footprint(
     ----------
     placed : iterable of PlacedAccesses
         Of that buffer, by slabs.
-    space : SlabSpace
-        The slabs.
+    launch : LaunchPoints
+        With slabs.
     size_bytes : int
         Size of the buffer; nothing is touched behind its end.
     detail : int
@@ -120,7 +121,7 @@ def find_footprint(
         If addresses are not quasi-affine, or there are too many stretches.
     """
     parts: list[Footprint] = []
-    for part in itertools.chain.from_iterable(_follow(one, space, detail) for one in placed):
+    for part in itertools.chain.from_iterable(_follow(one, launch, detail) for one in placed):
         parts.append(part)
         if sum(one.starts.size for one in parts) > _MOST_TOGETHER:
             raise NotKnownError
@@ -130,24 +131,44 @@ def find_footprint(
     return Footprint.join(parts)
 
 
-def _follow(placed: PlacedAccesses, space: SlabSpace, detail: int) -> Iterator[Footprint]:
+def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[Footprint]:
     """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
-    followed = {SLAB: np.arange(space.count, dtype=np.int64)}
-    followed |= _choose_wide(placed, space, detail)
+    space = _slabs_of(launch)
+    followed = _choose_wide(placed, space, detail)
+    followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
+    cut = next((one for one in followed if _is_cut(one, space)), None)
+    if cut is None:
+        followed[SLAB] = range(space.count)
+    if math.prod(map(len, followed.values())) > _MOST_STEPS:
+        raise NotKnownError
     bounds = placed.points.bound(placed.offset_bytes, followed)
-    grid = dict(zip(followed, np.meshgrid(*followed.values(), indexing="ij"), strict=True))
-    is_some = np.broadcast_to(bounds.exists.evaluate(grid), grid[SLAB].shape)
+    steps = (np.arange(one.start, one.stop, dtype=np.int64) for one in followed.values())
+    grid = dict(zip(followed, np.meshgrid(*steps, indexing="ij"), strict=True))
+    shape = next(iter(grid.values())).shape
+    is_some = np.broadcast_to(bounds.exists.evaluate(grid), shape)
     if np.count_nonzero(is_some) > MOST_STRETCHES:
         raise NotKnownError
     some = {symbol: values[is_some] for symbol, values in grid.items()}
+    slabs = some[SLAB] if cut is None else launch.find_slab(cut, some[cut])
     low, high = (
-        np.broadcast_to(one.evaluate(some), some[SLAB].shape) for one in (bounds.low, bounds.high)
+        np.broadcast_to((one + placed.curved_bytes).evaluate(some), slabs.shape)
+        for one in (bounds.low, bounds.high)
     )
     for shift, access in placed.members:
-        yield Footprint(low + shift, high + shift + access.bytes, some[SLAB])
+        yield Footprint(low + shift, high + shift + access.bytes, slabs)
 
 
-def _choose_wide(placed: PlacedAccesses, space: SlabSpace, detail: int) -> dict[Symbol, IntArray]:
+def _slabs_of(launch: LaunchPoints) -> SlabSpace:
+    assert launch.slabs is not None
+    return launch.slabs
+
+
+def _is_cut(symbol: Symbol, space: SlabSpace) -> bool:
+    """Tell whether slabs cut along an id."""
+    return symbol.kind in _CUT and symbol.axis == space.axis
+
+
+def _choose_wide(placed: PlacedAccesses, space: SlabSpace, detail: int) -> dict[Symbol, range]:
     """Choose coordinates with the widest strides, with all values that they take.
 
     Strides are left alone as long as their steps touch each other, and so are ids that are cut.
@@ -158,23 +179,20 @@ def _choose_wide(placed: PlacedAccesses, space: SlabSpace, detail: int) -> dict[
             for monomial, factor in placed.points.simplify(placed.offset_bytes).products
             if len(monomial) == 1
             and isinstance(monomial[0], Symbol)
-            and not (monomial[0].kind in _CUT and monomial[0].axis == space.axis)
+            and not _is_cut(monomial[0], space)
         ),
         key=lambda one: -one[0],
     )
     least_bytes = min(access.bytes for _, access in placed.members)
-    chosen: dict[Symbol, IntArray] = {}
+    chosen: dict[Symbol, range] = {}
     most = _MOST_STEPS // space.count
     for stride, symbol in strides:
         if len(chosen) == detail or stride <= least_bytes:
             break
-        found = placed.points.bound(Expr.symbol(symbol), ())
-        low, high = found.low.constant_value, found.high.constant_value
-        assert low is not None
-        assert high is not None
-        if 0 < high - low < most:
-            chosen[symbol] = np.arange(low, high + 1, dtype=np.int64)
-            most //= high - low + 1
+        values = placed.points.list_values(symbol)
+        if 1 < len(values) <= most:
+            chosen[symbol] = values
+            most //= len(values)
     return chosen
 
 
