@@ -41,45 +41,33 @@ class _Extremum(Composite):
         """Tell whether both are quasi-affine."""
         return self.left.is_quasi_affine() and self.right.is_quasi_affine()
 
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value."""
+        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
+        is_least = isinstance(self, Minimum)
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right) if is_least else max(left, right)
+        return np.minimum(left, right) if is_least else np.maximum(left, right)
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        make = minimum if isinstance(self, Minimum) else maximum
+        return make(self.left.substitute(replacements), self.right.substitute(replacements))
+
+    def __str__(self) -> str:
+        return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
+
 
 class Minimum(_Extremum):
     """The lesser of two expressions."""
 
     __slots__ = ()
 
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
-        if isinstance(left, int) and isinstance(right, int):
-            return min(left, right)
-        return np.minimum(left, right)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
-        return minimum(self.left.substitute(replacements), self.right.substitute(replacements))
-
-    def __str__(self) -> str:
-        return f"min({self.left}, {self.right})"
-
 
 class Maximum(_Extremum):
     """The greater of two expressions."""
 
     __slots__ = ()
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
-        if isinstance(left, int) and isinstance(right, int):
-            return max(left, right)
-        return np.maximum(left, right)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
-        return maximum(self.left.substitute(replacements), self.right.substitute(replacements))
-
-    def __str__(self) -> str:
-        return f"max({self.left}, {self.right})"
 
 
 @dataclass(frozen=True, slots=True)
