@@ -20,7 +20,7 @@ from machine import describe_machine
 RESULTS = Path(__file__).parent / "results" / "estimate_calls"
 PROBLEM = Path(__file__).parents[1] / "examples" / "triad" / "triad.yaml"
 # The hook is loaded by every Python process that finds it on its path, before anything of ours.
-HOOK = '''
+HOOK = """
 import atexit, json, os, sys
 _DEEPEST, _GOALS = {}, {"_enqueue", "receive"}
 def _look(frame, event, arg):
@@ -42,7 +42,7 @@ def _look(frame, event, arg):
             json.dump(_DEEPEST, out)
 if "CALLS_FOLDER" in os.environ:
     sys.setprofile(_look)
-'''
+"""
 LIVE = """
 import pyopencl as cl, kernelcast
 from kernelcast.sampling.discovery import describe_device
@@ -81,14 +81,19 @@ def trace(command: list[str], folder: Path) -> list[list[str]]:
     }
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     found = [json.loads(one.read_text(encoding="utf-8")) for one in calls.glob("*.json")]
-    awaiting = [one["receive"] for one in found if "_enqueue" not in one]
+    # A child that only waited for orders is not on the way: the service lists devices at its start.
+    awaiting = [
+        one["receive"]
+        for one in found
+        if "_enqueue" not in one and not one["receive"][0].startswith("workers.child_main")
+    ]
     sampling = [one["_enqueue"] for one in found if "_enqueue" in one]
     return [*awaiting, *sampling]
 
 
 def summarise(chains: list[list[str]]) -> dict[str, Any]:
     """Count processes and different functions."""
-    names = list(dict.fromkeys(name for chain in chains for name in chain))
+    names = {name for chain in chains for name in chain if not name.endswith(">")}
     return {"processes": len(chains), "functions": len(names), "chains": chains}
 
 
