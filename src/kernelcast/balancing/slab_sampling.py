@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernelcast.balancing.messages import Sample
+from kernelcast.balancing.messages import Sample, SlabSamples
 from kernelcast.launches.settings import DEFAULT_COVERAGE
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.records.balance import SlabSpace, Span
@@ -34,28 +34,6 @@ class BoxRunner(Protocol):
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give each one's time in seconds."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlabSamples:
-    """What came of sampling slabs.
-
-    Parameters
-    ----------
-    spans : tuple of Span
-        Slabs that ran.
-    interval : Interval or None
-        Time of the whole launch; None if too little ran to tell.
-    rates : tuple of (float, float)
-        Middle of each timed launch as a share of the slabs, and seconds per slab.
-    is_even : bool
-        Whether work seems the same everywhere.
-    """
-
-    spans: tuple[Span, ...]
-    interval: Interval | None = None
-    rates: tuple[tuple[float, float], ...] = ()
-    is_even: bool = True
 
 
 @dataclass(slots=True, kw_only=True)

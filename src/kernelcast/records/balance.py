@@ -101,7 +101,7 @@ class Bar:
 
     Parameters
     ----------
-    place : int
+    device : int
         Number of the device, or the number of devices for the host.
     activity : Activity
         What was done.
@@ -111,7 +111,7 @@ class Bar:
         That were run in it.
     """
 
-    place: int
+    device: int
     activity: Activity
     start_s: float
     end_s: float

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -80,7 +79,7 @@ class PartialLaunch:
     ) -> None:
         started_s = time.monotonic()
         self._session = session
-        self._kernel = kernel
+        self.kernel = kernel
         built = session.whole_kernel(kernel)
         check_arguments(kernel.name, built.parameters, arguments)
         self.ndrange = choose_local_size(session, built.kernel, ndrange)
@@ -120,12 +119,7 @@ class PartialLaunch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
@@ -137,7 +131,7 @@ class PartialLaunch:
             If the device fails; what its buffers hold is then unknown.
         """
         durations = []
-        with explained_errors(self._kernel, self._session.description):
+        with explained_errors(self.kernel, self._session.description):
             for box in boxes:
                 offset, size = self.ndrange.work_items_of(box)
                 start_s = time.monotonic()
@@ -170,7 +164,7 @@ class PartialLaunch:
             If the device fails.
         """
         queue, held = self._session.queue, self._held[index]
-        with explained_errors(self._kernel, self._session.description):
+        with explained_errors(self.kernel, self._session.description):
             if index in self._in_place and _is_same(self._in_place[index], into):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
                 unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))

@@ -7,9 +7,9 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.balancing.device_state import BoolArray
 from kernelcast.balancing.merging import merge_changes
-from kernelcast.balancing.messages import Collect, Place
-from kernelcast.balancing.players import BoolArray
+from kernelcast.balancing.messages import Collect, MemoryRange
 from kernelcast.balancing.shared_memory import Layout, SharedMemory
 
 Bytes = npt.NDArray[np.uint8]
@@ -17,7 +17,7 @@ _PIECE_BYTES = 1 << 22
 _MOST_WORKERS = 8
 
 
-class Gathering:
+class LaunchBuffers:
     """The buffers of a launch in shared memory.
 
     Parameters
@@ -124,7 +124,7 @@ class Gathering:
                  if index in self._ranges or index in self._copies]  # fmt: skip
         _copy((array, memory.view(place)) for array, place in pairs)
 
-    def _result(self, index: int, devices: Sequence[int]) -> Place:
+    def _result(self, index: int, devices: Sequence[int]) -> MemoryRange:
         if index in self._copies and devices:
             return self._copies[index][devices[0]]
         return self.places[index]

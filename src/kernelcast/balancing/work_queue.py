@@ -8,7 +8,7 @@ import numpy.typing as npt
 from kernelcast.records.balance import Span
 
 
-class Pool:
+class WorkQueue:
     """Slabs nobody has been given yet.
 
     Parameters
@@ -18,7 +18,7 @@ class Pool:
 
     Examples
     --------
-    >>> pool = Pool(10)
+    >>> pool = WorkQueue(10)
     >>> pool.remove([(3, 5)])
     >>> pool.take(4.0, anchor=0.0), pool.weight
     ([(0, 3), (5, 6)], 4.0)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Sampled
+from kernelcast.balancing.messages import SlabSamples
 from kernelcast.records.balance import Span
 from kernelcast.records.errors import KernelcastError
 
@@ -17,7 +17,7 @@ BoolArray = npt.NDArray[np.bool_]
 _ROUGHLY = 2.0
 # A device that would do less than this share of the work is left out: devices that share
 # processors or memory take more from each other than that.
-_LEAST_USE = 0.05
+_LEAST_SHARE = 0.05
 # So long, as a share of the others' time for everything, a device may take for its first slabs:
 # drivers do at the first launch what they have put off.
 _PATIENCE = 0.25
@@ -39,7 +39,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Player:
+class DeviceState:
     """A device and what it has done.
 
     Parameters
@@ -75,7 +75,7 @@ class Player:
     """When it began what it is at, about."""
     has_begun: bool = False
     """Whether it has been given work beyond its samples."""
-    sampled: Sampled | None = None
+    sampled: SlabSamples | None = None
     estimated_share: float = 0.0
     real_s: float = 0.0
     error: KernelcastError | None = None
@@ -89,7 +89,7 @@ class Player:
     """Whether it is too slow to be of use, and rests until the others are done."""
 
     @classmethod
-    def make(cls, count: int, anchor: float) -> "Player":
+    def make(cls, count: int, anchor: float) -> "DeviceState":
         """Make one that has done nothing."""
         ran, owned, given, collected = (np.zeros(count, dtype=np.bool_) for _ in range(4))
         return cls(anchor=anchor, ran=ran, owned=owned, handed_over=given, collected=collected)
@@ -114,10 +114,10 @@ class Player:
         """By which factor its speed may differ from what is known, either way."""
         if self.has_begun:
             return 1.0
-        sampled = self.sampled
-        if sampled is None or not sampled.low_s or not sampled.high_s:
+        interval = None if self.sampled is None else self.sampled.interval
+        if interval is None or not interval.low or not interval.high:
             return _ROUGHLY
-        return math.sqrt(sampled.high_s / sampled.low_s)
+        return math.sqrt(interval.high / interval.low)
 
     @property
     def free_at_s(self) -> float:
@@ -130,7 +130,7 @@ class Player:
     def is_too_slow(self, others_rate: float) -> bool:
         """Tell whether it would do next to nothing beside others of a known rate together."""
         rate = self.effective_rate
-        return rate is not None and rate * self.doubt < _LEAST_USE * others_rate
+        return rate is not None and rate * self.doubt < _LEAST_SHARE * others_rate
 
     def is_hopeless(self, now_s: float, others_rate: float) -> bool:
         """Tell whether its samples so far, or that there are none yet, show that it is too slow."""
@@ -138,7 +138,7 @@ class Player:
         if spent_s < _FAIR_CHANCE_S:
             return False
         if len(self.hints) >= _FEWEST_HINTS:
-            return max(self.hints) < _LEAST_USE * others_rate
+            return max(self.hints) < _LEAST_SHARE * others_rate
         return spent_s * others_rate > _PATIENCE * self.ran.size
 
     def note_hint(self, rate: float) -> None:
