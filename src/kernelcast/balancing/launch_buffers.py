@@ -28,8 +28,6 @@ class LaunchBuffers:
         For buffers that merge by ranges: gives the bytes that some slabs write.
     compared : sequence of int
         Buffers that merge by comparing.
-    devices : int
-        Number of devices.
     """
 
     def __init__(
@@ -59,15 +57,7 @@ class LaunchBuffers:
         _copy((memory.view(self.places[index]), array) for index, array in arrays.items())
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
-        """Give the command for the results of some slabs.
-
-        Parameters
-        ----------
-        device : int
-            Whose.
-        slabs : ndarray of bool
-            Which.
-        """
+        """Give the command for the results of some slabs."""
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}
         targets = {index: self.places[index] for index in self._ranges}
         for index, copies in self._copies.items():

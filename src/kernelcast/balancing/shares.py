@@ -135,8 +135,6 @@ def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> flo
         Devices whose rates are known, and others, which do not count.
     left : float
         Work that nobody has been given yet.
-    now_s : float
-        The time.
 
     Returns
     -------

@@ -44,10 +44,6 @@ class SlabLaunch:
     ----------
     launch : BoxRunner
         Runs boxes for real.
-    space : SlabSpace
-        The slabs.
-    device : DeviceDescription
-        The device.
     kernel_digest : str
         Identity of the kernel.
     is_stopped : callable

@@ -32,10 +32,6 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     unit : int
         Work-groups that a slab shall be a multiple of, where it can: what the devices run at once.
 
-    Returns
-    -------
-    SplitSafety
-
     Raises
     ------
     InputError
@@ -81,8 +77,6 @@ def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> Sla
     ----------
     ndrange : NDRange
         The index space, local size chosen.
-    axis : int
-        The dimension.
     most_slabs : int
         How many at most.
     unit : int

@@ -11,11 +11,6 @@ from kernelcast.records.balance import Span
 class WorkQueue:
     """Slabs nobody has been given yet.
 
-    Parameters
-    ----------
-    count : int
-        All slabs.
-
     Examples
     --------
     >>> pool = WorkQueue(10)
@@ -125,8 +120,6 @@ def weigh_slabs(
     ----------
     samples : sequence of sequences of (float, float)
         For each device, places as shares of the index space and seconds per slab there.
-    count : int
-        Slabs.
 
     Returns
     -------

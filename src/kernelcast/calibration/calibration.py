@@ -85,8 +85,6 @@ class Progress:
 
     Parameters
     ----------
-    device_id : str
-        The device.
     done, total : int
         Microbenchmarks.
     title : str
@@ -145,8 +143,6 @@ def calibrate_device(
 
     Parameters
     ----------
-    device : DeviceDescription
-        The device.
     settings : CalibrationSettings
         How thorough, which microbenchmarks, where to.
     report : callable, optional

@@ -104,8 +104,6 @@ def open_store(
 
     Parameters
     ----------
-    device : DeviceDescription
-        The device.
     effort : Effort
         Parts of another effort are kept apart.
     is_fresh : bool

@@ -40,8 +40,6 @@ def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDe
 
     Parameters
     ----------
-    client : distributed.Client
-        Of the cluster.
     wanted : tuple of str
         Ids or their beginnings; empty: all.
 

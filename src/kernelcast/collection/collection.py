@@ -29,12 +29,8 @@ class CollectionOrder:
 
     Parameters
     ----------
-    kernels : tuple of CorpusKernel
-        Of the corpus.
     devices : tuple of DeviceDescription
         One after the other: two at once would time each other.
-    settings : CollectionSettings
-        How.
     retries_failures : bool
         Whether launches that failed before are tried again.
     sizes_of : str or None
@@ -62,8 +58,6 @@ def collect(
 
     Parameters
     ----------
-    order : CollectionOrder
-        What to collect.
     place : Place
         Where rows go.
     report : callable, optional

@@ -46,8 +46,6 @@ class Correction:
     ----------
     durations_s : tuple of float
         Each run, in seconds.
-    measured_at : datetime or None
-        When.
     flags : mapping of ObservationFlag to bool
         Flags that it shall have, or not.
     """
@@ -112,10 +110,6 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
 
     Parameters
     ----------
-    store : Store
-        Where they are.
-    wanted : Selection
-        Which.
     count : int
         How many were found; for the log.
 

@@ -47,10 +47,6 @@ class ImportOutcome:
 
     Parameters
     ----------
-    path : Path
-        The file.
-    kind : str
-        What it was.
     licence : str
         Under which its data may be used; empty for data of one's own.
     rows : AddedRows

@@ -59,14 +59,8 @@ class KernelJob:
 
     Parameters
     ----------
-    kernel : CorpusKernel
-        The kernel.
     suite : str
         Its application's suite.
-    device : DeviceDescription
-        The device.
-    settings : CollectionSettings
-        How.
     retries_failures : bool
         Whether launches that failed before are tried again.
     sizes_of : str or None
@@ -95,12 +89,8 @@ def collect_rows(
 
     Parameters
     ----------
-    job : KernelJob
-        What to measure.
     place : Place
         Where rows go.
-    outcome : DeviceOutcome
-        Is told of each row.
     report : callable, optional
         Is told of each stage.
 

@@ -105,8 +105,6 @@ def observe_launch(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     problem : Problem
         The launch, local size given.
     identity : LaunchIdentity

@@ -22,8 +22,6 @@ def find_anchor(
 
     Parameters
     ----------
-    size : SizeRange
-        What sizes there are.
     start : int
         First trial.
     goal_s : float
@@ -78,8 +76,6 @@ def choose_sizes(
 
     Parameters
     ----------
-    size : SizeRange
-        What sizes there are.
     anchor : (int, float)
         A size and its seconds.
     times_s : (float, float)

@@ -112,18 +112,10 @@ class RequestPattern:
 
     Parameters
     ----------
-    site : int
-        The place.
-    line : int
-        Its line.
-    buffer : str or None
-        What it touches.
     space : MemorySpace
         Address space.
     is_store : bool
         Whether it writes.
-    requests : float
-        Requests per warp.
     sectors_per_request : float
         Distinct 32-byte sectors that one request touches.
     ideal_sectors_per_request : float

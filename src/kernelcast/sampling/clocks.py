@@ -112,14 +112,8 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
     Parameters
     ----------
-    description : DeviceDescription
-        The device.
     options : sequence of str
         A kernel's build options: one that chooses OpenCL C 1.x rules out `clock_read_device`.
-
-    Returns
-    -------
-    list of KernelClock
     """
     clocks = []
     language = _LANGUAGE.search(" ".join(options))
@@ -141,17 +135,6 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
     """Read a clock twice some 50 ms apart, to see that it goes forward and how fast.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    clock : KernelClock
-        The clock.
-
-    Returns
-    -------
-    ClockCheck
 
     Raises
     ------

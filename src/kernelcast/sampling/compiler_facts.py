@@ -54,10 +54,6 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     ndrange : NDRange
         For the local size; where it has none, the device chooses.
 
-    Returns
-    -------
-    CompilerFacts
-
     Raises
     ------
     CompileError, KernelNotFoundError

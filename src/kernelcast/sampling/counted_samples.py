@@ -17,16 +17,8 @@ def make_sample(
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole launch.
     counted : sequence of CountedBox
         Boxes that do not overlap.
-    counter_count : int
-        Counters per work-item.
-
-    Returns
-    -------
-    CounterSample
     """
     numbers: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
@@ -59,8 +51,6 @@ def place_work_items(
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole launch.
     box : GroupBox
         Some of its work-groups.
 

@@ -28,8 +28,6 @@ class CountedBox:
 
     Parameters
     ----------
-    box : GroupBox
-        The work-groups.
     counts : ndarray of uint32, shape (counters, work-items)
         Work-items in the order of their global ids, dimension 0 fastest.
     log : ndarray of uint64, shape (work-items, capacity, 2), or None
@@ -87,10 +85,6 @@ class CountingLaunch(OpenCLLaunch):
             What to run, one after the other; the first starts from the buffers' true content.
         capacity : int
             Addresses that a work-item can write down, where the copy records them.
-
-        Returns
-        -------
-        list of CountedBox
 
         Raises
         ------

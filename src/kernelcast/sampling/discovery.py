@@ -34,10 +34,6 @@ INSTALL_HINT = (
 def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
     """Find every device of every platform, in the order of their ids.
 
-    Returns
-    -------
-    list of (DeviceDescription, pyopencl.Device)
-
     Raises
     ------
     NoDeviceError
@@ -96,14 +92,8 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 
     Parameters
     ----------
-    device : pyopencl.Device
-        The device.
     taken : iterable of str
         Ids already given to other devices; equal devices get ``-2``, ``-3`` and so on.
-
-    Returns
-    -------
-    DeviceDescription
     """
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)

@@ -22,10 +22,6 @@ def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
 def is_even(rates: npt.NDArray[np.float64]) -> bool:
     """Tell whether work-groups of different places take about the same time.
 
-    Parameters
-    ----------
-    rates : ndarray of shape (n_windows,), in seconds per work-group
-
     Examples
     --------
     >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))

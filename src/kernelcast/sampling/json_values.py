@@ -13,8 +13,6 @@ def check_fields(record: type[Any], content: Mapping[str, object]) -> None:
 
     Parameters
     ----------
-    record : type
-        The dataclass.
     content : mapping of str to object
         What the file holds for it; fields may be missing, types other than numbers and texts are
         not looked at.

@@ -28,8 +28,6 @@ class OpenCLLaunch:
     ----------
     session : DeviceSession
         The device; its lock is held by whoever measures.
-    kernel : Kernel
-        The kernel.
     ndrange : NDRange
         The whole launch, local size chosen.
     arguments : sequence of KernelArgument

@@ -27,11 +27,6 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
 
     The driver's choice is read off a kernel that does nothing over the same global size.
 
-    Returns
-    -------
-    NDRange
-        With a local size.
-
     Raises
     ------
     DeviceLimitError

@@ -21,8 +21,6 @@ class PairSample:
 
     Parameters
     ----------
-    multiple : int
-        k.
     window_set : int
         Which choice of places.
     launches : tuple of TimedLaunch
@@ -61,10 +59,6 @@ def sample_pairs(
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        The launch.
-    multiples : sequence of int
-        Each k.
     window_set : int
         Chooses the places; no work-group is in two launches of one set.
     unit : int

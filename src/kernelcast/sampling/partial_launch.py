@@ -49,12 +49,6 @@ class PartialLaunch:
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    kernel : Kernel
-        The kernel.
-    ndrange : NDRange
-        The whole launch, which the work-groups of any box see.
     arguments : sequence of Argument
         Description of the arguments, to be checked against the kernel's signature.
     contents : sequence of Content

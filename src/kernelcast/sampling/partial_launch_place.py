@@ -13,8 +13,6 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
 
     Parameters
     ----------
-    device_id : str
-        The device.
     compute_units : int, optional
         Use a sub-device of so many compute units.
 

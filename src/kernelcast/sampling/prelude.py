@@ -106,10 +106,6 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
         The whole launch, local size chosen.
     source_name : str
         File name for the compiler's messages.
-
-    Returns
-    -------
-    str
     """
     padding = 3 - ndrange.dimensions
     offsets = ndrange.global_offset + (0,) * padding

@@ -38,8 +38,6 @@ def prepared_problem(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     problem : Problem
         Kernel, index space, arguments.
     launch_type : type

@@ -27,16 +27,10 @@ def read_log(
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole launch.
-    counted : sequence of CountedBox
-        With logs.
     instrumented : InstrumentedKernel
         Says what places and bases are.
     owners : mapping of int to str or None
         The buffer that each site touches, where the source tells.
-    buffer_numbers : mapping of str to int
-        Numbers of the buffers.
 
     Returns
     -------
@@ -128,8 +122,6 @@ def _find_bases(
         Numbers of the work-groups, ascending.
     base, group, address : ndarray of int64, shape (n,)
         Base and work-group of each entry, and what it says.
-    count : int
-        Bases there are.
     """
     starts = np.full((count + 1, known.size), -1, dtype=np.int64)
     backwards = np.flatnonzero(base < count)[::-1]  # of several entries the last one stays

@@ -39,10 +39,6 @@ class Recording:
 
     Parameters
     ----------
-    kernel_name, kernel_digest : str
-        The kernel.
-    device : DeviceDescription
-        The device.
     ndrange : NDRange
         The whole launch, local size chosen.
     saturation : SaturationPoint
@@ -78,8 +74,6 @@ class RecordingLaunch:
     ----------
     launch : PreparedLaunch
         The launch that really runs.
-    kernel_name : str
-        For the recording.
     """
 
     def __init__(self, launch: PreparedLaunch, kernel_name: str) -> None:

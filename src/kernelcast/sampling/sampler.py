@@ -81,10 +81,6 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     plan : SamplingPlan
         How much to sample.
 
-    Returns
-    -------
-    SampleRun
-
     Raises
     ------
     DeviceError

@@ -29,18 +29,10 @@ def find_saturation(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     compiled : pyopencl.Kernel
         The kernel with its arguments set, for its resources.
     kernel : Kernel
         Its source.
-    ndrange : NDRange
-        For the local size.
-
-    Returns
-    -------
-    SaturationPoint
     """
     key = (kernel.digest, ndrange.known_local_size)
     found = session.saturation_points.get(key)
@@ -80,15 +72,6 @@ def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: ND
 
     The probe has the kernel's local size and local memory, but not its registers: on a GPU the
     result is an upper bound.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    compiled : pyopencl.Kernel
-        The kernel, for its local memory.
-    ndrange : NDRange
-        For the local size.
 
     Returns
     -------

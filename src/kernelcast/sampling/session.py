@@ -36,8 +36,6 @@ class DeviceSession:
 
     Parameters
     ----------
-    description : DeviceDescription
-        The device.
     context : pyopencl.Context
         A context with the device; buffers given to launches belong to it.
     device : pyopencl.Device

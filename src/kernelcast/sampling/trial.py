@@ -29,10 +29,6 @@ _TOLERANCE = 0.35
 def try_device(description: DeviceDescription, device: cl.Device) -> TimerCheck:
     """Build a kernel, run it for about 10 ms, check its result and its timer.
 
-    Returns
-    -------
-    TimerCheck
-
     Raises
     ------
     BrokenDeviceError

@@ -34,8 +34,6 @@ class SharedBuffers:
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     seed : int
         Of random contents.
 
@@ -108,12 +106,8 @@ class TimedLaunch:
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     problem : Problem
         Kernel, index space, arguments.
-    buffers : SharedBuffers
-        Where its buffers are.
     inferred : sequence of Access or None
         What source analysis found each argument to be.
 

@@ -121,8 +121,6 @@ def read_kernel(
 
     Parameters
     ----------
-    kernel : pyopencl.Kernel
-        The kernel.
     device : pyopencl.Device
         The device it was built for.
     source : str or None

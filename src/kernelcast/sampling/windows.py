@@ -36,8 +36,6 @@ def box_near(
         middle there (tiles), moved as far as needed to stay inside.
     work_groups : int
         How many, at least 1.
-    group_counts : sequence of int
-        Work-groups per dimension.
     order : DispatchOrder
         How the device goes through the index space.
 
@@ -98,8 +96,6 @@ def split_box(box: GroupBox, share: float) -> tuple[GroupBox, ...]:
 
     Parameters
     ----------
-    box : GroupBox
-        The box.
     share : float
         Share of the work-groups in the first part, about, between 0 and 1.
 
@@ -141,8 +137,6 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     ----------
     windows : int
         How many places.
-    group_counts : sequence of int
-        Work-groups per dimension.
     shift : int
         Moves the scattered places.
 

@@ -60,8 +60,6 @@ class WorkerClock:
 
     Parameters
     ----------
-    threads : tuple of int
-        Their numbers.
     cores : int
         Processors that they share.
     asleep_s : float

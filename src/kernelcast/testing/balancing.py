@@ -46,8 +46,6 @@ class FakeDevice:
 
     Parameters
     ----------
-    compute : callable
-        The kernel.
     item_s : callable or float
         Seconds of each work-item, or of work-items by their numbers.
     launch_s, prepare_s, upload_s : float
@@ -115,8 +113,6 @@ class FakeDevices:
 
     Parameters
     ----------
-    devices : sequence of FakeDevice
-        The devices.
     message_s : float, optional
         What a message takes, in seconds.
     """

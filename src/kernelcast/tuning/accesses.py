@@ -25,8 +25,6 @@ class Touch:
 
     Parameters
     ----------
-    access : MemoryAccess
-        Which.
     lane_bytes : int or None
         From one work-item to its neighbour along dimension 0; None if it depends on data.
     loop_bytes : int or None
@@ -137,8 +135,6 @@ class _Way:
         The kernel with its arguments.
     nest : Nest
         Its loops.
-    axes, bodies
-        See `list_axes`.
     """
 
     def __init__(

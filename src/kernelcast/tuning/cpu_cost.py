@@ -73,8 +73,6 @@ class Cost:
 
     Parameters
     ----------
-    seconds : float
-        Of the whole launch.
     limiter : str
         The largest part.
     parts : dict of str to float

@@ -46,8 +46,6 @@ class Box:
 
     Parameters
     ----------
-    buffer : str
-        The buffer.
     bytes : int
         Of one element.
     strides : tuple of int
@@ -169,10 +167,6 @@ class Shape:
 
     Parameters
     ----------
-    lines : float
-        Lines in all.
-    chunk_lines : float
-        Lines of a piece.
     far : tuple of (int, int)
         How often pieces are repeated, and how many lines apart, for each way to go on.
     """
@@ -247,13 +241,6 @@ def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Mov
         The accesses.
     axes : sequence of Axis
         All loops, innermost first.
-    cache : Cache
-        The cache.
-
-    Returns
-    -------
-    Moved
-        See `Footprint.count_moved`.
     """
     return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
@@ -263,12 +250,8 @@ class Footprint:
 
     Parameters
     ----------
-    boxes : sequence of Box
-        The accesses.
     axes : sequence of Axis
         All loops, innermost first.
-    line_bytes : int
-        Line of the caches.
     """
 
     def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:

@@ -16,8 +16,6 @@ def find_obstacle(
 
     Parameters
     ----------
-    problem : Problem
-        The launch.
     device : DeviceDescription
         Its limits.
     local_bytes : int

@@ -28,12 +28,6 @@ class TuningEvent:
 
     Parameters
     ----------
-    number : int
-        Which.
-    kind : EventKind
-        What.
-    seconds : float
-        See `EventKind`.
     cost_s : float
         Host time of it, in seconds.
     reason : str
@@ -57,10 +51,6 @@ class MeasureTask:
 
     Parameters
     ----------
-    device_id : str
-        The device.
-    problems : dict of int to Problem
-        By the configuration's number.
     runs : dict of int to int
         Runs that each still needs.
     seed : int
@@ -79,10 +69,6 @@ class SampleTask:
 
     Parameters
     ----------
-    device_id : str
-        The device.
-    problems : dict of int to Problem
-        By the configuration's number.
     settings : EstimateSettings
         Budget and seed.
     """

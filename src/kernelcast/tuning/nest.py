@@ -56,10 +56,6 @@ class Nest:
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    ndrange : NDRange
-        Its launch.
     counts : tuple of float
         Mean executions of each block per work-item.
     loops : mapping of int to Loop

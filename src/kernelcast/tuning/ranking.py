@@ -131,19 +131,12 @@ def rank(
 
     Parameters
     ----------
-    space : SearchSpace
-        The configurations.
     judge : Judge
         The device's model.
     executor : Executor, optional
         Predicts several at once.
     report : callable, optional
         Is told how many are done, and of how many.
-
-    Returns
-    -------
-    dict of int to TunedConfiguration
-        By number.
 
     Raises
     ------

@@ -46,8 +46,6 @@ class SearchSpace:
 
     Parameters
     ----------
-    name, kernel : str
-        Of the problem, and of its kernel.
     names : tuple of str
         What is searched over.
     configurations : tuple of Configuration

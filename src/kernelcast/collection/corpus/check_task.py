@@ -35,8 +35,6 @@ class CheckOutcome:
     ----------
     kernel : str
         Name of the kernel in the corpus.
-    device_id : str
-        The device.
     status : CheckStatus
         Passed, result differs, could not be run, or not possible on this device.
     explanation : str
@@ -85,8 +83,6 @@ def check_in_session(
     ----------
     session : DeviceSession
         The device; its lock is held by the caller.
-    kernel : CorpusKernel
-        The kernel.
     cache_folder : Path
         Where generated inputs are kept.
     local_sizes : tuple of tuple of int, optional

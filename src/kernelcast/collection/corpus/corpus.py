@@ -21,8 +21,6 @@ class PreparedProblem:
 
     Parameters
     ----------
-    problem : Problem
-        The launch.
     parameters : mapping of str to int
         All parameters of the problem file, those that follow from others and from the inputs
         included.
@@ -46,8 +44,6 @@ def prepare_corpus_problem(
 
     Parameters
     ----------
-    kernel : CorpusKernel
-        The kernel.
     size : int
         Value of its size parameter.
     local_size : tuple of int

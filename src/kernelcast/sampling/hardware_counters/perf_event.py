@@ -155,11 +155,6 @@ def add_up(readings: Mapping[str, Sequence[Reading]]) -> tuple[HardwareCount, ..
     All threads are scaled together: one that was too short for the counter to get its turn is
     then taken to be like the others.
 
-    Parameters
-    ----------
-    readings : mapping of str to sequence of Reading
-        By counter, one reading per thread.
-
     Returns
     -------
     tuple of HardwareCount

@@ -13,8 +13,6 @@ class ProbedProvider:
 
     Parameters
     ----------
-    provider : HardwareCounterProvider
-        The provider.
     availability : Availability
         Whether it works here, or why not.
     """

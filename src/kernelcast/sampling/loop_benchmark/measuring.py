@@ -48,8 +48,6 @@ class LoopToRun:
 
     Parameters
     ----------
-    source : str
-        The listing.
     constants : mapping of str to int
         Values of its constants; the compiler knows them.
     elements : mapping of str to int

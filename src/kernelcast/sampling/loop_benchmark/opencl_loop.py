@@ -29,10 +29,6 @@ def measure_as_kernel(
 
     Parameters
     ----------
-    source : str
-        The listing.
-    constants : mapping of str to int
-        Values of its constants.
     counts : mapping of str to int
         Elements of each array.
     least_s : float

@@ -59,8 +59,6 @@ def judge(added: Measured, steps: float, ratio: float) -> Trait[float]:
     ----------
     added : Measured
         Time of the chain of additions, in seconds.
-    steps : float
-        Its steps.
     ratio : float
         Time of a step that multiplies over that of one that adds.
 

@@ -17,8 +17,6 @@ def shuffle_cycle(length: int, generator: np.random.Generator) -> Indices:
 
     Parameters
     ----------
-    length : int
-        Elements.
     generator : numpy.random.Generator
         Source of chance.
 

@@ -21,8 +21,6 @@ class HostCache:
         1 is nearest.
     size_bytes, line_bytes, ways, shared_by : int
         Capacity, line, associativity, and how many logical processors share it; 0 if unknown.
-    origin : str
-        File that told.
     """
 
     level: int

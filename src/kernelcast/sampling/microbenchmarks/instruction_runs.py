@@ -28,8 +28,6 @@ class InstructionRuns:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
     kind : InstructionKind
         What is executed.
     most_items : int

@@ -15,12 +15,8 @@ class LoopLaunch:
     ----------
     bench : Bench
         The device.
-    kernel : pyopencl.Kernel
-        The kernel.
     arguments : tuple
         All arguments but the last.
-    global_size, local_size : int
-        The launch.
     """
 
     bench: Bench

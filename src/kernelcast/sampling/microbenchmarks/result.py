@@ -13,14 +13,10 @@ class BenchmarkResult:
 
     Parameters
     ----------
-    name : str
-        The microbenchmark.
     duration_s : float
         How long it took, in seconds.
     instructions, caches, memories : tuple
         Facts; those with the name of facts that are known already add to them.
-    warp_width, clock_hz : Trait or None
-        Where the microbenchmark tells.
     costs : mapping of str to Trait of float
         By names that end in their unit.
     curves : tuple of Curve

@@ -44,8 +44,6 @@ class RooflinePoint:
 
     Parameters
     ----------
-    at : OccupancyPoint
-        The launch.
     measured : Measured
         Its time, in seconds.
     steps_per_unit : float

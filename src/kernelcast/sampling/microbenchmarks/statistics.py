@@ -27,8 +27,6 @@ class Measured:
     ----------
     median : float
         Of the runs; decisions and traits take it, since neighbours on a machine only ever add.
-    mean : float
-        Of the runs.
     low, high : float
         95 % interval of one run: 1.96 standard deviations on either side of the mean, as in the
         microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
@@ -37,8 +35,6 @@ class Measured:
         one minute to another, as the reference kernel has it, is part of it.
     minimum : float
         Shortest run.
-    count : int
-        Runs that count.
     repeated : int
         Runs that were thrown away because the device was slow meanwhile.
     drift : float
@@ -195,10 +191,6 @@ def difference_trait(
 
 def fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     """Fit ``y = intercept + slope * x``; relative errors count equally at both ends.
-
-    Returns
-    -------
-    intercept, slope : float
 
     Examples
     --------

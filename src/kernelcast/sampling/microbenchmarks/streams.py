@@ -135,8 +135,6 @@ class StreamMemory:
     ----------
     bench : Bench
         The device.
-    content : ndarray of uint8
-        What is read.
     """
 
     def __init__(self, bench: Bench, content: npt.NDArray[np.uint8]) -> None:
@@ -197,8 +195,6 @@ class PreparedStream:
 
     Parameters
     ----------
-    stream : Stream
-        What it does.
     run : callable
         Runs it once and gives the time in seconds.
     moved_bytes : int

@@ -72,8 +72,6 @@ class WalkPoint:
 
     Parameters
     ----------
-    size_bytes : int
-        Size of the array.
     latency_s : float
         Shortest run, in seconds per step: neighbours on a machine only ever add time.
     usual_s : float
@@ -113,8 +111,6 @@ class Walk:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
     space : str
         One of `SPACES`.
     memory : pyopencl.Buffer

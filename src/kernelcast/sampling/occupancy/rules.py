@@ -38,8 +38,6 @@ def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> Occupancy
     ----------
     limits : ComputeUnitLimits, AmdLimits or IntelLimits
         From `find_limits`.
-    resources : KernelResources
-        What one work-group asks for.
 
     Raises
     ------

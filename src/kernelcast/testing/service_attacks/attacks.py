@@ -52,8 +52,6 @@ class Attack:
         Beside the token.
     body : str
         What is sent; may hold `SECRET` and `TOKEN`.
-    encoding : str
-        How.
     is_chunked : bool
         Whether it comes in pieces without a length.
     by_cookie : bool

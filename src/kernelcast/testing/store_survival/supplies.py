@@ -15,15 +15,7 @@ _ROWS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """Rows in a Parquet file and, the same ones, in a store.
-
-    Parameters
-    ----------
-    parquet, store : Path
-        Where they are.
-    keys : frozenset of str
-        Of the rows.
-    """
+    """Rows in a Parquet file and, the same ones, in a store."""
 
     parquet: Path
     store: Path

@@ -28,8 +28,6 @@ def make_relative_interval(
 
     Parameters
     ----------
-    value : float
-        The number.
     relative_error : float
         Standard error of its logarithm.
     at_least : float

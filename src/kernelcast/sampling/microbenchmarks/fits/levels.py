@@ -183,8 +183,6 @@ class _Search:
 
     Parameters
     ----------
-    sizes, values : ndarray of shape (n_points,)
-        The curve.
     noise : float
         Relative.
     grid : tuple of Step
