@@ -148,8 +148,6 @@ class DeviceProcesses:
 
     Parameters
     ----------
-    places : sequence of DevicePlace
-        The devices; ids in full.
     timeout_s : float
         Silence that counts as failure, in seconds.
     """

@@ -49,13 +49,7 @@ class DeviceWorker:
         return cls(session, SharedMemory(order.memory), opened)
 
     def answer(self, command: Command, report: Reporter) -> Reply:
-        """Do what a command says.
-
-        Raises
-        ------
-        KernelcastError
-            If it cannot be done.
-        """
+        """Do what a command says."""
         start_s = time.monotonic()
         match command:
             case Prepare():

@@ -19,8 +19,6 @@ class SplitLaunch:
         Gives the command for the results of some slabs, of a device by its number.
     result_bytes : mapping of int to int
         Bytes that all devices together give back, by buffer, unless they write in place.
-    is_known_even : bool
-        Whether the source proves that all work-groups do the same.
     """
 
     space: SlabSpace

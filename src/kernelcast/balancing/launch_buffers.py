@@ -72,12 +72,8 @@ class LaunchBuffers:
 
         Parameters
         ----------
-        memory : SharedMemory
-            Holds them.
         devices : sequence of int
             Those that have handed copies over, at least one.
-        element : mapping of int to int
-            Bytes of a buffer's elements.
 
         Returns
         -------

@@ -19,10 +19,6 @@ def merge_changes(
 
     Parameters
     ----------
-    original : ndarray of uint8
-        What the buffer held before.
-    copies : sequence of ndarray of uint8
-        What each device's copy holds.
     element_bytes : int
         Size of an element: 1, 2, 4 or 8, a divisor of the sizes.
     into : ndarray of uint8

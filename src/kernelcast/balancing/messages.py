@@ -136,8 +136,6 @@ class SlabSamples:
 
     Parameters
     ----------
-    spans : tuple of Span
-        Slabs that were run.
     interval : Interval or None
         Time of the whole launch on this device; None if too little ran to tell.
     rates : tuple of (float, float)

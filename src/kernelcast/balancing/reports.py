@@ -32,19 +32,7 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    """Put together how a launch went.
-
-    Parameters
-    ----------
-    problem, safety, execution, times
-        The launch, how it was cut, what the devices did, and when.
-    places, names : sequence
-        The devices and their names.
-    notes : sequence of str
-        What was assumed.
-    errors : mapping of int to KernelcastError
-        Why devices have failed, by their number.
-    """
+    """Put together how a launch went."""
     total = problem.ndrange.work_group_count
     first_s = execution.first_s or times.merging_s
     last_s = max(execution.last_s, first_s)

@@ -77,14 +77,6 @@ class SharePolicy:
 
         Parameters
         ----------
-        speeds : sequence of DeviceSpeed
-            All devices that still take part.
-        device : int
-            Which of them asks.
-        left : float
-            Work that nobody has been given yet.
-        now_s : float
-            The time.
         is_first : bool
             Whether this is its first part after the samples.
 
@@ -133,8 +125,6 @@ def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> flo
     ----------
     speeds : sequence of DeviceSpeed
         Devices whose rates are known, and others, which do not count.
-    left : float
-        Work that nobody has been given yet.
 
     Returns
     -------

@@ -42,10 +42,6 @@ class SlabLaunch:
 
     Parameters
     ----------
-    launch : BoxRunner
-        Runs boxes for real.
-    kernel_digest : str
-        Identity of the kernel.
     is_stopped : callable
         Tells whether the host wants no more samples; asked before each launch.
     tell : callable
@@ -101,13 +97,7 @@ class SlabLaunch:
         return durations
 
     def time_whole(self) -> float:
-        """Refuse: samples are no whole run.
-
-        Raises
-        ------
-        KernelcastError
-            Always.
-        """
+        """Refuse: samples are no whole run."""
         msg = "slabs that count are not run twice"
         raise KernelcastError(msg)
 
@@ -122,13 +112,7 @@ class SlabLaunch:
 
 
 def sample_slabs(slabs: SlabLaunch, order: Sample) -> SlabSamples:
-    """Sample slabs by the rules of an estimate, or a few where there are few.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
-    """
+    """Sample slabs by the rules of an estimate, or a few where there are few."""
     interval: Interval | None = None
     is_even = True
     try:

@@ -60,8 +60,6 @@ class WorkQueue:
 
         Parameters
         ----------
-        weight : float
-            How much.
         anchor : float
             From where: 0 is the first slab, from which on they are taken upwards, 1 the last,
             from which on downwards; in between, the nearest first.

@@ -46,8 +46,6 @@ class CalibrationSettings:
 
     Parameters
     ----------
-    effort : Effort
-        How thorough.
     only : tuple of str
         Microbenchmarks to run; all when empty.
     is_fresh : bool
@@ -109,10 +107,6 @@ class Calibration:
 
     Parameters
     ----------
-    machine : MachineDescription
-        What is known of the device now.
-    path : Path
-        The file that holds it.
     durations_s : mapping of str to float
         How long each microbenchmark took that ran now, in seconds.
     resumed : tuple of str
@@ -141,13 +135,6 @@ def calibrate_device(
 ) -> Calibration:
     """Measure a device and write its machine description.
 
-    Parameters
-    ----------
-    settings : CalibrationSettings
-        How thorough, which microbenchmarks, where to.
-    report : callable, optional
-        Is told of each stage.
-
     Returns
     -------
     Calibration
@@ -157,8 +144,6 @@ def calibrate_device(
 
     Raises
     ------
-    BrokenDeviceError
-        If the device cannot run anything.
     KernelcastError
         If every microbenchmark failed, or the file cannot be written.
 

@@ -54,8 +54,6 @@ class CalibrationStore:
         ------
         MachineFileError
             If the part holds what no machine description may hold; it is not kept.
-        InputError
-            If the folder cannot be written.
         """
         path = self._part(name)
         write_machine(path, part)

@@ -111,10 +111,6 @@ def collect_on_cluster(
         What to collect, devices from `find_cluster_devices`.
     store : Store
         Reached by every worker under the same name.
-    client : distributed.Client
-        Connected to it.
-    report : callable, optional
-        Is told of each job that has ended.
 
     Returns
     -------

@@ -56,22 +56,10 @@ def collect(
 ) -> CollectionOutcome:
     """Measure what is missing in a store.
 
-    Parameters
-    ----------
-    place : Place
-        Where rows go.
-    report : callable, optional
-        Is told where it stands.
-
     Returns
     -------
     CollectionOutcome
         Also after Ctrl-C and when the time is up; all rows measured until then are stored.
-
-    Raises
-    ------
-    StoreError
-        If a row cannot be stored.
     """
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
@@ -127,13 +115,7 @@ class JobResult:
 
 
 def run_job(job: KernelJob, place: Place) -> JobResult:
-    """Collect one kernel on one device.
-
-    Raises
-    ------
-    StoreError
-        If a row cannot be stored.
-    """
+    """Collect one kernel on one device."""
     outcome = DeviceOutcome(device_id=job.device.id)
     is_out_of_time = _run_job(job, place, outcome, lambda _: None)
     return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)

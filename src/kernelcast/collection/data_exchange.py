@@ -71,8 +71,6 @@ def import_file(
     ------
     InputError
         If the file cannot be used; says which row is wrong.
-    StoreError
-        If the store cannot be written.
     """
     path = request.path
     if not path.is_file():
@@ -104,8 +102,6 @@ def merge_stores(
     ------
     InputError
         If a store is to be merged into itself.
-    StoreError
-        If a store cannot be read or written.
     """
     for one in sources:
         if one.is_same_as(target):

@@ -87,19 +87,10 @@ def collect_rows(
 ) -> None:
     """Measure what is missing of a kernel on a device; each row is stored at once.
 
-    Parameters
-    ----------
-    place : Place
-        Where rows go.
-    report : callable, optional
-        Is told of each stage.
-
     Raises
     ------
     OutOfTimeError
         If the time budget is spent.
-    StoreError
-        If a row cannot be stored.
     """
     keeper = _Keeper(job, place, outcome, report)
     keeper.finished = _find_done(job, place.store)

@@ -46,8 +46,6 @@ class KernelTask:
     ----------
     suite : str
         Where its application's namesake comes from.
-    cache_folder : Path
-        Where generated inputs are kept.
     sizes : tuple of int
         Values of the size parameter; empty: find them.
     done : frozenset of str

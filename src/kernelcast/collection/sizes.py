@@ -22,10 +22,6 @@ def find_anchor(
 
     Parameters
     ----------
-    start : int
-        First trial.
-    goal_s : float
-        Wanted time, in seconds.
     predict : callable
         Gives the seconds of a launch at a size; may refuse one with `DeviceLimitError`.
 
@@ -33,11 +29,6 @@ def find_anchor(
     -------
     (int, float)
         The best size found, and its predicted seconds.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the device refuses even the smallest size.
     """
     value = size.fit(start)
     best: tuple[int, float] | None = None
@@ -80,8 +71,6 @@ def choose_sizes(
         A size and its seconds.
     times_s : (float, float)
         Shortest and longest time, in seconds.
-    count : int
-        How many sizes.
 
     Returns
     -------

@@ -68,11 +68,6 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> Compiled
     -------
     CompiledResources or None
         None where the device's compiler has no such option, or does not answer as expected.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses the source.
     """
     if _VERBOSE_EXTENSION not in session.description.extensions:
         return None  # other compilers refuse the option

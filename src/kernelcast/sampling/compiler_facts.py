@@ -49,15 +49,11 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     ----------
     session : DeviceSession
         The device; its lock is taken, since compiling would disturb a measurement.
-    kernel : Kernel
-        The kernel; built if it is not yet.
     ndrange : NDRange
         For the local size; where it has none, the device chooses.
 
     Raises
     ------
-    CompileError, KernelNotFoundError
-        If the kernel cannot be built.
     DeviceLimitError
         If the driver chooses no usable local size.
     """

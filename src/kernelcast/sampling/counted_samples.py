@@ -49,11 +49,6 @@ def place_work_items(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Give the work-group and the local linear id of each work-item of a box.
 
-    Parameters
-    ----------
-    box : GroupBox
-        Some of its work-groups.
-
     Returns
     -------
     (ndarray, ndarray) of int64, shape (work-items,)

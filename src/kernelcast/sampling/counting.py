@@ -32,8 +32,6 @@ class CountedBox:
         Work-items in the order of their global ids, dimension 0 fastest.
     log : ndarray of uint64, shape (work-items, capacity, 2), or None
         Place and address of each access, in the order of execution; zeros behind the last.
-    duration_s : float
-        Time of the counting launch, in seconds.
     """
 
     box: GroupBox
@@ -46,13 +44,7 @@ class CountingLaunch(OpenCLLaunch):
     """A launch whose work-groups can also be counted; buffers stay as they are."""
 
     def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
-        """Build the counting copy, with the launch's arguments set.
-
-        Raises
-        ------
-        CompileError
-            If the device's compiler refuses it.
-        """
+        """Build the counting copy, with the launch's arguments set."""
         kernel = instrumented.kernel
         if needs_prelude(instrumented.original.source, kernel.build_options):
             text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
@@ -77,10 +69,6 @@ class CountingLaunch(OpenCLLaunch):
 
         Parameters
         ----------
-        instrumented : InstrumentedKernel
-            The counting copy.
-        built : pyopencl.Kernel
-            From `build_counting`.
         boxes : sequence of GroupBox
             What to run, one after the other; the first starts from the buffers' true content.
         capacity : int

@@ -51,13 +51,7 @@ def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
 def choose_device(
     wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
 ) -> tuple[DeviceDescription, cl.Device]:
-    """Give the device of that id, or of the only id that begins so.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If no id, or more than one, begins with `wanted`.
-    """
+    """Give the device of that id, or of the only id that begins so."""
     by_id = {description.id: (description, handle) for description, handle in devices}
     chosen = match_device_id(wanted, by_id)
     return by_id[chosen]

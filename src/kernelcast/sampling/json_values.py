@@ -43,13 +43,7 @@ def check_fields(record: type[Any], content: Mapping[str, object]) -> None:
 
 
 def take_number(value: object, what: str) -> float:
-    """Take a finite number of at least 0, for instance a time in seconds.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """Take a finite number of at least 0, for instance a time in seconds."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         msg = f"{what} is {value!r}, expected a number"
         raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
@@ -60,13 +54,7 @@ def take_number(value: object, what: str) -> float:
 
 
 def take_integers(value: object, what: str) -> tuple[int, ...]:
-    """Take a list of whole numbers.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """Take a list of whole numbers."""
     if not isinstance(value, list) or not all(_is_of(number, int) for number in value):
         msg = f"{what} is {value!r}, expected a list of whole numbers"
         raise ValueError(msg)
@@ -74,13 +62,7 @@ def take_integers(value: object, what: str) -> tuple[int, ...]:
 
 
 def take_texts(value: object, what: str) -> tuple[str, ...]:
-    """Take a list of texts.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """Take a list of texts."""
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         msg = f"{what} is {value!r}, expected a list of texts"
         raise ValueError(msg)

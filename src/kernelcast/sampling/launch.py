@@ -28,19 +28,10 @@ class OpenCLLaunch:
     ----------
     session : DeviceSession
         The device; its lock is held by whoever measures.
-    ndrange : NDRange
-        The whole launch, local size chosen.
     arguments : sequence of KernelArgument
         The user's arguments; never written.
     accesses : sequence of Access or None
         What the kernel may do with each buffer.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the launch exceeds what the device can hold.
-    CompileError, KernelNotFoundError
-        If the kernel cannot be built.
     """
 
     def __init__(
@@ -194,13 +185,7 @@ def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None
 def check_launch(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> None:
-    """Check an index space against the device and the compiled kernel.
-
-    Raises
-    ------
-    DeviceLimitError
-        If it does not fit; says the limit and what to give instead.
-    """
+    """Check an index space against the device and the compiled kernel."""
     device = session.description
     local = ndrange.known_local_size
     for axis, (size, most) in enumerate(zip(local, device.max_work_item_sizes, strict=False)):

@@ -49,18 +49,9 @@ class PartialLaunch:
 
     Parameters
     ----------
-    arguments : sequence of Argument
-        Description of the arguments, to be checked against the kernel's signature.
     contents : sequence of Content
         What they hold; arrays are copied to the device and not written, unless they are given to
         be used in place.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     """
 
     def __init__(
@@ -145,17 +136,10 @@ class PartialLaunch:
 
         Parameters
         ----------
-        index : int
-            Position of the buffer among the arguments.
         spans : sequence of (int, int)
             First byte of each stretch, and the one behind its last, ascending.
         into : ndarray of uint8
             As many bytes as the buffer has.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails.
         """
         queue, held = self._session.queue, self._held[index]
         with explained_errors(self.kernel, self._session.description):

@@ -15,11 +15,6 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
     ----------
     compute_units : int, optional
         Use a sub-device of so many compute units.
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot be opened or divided.
     """
     description, device = choose_device(device_id, find_devices())
     if compute_units is not None:

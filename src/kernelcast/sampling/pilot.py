@@ -21,11 +21,6 @@ def run_pilot(sampling: Sampling) -> tuple[int, float]:
     kernel anew at each launch), which a launch of nothing does not show: time must grow with the
     work-groups before it says anything about them.
 
-    Parameters
-    ----------
-    sampling : Sampling
-        Takes the launches.
-
     Returns
     -------
     (int, float)

@@ -81,8 +81,6 @@ class ProbeResult:
 
     Parameters
     ----------
-    duration_s : float
-        Time of the launch, in seconds.
     concurrency : int
         Most work-groups that were active together.
     tickets : ndarray of shape (n_groups,)
@@ -95,15 +93,7 @@ class ProbeResult:
 
 
 class Probe:
-    """The probe kernel on one device.
-
-    Parameters
-    ----------
-    timer : LaunchTimer
-        Times launches; runs them on its queue.
-    program : pyopencl.Program
-        `SOURCE`, built.
-    """
+    """The probe kernel on one device."""
 
     SOURCE = _SOURCE
 

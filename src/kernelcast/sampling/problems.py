@@ -38,26 +38,11 @@ def prepared_problem(
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
     launch_type : type
         What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
-    seed : int
-        Seed of random buffer contents.
     inferred : sequence of Access or None, optional
         What source analysis found each argument to be; the problem's own words go first.
 
-    Yields
-    ------
-    OpenCLLaunch
-        Of the type asked for.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     """
     built = session.whole_kernel(problem.kernel)
     compiled, parameters = built.kernel, built.parameters

@@ -27,8 +27,6 @@ def read_log(
 
     Parameters
     ----------
-    instrumented : InstrumentedKernel
-        Says what places and bases are.
     owners : mapping of int to str or None
         The buffer that each site touches, where the source tells.
 

@@ -39,12 +39,6 @@ class Recording:
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole launch, local size chosen.
-    saturation : SaturationPoint
-        P_sat.
-    order : DispatchOrder
-        Order in which the device starts work-groups.
     launch_overhead_s : float
         Time of an empty launch, in seconds.
     launches : tuple of (GroupBox, float)
@@ -68,13 +62,7 @@ class Recording:
 
 
 class RecordingLaunch:
-    """A `PreparedLaunch` that passes every call on and keeps what came back.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch that really runs.
-    """
+    """A `PreparedLaunch` that passes every call on and keeps what came back."""
 
     def __init__(self, launch: PreparedLaunch, kernel_name: str) -> None:
         self._launch = launch
@@ -124,13 +112,7 @@ class RecordingLaunch:
 
 
 class ReplayLaunch:
-    """A `PreparedLaunch` that answers from a recording.
-
-    Parameters
-    ----------
-    recording : Recording
-        What a device once answered.
-    """
+    """A `PreparedLaunch` that answers from a recording."""
 
     def __init__(self, recording: Recording) -> None:
         self._durations = dict(recording.launches)
@@ -166,13 +148,7 @@ class ReplayLaunch:
         return [self._durations[box] for box in boxes]
 
     def time_whole(self) -> float:
-        """Give the recorded whole runs one after the other.
-
-        Raises
-        ------
-        RecordingError
-            If there are no more.
-        """
+        """Give the recorded whole runs one after the other."""
         if not self._whole_s:
             msg = f"the recording of {self.device.id} has no more whole runs; record with --measure"
             raise RecordingError(msg)

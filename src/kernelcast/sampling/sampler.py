@@ -72,20 +72,7 @@ _GOOD_PART = 0.15
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time a few work-groups of a launch.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch, on a device or from a recording.
-    plan : SamplingPlan
-        How much to sample.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
-    """
+    """Time a few work-groups of a launch."""
     sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
     middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
     if sampling.total >= _FEWEST_TO_SPARE_ONE:

@@ -31,8 +31,6 @@ def find_saturation(
     ----------
     compiled : pyopencl.Kernel
         The kernel with its arguments set, for its resources.
-    kernel : Kernel
-        Its source.
     """
     key = (kernel.digest, ndrange.known_local_size)
     found = session.saturation_points.get(key)
@@ -72,11 +70,6 @@ def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: ND
 
     The probe has the kernel's local size and local memory, but not its registers: on a GPU the
     result is an upper bound.
-
-    Returns
-    -------
-    int
-        At least 1.
     """
     local_bytes = compiled.get_work_group_info(
         cl.kernel_work_group_info.LOCAL_MEM_SIZE, session.device

@@ -38,8 +38,6 @@ class DeviceSession:
     ----------
     context : pyopencl.Context
         A context with the device; buffers given to launches belong to it.
-    device : pyopencl.Device
-        The device's handle.
     uses_event_timer : bool
         Whether profiling events are believed; else the host clock is read around each launch.
 
@@ -156,12 +154,6 @@ class DeviceSession:
 
 
 def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:
-    """Open a device with a context of its own, after a trial of its timer.
-
-    Raises
-    ------
-    BrokenDeviceError
-        If the device cannot build or run a kernel.
-    """
+    """Open a device with a context of its own, after a trial of its timer."""
     timer = try_device(description, device)
     return DeviceSession(description, cl.Context([device]), device, uses_event_timer=timer.agrees)

@@ -86,11 +86,6 @@ class TracingLaunch(OpenCLLaunch):
         """Give about the first work-groups: part of a row, whole rows or whole planes.
 
         Where no number is given, the whole launch, at most the first 10,000.
-
-        Raises
-        ------
-        InputError
-            If fewer than 1 or more than a million are asked for.
         """
         counts = self.ndrange.group_counts
         total = math.prod(counts)
@@ -110,8 +105,6 @@ class TracingLaunch(OpenCLLaunch):
         ----------
         traced : Kernel
             Copy with the marks of `kernelcast.features.instrumentation.tracing`.
-        box : GroupBox
-            What will be run.
 
         Returns
         -------
@@ -262,27 +255,16 @@ def run_trace(
 
     Parameters
     ----------
-    launch : TracingLaunch
-        The launch, built.
     traced : Kernel or str
         The kernel with marks, or why it cannot have any.
-    method : TraceMethod
-        Which way is wanted.
     work_groups : int or None
         How many of the first to trace; None means all, at most 10,000.
-    report : callable, optional
-        Is told of each stage.
 
     Returns
     -------
     outcome : Timeline or StepTimes
     reason : str
         Why this method.
-
-    Raises
-    ------
-    DeviceError
-        If the launch cannot be run, or a clock is demanded where there is none.
     """
     box = launch.first_box(work_groups)
     marked, reason = None, "asked for"

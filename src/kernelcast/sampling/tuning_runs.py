@@ -32,11 +32,6 @@ _NANOSECOND = 1e-9
 class SharedBuffers:
     """Buffers of one device by position and description, made when they are first asked for.
 
-    Parameters
-    ----------
-    seed : int
-        Of random contents.
-
     Notes
     -----
     Those that were not used for longest go where all together would fill half of the device.
@@ -102,22 +97,7 @@ class SharedBuffers:
 
 
 class TimedLaunch:
-    """A launch that is built once and timed as a whole, as often as wanted.
-
-    Parameters
-    ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    inferred : sequence of Access or None
-        What source analysis found each argument to be.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold the launch.
-    """
+    """A launch that is built once and timed as a whole, as often as wanted."""
 
     def __init__(
         self,

@@ -24,11 +24,6 @@ _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.Loca
 def read_arguments(values: Any) -> tuple[KernelArgument, ...]:  # noqa: ANN401 - whatever was given
     """Give what is set as a kernel's arguments: buffers in the place of arrays.
 
-    Parameters
-    ----------
-    values : sequence
-        As the caller gave them.
-
     Raises
     ------
     SignatureError
@@ -86,13 +81,6 @@ def list_buffer_bytes(values: Sequence[object]) -> dict[int, int]:
 def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
     """Describe a caller's buffer by its content, which is copied once if it is asked for.
 
-    Parameters
-    ----------
-    session : DeviceSession
-        Of the buffer's context.
-    value : object
-        An argument of the kernel.
-
     Returns
     -------
     HeldBuffer or None
@@ -111,15 +99,7 @@ def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
 
 
 def check_argument(parameter: Parameter, argument: KernelArgument, session: DeviceSession) -> None:
-    """Refuse an argument that does not fit its parameter, or cannot be kept unchanged.
-
-    Raises
-    ------
-    SignatureError
-        If it is of another kind or type.
-    InputError
-        If it belongs to another context.
-    """
+    """Refuse an argument that does not fit its parameter, or cannot be kept unchanged."""
     _check_kind(str(parameter), argument)
     wanted = _name_other_kind(parameter, argument)
     if wanted:

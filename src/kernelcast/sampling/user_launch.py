@@ -20,15 +20,7 @@ def choose_user_ndrange(
     ndrange: NDRange,
     arguments: Sequence[KernelArgument],
 ) -> NDRange:
-    """Check a launch of the caller's buffers and scalars, and choose its local size.
-
-    Raises
-    ------
-    SignatureError
-        If the arguments do not fit the kernel, or are of a kind that cannot be kept unchanged.
-    DeviceError
-        If the launch does not fit the device.
-    """
+    """Check a launch of the caller's buffers and scalars, and choose its local size."""
     built = session.whole_kernel(kernel)
     check_count(kernel.name, built.parameters, len(arguments))
     for parameter, argument in zip(built.parameters, arguments, strict=True):
@@ -52,11 +44,6 @@ def prepare_user_launch(
     -------
     OpenCLLaunch
         A context manager; releases the scratch copies at its end.
-
-    Raises
-    ------
-    DeviceError
-        If the copies do not fit the device.
     """
     parameters = session.whole_kernel(kernel).parameters
     accesses = [

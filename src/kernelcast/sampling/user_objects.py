@@ -58,13 +58,7 @@ def check_objects(kernel: object, queue: object) -> None:
 
 
 def check_context(name: str, value: object, session: DeviceSession) -> None:
-    """Refuse memory and samplers of another context than the queue's.
-
-    Raises
-    ------
-    InputError
-        If an argument belongs to one.
-    """
+    """Refuse memory and samplers of another context than the queue's."""
     if isinstance(value, cl.MemoryObjectHolder):
         own = _ask_context(value, cl.mem_info.CONTEXT)
     elif isinstance(value, cl.Sampler):
@@ -121,8 +115,6 @@ def read_kernel(
 
     Parameters
     ----------
-    device : pyopencl.Device
-        The device it was built for.
     source : str or None
         OpenCL C, where the program has none (it was made from a binary).
     options : str, sequence of str or None

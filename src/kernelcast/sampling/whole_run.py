@@ -35,24 +35,7 @@ class WholeRun:
 
 
 def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
-    """Run a problem once on buffers of its own.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device; its lock is held by the caller.
-    problem : Problem
-        Kernel, index space, arguments.
-    seed : int
-        Seed of random buffer contents.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
-    """
+    """Run a problem once on buffers of its own."""
     built = session.whole_kernel(problem.kernel)
     check_arguments(problem.kernel.name, built.parameters, problem.arguments)
     ndrange = choose_local_size(session, built.kernel, problem.ndrange)

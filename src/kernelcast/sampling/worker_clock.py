@@ -110,14 +110,10 @@ class Trial:
 
     Parameters
     ----------
-    duration_s : float
-        By the clock.
     caller_s : float
         Processor time of the calling thread during the launch.
     busy_s : mapping of int to float
         That of each other thread.
-    paused_s : float
-        Length of the pause.
     restless_s : mapping of int to float
         Processor time of each of them during the pause.
     """
@@ -156,13 +152,6 @@ def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
 
 def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None:
     """Tell from trials which threads work for a device, and on how many cores.
-
-    Parameters
-    ----------
-    trials : sequence of Trial
-        Of the same launch.
-    processors : int
-        Processors that the process may use.
 
     Returns
     -------

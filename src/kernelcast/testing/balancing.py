@@ -52,8 +52,6 @@ class FakeDevice:
         What every launch costs beside its work-items; building and taking buffers; taking alone.
     failing : mapping of type to int
         At which command of a kind it fails, counted from 0.
-    noise : float
-        Relative standard deviation of each launch's time.
     """
 
     compute: Compute

@@ -62,13 +62,7 @@ class ServiceProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises
-        ------
-        AssertionError
-            If it ends, or does not answer within four minutes.
-        """
+        """Start it and wait until it answers."""
         self.data.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERNELCAST_DATA": str(self.data)}
         for name in ("KERNELCAST_STORE", "KERNELCAST_MODELS"):

@@ -35,8 +35,6 @@ def ndranges(
 
     Parameters
     ----------
-    draw : callable
-        Hypothesis passes it.
     max_groups, max_local : int
         Most work-groups and most work-items of a work-group, per dimension.
     uniform : bool or None

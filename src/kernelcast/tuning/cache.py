@@ -54,13 +54,7 @@ class MeasurementFile:
         return self._refused.get(key, "")
 
     def add(self, key: str, event: TuningEvent) -> None:
-        """Keep what happened.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
+        """Keep what happened."""
         kinds = (EventKind.BUILT, EventKind.RAN, EventKind.REFUSED)
         if event.kind not in kinds:
             return

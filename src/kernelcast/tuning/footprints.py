@@ -26,15 +26,7 @@ Step: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A loop around accesses.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    extent : int
-        Iterations.
-    """
+    """A loop around accesses."""
 
     name: str
     extent: int
@@ -196,13 +188,7 @@ def _add_far(far: list[tuple[int, int]], extent: int, stride: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """A cache of one core.
-
-    Parameters
-    ----------
-    size_bytes, line_bytes, ways : int
-        Geometry.
-    """
+    """A cache of one core."""
 
     size_bytes: float
     line_bytes: int
@@ -233,15 +219,7 @@ class Moved:
 
 
 def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
-    """Count the lines that a cache does not hold when they are wanted.
-
-    Parameters
-    ----------
-    boxes : sequence of Box
-        The accesses.
-    axes : sequence of Axis
-        All loops, innermost first.
-    """
+    """Count the lines that a cache does not hold when they are wanted."""
     return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 

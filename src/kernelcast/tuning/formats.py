@@ -14,8 +14,6 @@ def report_to_json(report: TuneReport | TuneFailure, *, top: int | None = None) 
 
     Parameters
     ----------
-    report : TuneReport or TuneFailure
-        What was found.
     top : int, optional
         Configurations to list; all when left out.
     """

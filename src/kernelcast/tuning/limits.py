@@ -12,15 +12,7 @@ _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 def find_obstacle(
     problem: Problem, device: DeviceDescription, *, local_bytes: int = 0
 ) -> str | None:
-    """Say why a device cannot take a launch; None if nothing speaks against it.
-
-    Parameters
-    ----------
-    device : DeviceDescription
-        Its limits.
-    local_bytes : int
-        Local memory that the kernel declares, in bytes.
-    """
+    """Say why a device cannot take a launch; None if nothing speaks against it."""
     return _check_sizes(problem, device) or _check_memory(problem, device, local_bytes)
 
 

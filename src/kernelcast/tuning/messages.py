@@ -30,8 +30,6 @@ class TuningEvent:
     ----------
     cost_s : float
         Host time of it, in seconds.
-    reason : str
-        Why it was refused.
     cpu_s : float
         Of a build or run: time of all threads of the process that did it, in seconds. On a CPU
         device and a machine that others use as well, it says more than the time that passed.
@@ -53,8 +51,6 @@ class MeasureTask:
     ----------
     runs : dict of int to int
         Runs that each still needs.
-    seed : int
-        Of random buffers.
     """
 
     device_id: str
@@ -65,13 +61,7 @@ class MeasureTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTask:
-    """Configurations to be sampled on one device.
-
-    Parameters
-    ----------
-    settings : EstimateSettings
-        Budget and seed.
-    """
+    """Configurations to be sampled on one device."""
 
     device_id: str
     problems: dict[int, Problem]

@@ -117,15 +117,7 @@ class Nest:
 
 
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
-    """Count a launch's blocks and find its loops.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    """
+    """Count a launch's blocks and find its loops."""
     facts = kernel.facts
     counts = _count_blocks(kernel, ndrange)
     children: dict[int, list[int]] = {}

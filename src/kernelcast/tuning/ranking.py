@@ -31,15 +31,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """What a device's model says of launches.
-
-    Parameters
-    ----------
-    device : DeviceDescription
-        Its limits.
-    machine : MachineDescription
-        Its calibrated rates.
-    """
+    """What a device's model says of launches."""
 
     device: DeviceDescription
     machine: MachineDescription
@@ -131,17 +123,8 @@ def rank(
 
     Parameters
     ----------
-    judge : Judge
-        The device's model.
     executor : Executor, optional
         Predicts several at once.
-    report : callable, optional
-        Is told how many are done, and of how many.
-
-    Raises
-    ------
-    InputError
-        If the machine description lacks what the model needs.
     """
     if judge.machine.kind is DeviceKind.CPU:
         read_device(judge.machine)  # complains once, not for each configuration

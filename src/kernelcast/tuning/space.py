@@ -86,13 +86,7 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
 
 
 def vary_local_size(problem: Problem) -> SearchSpace:
-    """Give the same problem with other local sizes: powers of two that divide the global size.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Give the same problem with other local sizes: powers of two that divide the global size."""
     sizes = list(_list_local_sizes(problem.ndrange))
     if not sizes:
         msg = (

@@ -37,8 +37,6 @@ class CheckOutcome:
         Name of the kernel in the corpus.
     status : CheckStatus
         Passed, result differs, could not be run, or not possible on this device.
-    explanation : str
-        Why it did not pass; else empty.
     seconds : float
         How long the check took, build and reference included.
     """
@@ -81,10 +79,6 @@ def check_in_session(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device; its lock is held by the caller.
-    cache_folder : Path
-        Where generated inputs are kept.
     local_sizes : tuple of tuple of int, optional
         Local sizes to check; all of the kernel's when left out.
     """

@@ -11,17 +11,7 @@ from kernelcast.training_data.reference import Array, Reference, Value
 def find_difference(
     run: WholeRun, reference: Reference, parameters: Mapping[str, int]
 ) -> str | None:
-    """Say where a run differs from its reference, or None.
-
-    Parameters
-    ----------
-    run : WholeRun
-        What the launch was given and what it left.
-    reference : Reference
-        What it must compute.
-    parameters : mapping of str to int
-        The problem's parameters.
-    """
+    """Say where a run differs from its reference, or None."""
     given: list[Value] = [None if value is None else np.copy(value) for value in run.before]
     wanted = reference.expected(given, parameters)
     if not wanted:

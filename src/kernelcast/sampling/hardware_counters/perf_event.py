@@ -108,13 +108,7 @@ class PerfEventCounters:
         return Availability(is_available=False, reason=reason or "no events were asked for")
 
     def count(self, work: Callable[[], T]) -> tuple[T, HardwareCounts]:
-        """Run some work and count what this process's threads do meanwhile.
-
-        Raises
-        ------
-        DeviceError
-            If nothing can be counted; says why. What the work raises passes unchanged.
-        """
+        """Run some work and count what this process's threads do meanwhile."""
         events, _ = self._sort_out()
         if not events:
             msg = f"{self.name}: {self.probe().reason}"

@@ -31,8 +31,6 @@ class Effort:
     ----------
     least_s : float
         Shortest time of a sample: the loop is repeated until it takes so long.
-    samples : int
-        How many.
     limit_s : float
         After which a program is taken for stuck.
     """
@@ -52,8 +50,6 @@ class LoopToRun:
         Values of its constants; the compiler knows them.
     elements : mapping of str to int
         Elements of each array.
-    array_bytes : int
-        Of all arrays together.
     compiler : str
         A C compiler; the first of `COMPILERS` that there is when empty, or `CC`.
     flags : sequence of str
@@ -77,8 +73,6 @@ class LoopMeasurement:
     wall_s, cpu_s : tuple of float
         Samples, by the clock on the wall and by the processor's time; the latter is empty where
         nobody tells.
-    compiler : str
-        What compiled it.
     """
 
     wall_s: tuple[float, ...]
@@ -102,13 +96,7 @@ class LoopMeasurement:
 
 
 def find_compiler(wanted: str = "") -> str | None:
-    """Find a C compiler; None if there is none.
-
-    Raises
-    ------
-    InputError
-        If the one that was asked for does not exist.
-    """
+    """Find a C compiler; None if there is none."""
     if wanted and shutil.which(wanted) is None:
         msg = f"C compiler {wanted!r} is not found; give another one, or leave the choice"
         raise InputError(msg)
@@ -118,13 +106,6 @@ def find_compiler(wanted: str = "") -> str | None:
 
 def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasurement:
     """Compile, warm up and time a loop.
-
-    Parameters
-    ----------
-    loop : LoopToRun
-        Listing and size.
-    effort : Effort, optional
-        How long to measure.
 
     Raises
     ------

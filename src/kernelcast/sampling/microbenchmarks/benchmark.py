@@ -15,8 +15,6 @@ class Benchmark:
     ----------
     name : str
         Short and stable: ``kernelcast calibrate --only`` takes it.
-    title : str
-        What it measures, for people.
     run : callable
         Measures on a bench; a number that cannot be vouched for goes into `not_obtained`.
     """

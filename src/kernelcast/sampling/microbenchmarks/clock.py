@@ -61,11 +61,6 @@ def judge(added: Measured, steps: float, ratio: float) -> Trait[float]:
         Time of the chain of additions, in seconds.
     ratio : float
         Time of a step that multiplies over that of one that adds.
-
-    Raises
-    ------
-    MeasurementError
-        If the ratio is another.
     """
     expected = _MULTIPLY_CYCLES / _ADD_CYCLES
     if abs(ratio - expected) > _TOLERANCE * expected:

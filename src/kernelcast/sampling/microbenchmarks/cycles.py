@@ -15,11 +15,6 @@ def shuffle_cycle(length: int, generator: np.random.Generator) -> Indices:
     draws from ``[index, length)``, which may leave an element in its place: then the walk ends in
     a short cycle and never sees the rest of the array.
 
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-        Source of chance.
-
     Returns
     -------
     ndarray of shape (length,)

@@ -53,11 +53,6 @@ def infer_width(counts: Sequence[float], rates: Sequence[float]) -> int:
     rates : sequence of float
         Operations per second.
 
-    Raises
-    ------
-    MeasurementError
-        If the curve is too flat to tell.
-
     Examples
     --------
     >>> infer_width([1, 2, 4, 8, 16, 32, 64], [1, 1, 1, 1.3, 2, 4, 4])

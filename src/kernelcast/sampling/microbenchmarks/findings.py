@@ -12,13 +12,7 @@ from kernelcast.sampling.opencl import cl
 
 
 class Findings:
-    """A `BenchmarkResult` in the making; its clock runs from here on.
-
-    Parameters
-    ----------
-    name : str
-        The microbenchmark.
-    """
+    """A `BenchmarkResult` in the making; its clock runs from here on."""
 
     def __init__(self, name: str) -> None:
         self.name = name

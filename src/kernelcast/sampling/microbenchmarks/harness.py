@@ -55,8 +55,6 @@ class Bench:
     ----------
     session : DeviceSession
         The open device; the caller holds its lock.
-    effort : Effort
-        How thorough to be.
     """
 
     def __init__(self, session: DeviceSession, effort: Effort = Effort.NORMAL) -> None:
@@ -224,11 +222,6 @@ class Bench:
         most : int
             Largest count to try.
 
-        Returns
-        -------
-        int
-            The count that proved it.
-
         Raises
         ------
         MeasurementError
@@ -257,8 +250,6 @@ class Bench:
 
         Parameters
         ----------
-        run : callable
-            Gives the times of one round, in seconds.
         check : callable
             Raises `MeasurementError` unless the shortest times so far prove what they shall.
         """

@@ -37,13 +37,7 @@ class HostCache:
 
 
 def read_host_caches(folder: Path = _FOLDER) -> tuple[HostCache, ...]:
-    """Read data and unified caches, nearest first; nothing where the system does not say.
-
-    Parameters
-    ----------
-    folder : Path
-        Linux describes one cache per subfolder ``index*``.
-    """
+    """Read data and unified caches, nearest first; nothing where the system does not say."""
     if folder == _FOLDER and platform.system() != "Linux":
         return ()
     found = [_read_cache(one) for one in sorted(folder.glob("index*"))]

@@ -28,8 +28,6 @@ class InstructionRuns:
 
     Parameters
     ----------
-    kind : InstructionKind
-        What is executed.
     most_items : int
         Work-items of the largest launch.
     """
@@ -43,13 +41,7 @@ class InstructionRuns:
         self._lengths: dict[Shape, tuple[int, OccupancyPoint]] = {}
 
     def kernel(self, shape: Shape) -> cl.Kernel:
-        """Build the kernel of a shape, or find it built.
-
-        Raises
-        ------
-        MeasurementError
-            If it computes wrongly.
-        """
+        """Build the kernel of a shape, or find it built."""
         if shape not in self._kernels:
             kernel = self._build(self.kind, shape)
             self._launch(kernel, OccupancyPoint(local_size=_CHECKED_ITEMS), _CHECKED_ITERATIONS, 1)
@@ -96,13 +88,7 @@ class InstructionRuns:
         return per_item * point.work_items_per_unit * point.runs
 
     def prove(self, shape: Shape, point: OccupancyPoint) -> None:
-        """Show that time grows with the iterations, and with the steps in each of them.
-
-        Raises
-        ------
-        MeasurementError
-            If it does not.
-        """
+        """Show that time grows with the iterations, and with the steps in each of them."""
         count = self.choose_length(shape, point)
         self.bench.prove_work(lambda count: self.time(shape, point, count), count)
         longer = self._build(replace(self.kind, unroll=2 * self.kind.unroll), shape)

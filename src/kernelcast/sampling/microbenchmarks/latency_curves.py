@@ -100,15 +100,7 @@ def make_curve(name: str, points: list[WalkPoint]) -> Curve:
 
 
 def fit_points(points: list[WalkPoint], *, is_host: bool) -> LatencyFit:
-    """Find the cache levels in the points.
-
-    Parameters
-    ----------
-    points : list of WalkPoint
-        By size.
-    is_host : bool
-        Whether the device is a CPU, see `fit_levels`.
-    """
+    """Find the cache levels in the points."""
     sizes = np.array([point.size_bytes for point in points], dtype=np.float64)
     latencies = np.array([point.latency_s for point in points])
     return fit_levels(sizes, latencies, is_host=is_host)

@@ -13,8 +13,6 @@ class LoopLaunch:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
     arguments : tuple
         All arguments but the last.
     """
@@ -31,20 +29,7 @@ class LoopLaunch:
         return self.bench.time_launch(self.kernel, self.global_size, self.local_size)
 
     def measure_proven(self) -> tuple[Measured, int]:
-        """Choose a length, show that time grows with it, and measure.
-
-        Returns
-        -------
-        measured : Measured
-            Time of a launch, in seconds.
-        iterations : int
-            Of its loop.
-
-        Raises
-        ------
-        MeasurementError
-            If the time does not grow with the iterations.
-        """
+        """Choose a length, show that time grows with it, and measure."""
         iterations = self.bench.prove_work(self.time, self.bench.calibrate_length(self.time))
         return self.measure(iterations), iterations
 

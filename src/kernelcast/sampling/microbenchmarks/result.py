@@ -13,16 +13,10 @@ class BenchmarkResult:
 
     Parameters
     ----------
-    duration_s : float
-        How long it took, in seconds.
     instructions, caches, memories : tuple
         Facts; those with the name of facts that are known already add to them.
     costs : mapping of str to Trait of float
         By names that end in their unit.
-    curves : tuple of Curve
-        Measured points.
-    not_obtained : mapping of str to str
-        What could not be measured, and why.
     """
 
     name: str

@@ -44,8 +44,6 @@ class RooflinePoint:
 
     Parameters
     ----------
-    measured : Measured
-        Its time, in seconds.
     steps_per_unit : float
         Instructions that the work-items of one compute unit executed.
     """

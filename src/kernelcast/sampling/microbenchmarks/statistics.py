@@ -33,8 +33,6 @@ class Measured:
         interval of a rate, holds the median always, and differs from the paper's by less than
         0.5 % of the mean where the deviation is below 5 %. The drift of the device's speed from
         one minute to another, as the reference kernel has it, is part of it.
-    minimum : float
-        Shortest run.
     repeated : int
         Runs that were thrown away because the device was slow meanwhile.
     drift : float
@@ -58,8 +56,6 @@ def summarise(
 
     Parameters
     ----------
-    samples : sequence of float
-        The runs that count.
     repeated : int
         Those that were thrown away.
     drift : float
@@ -211,11 +207,6 @@ def proves_work(times_by_iterations: Mapping[int, float]) -> None:
     times_by_iterations : mapping of int to float
         Iterations to the time they took, in seconds; two at least, the best of a few runs each.
 
-    Raises
-    ------
-    MeasurementError
-        If the compiler may have removed the work, or something else took the time.
-
     Examples
     --------
     >>> proves_work({100: 1.1, 200: 2.1, 400: 4.1})
@@ -237,11 +228,6 @@ def proves_work(times_by_iterations: Mapping[int, float]) -> None:
 def proves_steps(single_s: float, double_s: float) -> None:
     """Check that twice the steps in a loop's body take about twice the time.
 
-    Raises
-    ------
-    MeasurementError
-        If the compiler may have folded the steps of a body into fewer.
-
     Examples
     --------
     >>> proves_steps(1.0, 1.9)
@@ -260,11 +246,6 @@ def check_result(
     """Check that a kernel computed what numpy computes from the same data.
 
     Integers must be equal; floating-point numbers within the relative `tolerance`.
-
-    Raises
-    ------
-    MeasurementError
-        If they differ; names the first difference.
     """
     if np.issubdtype(expected.dtype, np.floating):
         good = np.isclose(

@@ -113,10 +113,6 @@ class Walk:
     ----------
     space : str
         One of `SPACES`.
-    memory : pyopencl.Buffer
-        At least as large as the largest array.
-    most_bytes : int
-        Size of the largest array.
     """
 
     def __init__(
@@ -160,13 +156,7 @@ class Walk:
         unmap_memory(queue, mapped)
 
     def time_steps(self, iterations: int) -> float:
-        """Walk on for `iterations * UNROLLED` steps and give the time in seconds.
-
-        Raises
-        ------
-        MeasurementError
-            If the walk did not end where it must.
-        """
+        """Walk on for `iterations * UNROLLED` steps and give the time in seconds."""
         start = int(self._order[self._position]) * _STRIDE
         local = (
             (self._bench.local_memory(self.length * STRIDE_BYTES),)
@@ -214,11 +204,6 @@ class Walk:
 
         Filling local or private memory does not count: the shortest of as many short runs is
         taken off, since each run alone may be disturbed by more than a short walk takes.
-
-        Raises
-        ------
-        MeasurementError
-            If a walk is not longer than the filling.
         """
         times = [self.time_steps(iterations) for _ in range(runs)]
         if not self._is_staged:
@@ -245,17 +230,8 @@ def walk_sizes(walk: Walk, sizes_bytes: Sequence[int], plan: WalkPlan) -> list[W
 
     Parameters
     ----------
-    walk : Walk
-        The kernel.
     sizes_bytes : sequence of int
         Increasing.
-    plan : WalkPlan
-        How long.
-
-    Raises
-    ------
-    MeasurementError
-        If a walk did not end where it must.
     """
     points = [_walk_size(walk, size, plan) for size in sizes_bytes]
     for _ in range(1, plan.passes):

@@ -131,13 +131,7 @@ def find_amd_limits(device_name: str) -> AmdLimits | None:
 
 
 def count_amd_groups(limits: AmdLimits, resources: KernelResources) -> GroupCounts:
-    """Count the work-groups that fit into one compute unit or WGP, by limiter.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this kind can ever run the work-group.
-    """
+    """Count the work-groups that fit into one compute unit or WGP, by limiter."""
     size = resources.sub_group_size or limits.wavefront_sizes[0]
     _check_amd(limits, resources, size)
     waves = -(-resources.work_group_size // size)

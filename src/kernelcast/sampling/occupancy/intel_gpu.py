@@ -102,11 +102,6 @@ def count_intel_groups(limits: IntelLimits, resources: KernelResources) -> Group
     Registers limit in one way only: a kernel that needs more than an EU thread has by default is
     taken to be built for large registers where the architecture has them, which halves the
     threads; elsewhere it spills.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this kind can ever run the work-group.
     """
     size = resources.sub_group_size or limits.sub_group_sizes[0]
     _check_intel(limits, resources, size)

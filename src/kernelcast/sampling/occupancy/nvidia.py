@@ -150,11 +150,6 @@ def count_nvidia_groups(limits: ComputeUnitLimits, resources: KernelResources) -
 
     Local memory is counted against the SM's largest partition: drivers give a kernel that much
     when it is what limits.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no SM of this kind can ever run the work-group.
     """
     _check_nvidia(limits, resources)
     warps = -(-resources.work_group_size // limits.warp_size)

@@ -58,8 +58,6 @@ class Attack:
         Whether the token is in a cookie.
     caller : str
         ``runner``, ``reader``, ``admin`` or ``nobody``.
-    status : int
-        That it must get.
     code : str
         Of the error that it must get; empty where any will do.
     shows : str

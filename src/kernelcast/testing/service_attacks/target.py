@@ -30,14 +30,6 @@ class Got:
 
     Parameters
     ----------
-    attack : Attack
-        What was tried.
-    status : int
-        Of the answer.
-    code : str
-        Of the error; empty where there is none.
-    message : str
-        What the answer says.
     faults : tuple of str
         What the service should not have done; empty where it stood firm.
     """
@@ -50,13 +42,7 @@ class Got:
 
 
 class Secret:
-    """A file that nobody may read, beside one of an equally long name that is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it is made.
-    """
+    """A file that nobody may read, beside one of an equally long name that is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.content = secrets.token_hex(12)
@@ -86,14 +72,10 @@ class Target:
 
     Parameters
     ----------
-    client : httpx.Client
-        Talks to it.
     tokens : mapping of str to str
         Of ``runner``, ``reader`` and ``admin``.
     secret : Secret
         What must not be seen.
-    device : str
-        Whose answers are asked for.
     count_runs : callable
         Gives how many kernels were run so far.
     """

@@ -44,14 +44,6 @@ def run_sequence(
 
     Parameters
     ----------
-    seed : int
-        Of its random numbers.
-    ground : Ground
-        Makes and reads the database.
-    supplies : sequence of Supply
-        What is imported and merged.
-    folder : Path
-        An empty folder for it.
     steps : int
         How many steps are taken before the last kill -9.
     """

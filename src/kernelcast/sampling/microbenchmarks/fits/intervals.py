@@ -8,13 +8,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A number with its 95 % interval.
-
-    Parameters
-    ----------
-    value, low, high : float
-        ``low <= value <= high``.
-    """
+    """A number with its 95 % interval."""
 
     value: float
     low: float

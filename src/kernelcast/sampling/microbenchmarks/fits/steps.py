@@ -114,8 +114,6 @@ def fit_heights(sizes: Floats, values: Floats, steps: tuple[Step, ...]) -> StepF
 
     Parameters
     ----------
-    sizes : ndarray of shape (n_points,), in bytes
-        Sizes of the array.
     values : ndarray of shape (n_points,)
         Positive: seconds per access, or per byte.
     """
