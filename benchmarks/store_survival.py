@@ -31,7 +31,7 @@ from kernelcast.testing.store_survival import (
     run_sequence,
     summarise,
 )
-from kernelcast.testing.store_survival.supplies import Supply, make_supplies
+from kernelcast.testing.store_survival.commands import Supply, make_supplies
 
 RESULTS = Path(__file__).parent / "results" / "store_survival"
 

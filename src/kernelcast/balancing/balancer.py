@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
-from kernelcast.balancing.execution import Execution, SplitLaunch, join_errors
+from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
 from kernelcast.balancing.host_arguments import HostArguments
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Hint, Opened, Prepare

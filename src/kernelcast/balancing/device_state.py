@@ -1,15 +1,16 @@
-"""What the host knows of each device while a launch runs."""
+"""What the host knows of a launch while devices run it, and of each device."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import SlabSamples
-from kernelcast.records.balance import Span
-from kernelcast.records.errors import KernelcastError
+from kernelcast.balancing.messages import Collect, Prepare, SlabSamples
+from kernelcast.records.balance import Bar, SlabSpace, Span
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -166,3 +167,52 @@ class DeviceState:
         self.seen_work += weight
         self.seen_s += seconds
         self.rate = min(1 / lately, self.seen_work / self.seen_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLaunch:
+    """What a launch asks of devices.
+
+    Parameters
+    ----------
+    collect : callable
+        Gives the command for the results of some slabs, of a device by its number.
+    result_bytes : mapping of int to int
+        Bytes that all devices together give back, by buffer, unless they write in place.
+    """
+
+    space: SlabSpace
+    prepare: Prepare
+    collect: Callable[[int, BoolArray], Collect]
+    result_bytes: Mapping[int, int] = field(default_factory=dict)
+    is_known_even: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """How a launch went; times are by the devices' clock.
+
+    Parameters
+    ----------
+    estimated_end_s : float or None
+        When all results would be there, said once all speeds were known.
+    first_s, last_s : float
+        Begin of the first sample, and when the last result was there.
+    """
+
+    states: list[DeviceState]
+    bars: list[Bar] = field(default_factory=list)
+    estimated_end_s: float | None = None
+    first_s: float = 0.0
+    last_s: float = 0.0
+
+    def explain_end(self) -> KernelcastError:
+        """Say why nobody is left."""
+        return join_errors([one.error for one in self.states if one.error is not None])
+
+
+def join_errors(errors: Sequence[KernelcastError]) -> KernelcastError:
+    """Make one error of the devices' errors: the launch's fault if every device refuses it."""
+    if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
+        return errors[0]
+    return DeviceError("; ".join(str(one) for one in errors))

@@ -22,8 +22,7 @@ from kernelcast.balancing.messages import (
 from kernelcast.balancing.shared_memory import SharedMemory
 from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.errors import KernelcastError
-from kernelcast.sampling.partial_launch import Content, InPlace, PartialLaunch
-from kernelcast.sampling.partial_launch_place import open_place
+from kernelcast.sampling.partial_launch import Content, InPlace, PartialLaunch, open_place
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.task import Reporter
 

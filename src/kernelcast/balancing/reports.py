@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelcast.balancing.device_state import DeviceState
-from kernelcast.balancing.execution import Execution
+from kernelcast.balancing.device_state import DeviceState, Execution
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.balancing.work_queue import spans_of
 from kernelcast.features.write_safety import SplitSafety

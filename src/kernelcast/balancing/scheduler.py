@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kernelcast.balancing.device_processes import Devices
-from kernelcast.balancing.device_state import DeviceState, Stage
-from kernelcast.balancing.execution import Execution, SplitLaunch
+from kernelcast.balancing.device_state import DeviceState, Execution, SplitLaunch, Stage
 from kernelcast.balancing.messages import (
     Collect,
     Collected,

@@ -22,7 +22,7 @@ from kernelcast.collection.progress import (
     CollectionProgress,
     DeviceOutcome,
 )
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription

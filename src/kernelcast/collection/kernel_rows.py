@@ -16,7 +16,7 @@ from kernelcast.collection.messages import (
 )
 from kernelcast.collection.progress import DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity

@@ -25,8 +25,13 @@ from kernelcast.predictor.given import check_device_ids, check_number, check_pro
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.user_arguments import hold_buffer, list_buffer_bytes, read_arguments
-from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
+from kernelcast.sampling.user_arguments import (
+    choose_user_ndrange,
+    hold_buffer,
+    list_buffer_bytes,
+    prepare_user_launch,
+    read_arguments,
+)
 from kernelcast.sampling.user_objects import (
     UserKernel,
     UserQueue,

@@ -16,7 +16,7 @@ from kernelcast.collection.collection import CollectionOrder, collect
 from kernelcast.collection.kernel_rows import Place
 from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices

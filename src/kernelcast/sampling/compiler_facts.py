@@ -9,11 +9,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.building import get_kernel
-from kernelcast.sampling.compiled_resources import read_compiler_statistics
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.occupancy import CompiledResources
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.ptx import PtxFacts, is_ptx, parse_ptx
+from kernelcast.sampling.saturation import read_compiler_statistics
 from kernelcast.sampling.session import DeviceSession
 
 # Two kernels of which we know what a truthful driver says: that they differ in private memory,

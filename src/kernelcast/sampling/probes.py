@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.records.device import DispatchOrder
-from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.worker_clock import LaunchTimer
 
 _SOURCE = """
 kernel void kc_probe(global volatile int *counters, global int *tickets, global float *sink,

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.sampling.counted_samples import place_work_items
-from kernelcast.sampling.counting import CountedBox
+from kernelcast.sampling.counting import CountedBox, place_work_items
 
 _NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]

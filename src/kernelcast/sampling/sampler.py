@@ -41,9 +41,8 @@ from kernelcast.records.samples import (
 )
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import compare_places, is_even, rates_of
-from kernelcast.sampling.pilot import run_pilot
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sample_state import STRETCHED_BUDGET, Sampling
+from kernelcast.sampling.sample_state import STRETCHED_BUDGET, Sampling, run_pilot
 from kernelcast.sampling.windows import box_near, position_of
 
 # In smaller index spaces the work-group that warmed up must be timed too.

@@ -17,12 +17,11 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
-from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.trial import try_device
-from kernelcast.sampling.worker_clock import find_worker_clock
+from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
 _COPIES_KEPT = 16

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import ElementType, HeldBuffer
+from kernelcast.records.arguments import Access, ElementType, HeldBuffer
 from kernelcast.records.errors import SignatureError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.building import Parameter
+from kernelcast.sampling.launch import OpenCLLaunch, check_launch
+from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import is_image
+from kernelcast.sampling.signature import check_count, infer_access, is_image
 from kernelcast.sampling.user_objects import check_context
 
 _MOST_HELD_BYTES = 2**26
@@ -163,3 +167,42 @@ def _name_type(element: ElementType) -> str:
     if element.lanes == 1:
         return f"numpy.{element.dtype.name}"
     return f"vector of {element.lanes} numpy.{element.dtype.name} of pyopencl.cltypes"
+
+
+def choose_user_ndrange(
+    session: DeviceSession,
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[KernelArgument],
+) -> NDRange:
+    """Check a launch of the caller's buffers and scalars, and choose its local size."""
+    built = session.whole_kernel(kernel)
+    check_count(kernel.name, built.parameters, len(arguments))
+    for parameter, argument in zip(built.parameters, arguments, strict=True):
+        check_argument(parameter, argument, session)
+    chosen = choose_local_size(session, built.kernel, ndrange)
+    check_launch(session, built.kernel, kernel, chosen)
+    return chosen
+
+
+def prepare_user_launch(
+    session: DeviceSession,
+    kernel: Kernel,
+    ndrange: NDRange,
+    arguments: Sequence[KernelArgument],
+    *,
+    inferred: Sequence[Access | None],
+) -> OpenCLLaunch:
+    """Prepare a launch that `choose_user_ndrange` has found right.
+
+    Returns
+    -------
+    OpenCLLaunch
+        A context manager; releases the scratch copies at its end.
+    """
+    parameters = session.whole_kernel(kernel).parameters
+    accesses = [
+        infer_access(parameter, known) if isinstance(argument, cl.Buffer) else None
+        for parameter, argument, known in zip(parameters, arguments, inferred, strict=True)
+    ]
+    return OpenCLLaunch(session, kernel, ndrange, arguments, accesses)

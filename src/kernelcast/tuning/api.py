@@ -14,12 +14,12 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.cache import MeasurementFile, choose_file, key_of
-from kernelcast.tuning.conducting import conduct
-from kernelcast.tuning.messages import (
+from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
     SampleTask,
     TuningEvent,
+    run_on_device,
 )
 from kernelcast.tuning.ranking import Judge, rank, several_processes
 from kernelcast.tuning.report import (
@@ -218,7 +218,7 @@ class _Tuning:
             waiting.pop(event.number, None)
             self._take(event)
 
-        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
         self.spent_s["sampling"] = time.perf_counter() - started_s
 
     def measure(self) -> None:
@@ -254,7 +254,7 @@ class _Tuning:
             done = sum(len(self.found[number].runs_s) for number in chosen)
             self._tell("measuring", done, self.settings.runs * len(chosen))
 
-        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
         self.spent_s["measuring"] = time.perf_counter() - started_s
 
     def finish(self) -> TuneReport:

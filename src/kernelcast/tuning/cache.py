@@ -11,7 +11,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.messages import EventKind, TuningEvent
+from kernelcast.tuning.device_runs import EventKind, TuningEvent
 
 _SCHEMA = "kernelcast-tuning-1"
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from kernelcast.testing.store_survival import (
     PostgresqlGround, SqliteGround, preload, run_sequence, summarise
 )
-from kernelcast.testing.store_survival.supplies import make_supplies
+from kernelcast.testing.store_survival.commands import make_supplies
 
 preload()
 folder, server, seeds = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])

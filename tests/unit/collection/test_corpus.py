@@ -7,9 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus, CheckTask
+from kernelcast.collection.corpus.check_task import (
+    CheckOutcome,
+    CheckStatus,
+    CheckTask,
+    compare,
+    find_difference,
+)
 from kernelcast.collection.corpus.checks import check_on_devices
-from kernelcast.collection.corpus.comparison import compare, find_difference
 from kernelcast.collection.corpus.corpus import prepare_corpus_problem, prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError

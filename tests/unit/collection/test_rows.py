@@ -18,7 +18,7 @@ from kernelcast.collection.messages import (
     SizesChosen,
 )
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.launch_identity import (
     DeviceIdentity,

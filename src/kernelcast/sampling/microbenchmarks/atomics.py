@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from kernelcast.sampling.microbenchmarks.findings import Findings
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.loop_timing import LoopLaunch
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.harness import Bench, LoopLaunch
 from kernelcast.sampling.microbenchmarks.statistics import as_rate, check_result
 
 NAME = "atomics"

@@ -8,7 +8,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.fits import Interval, fit_bandwidths
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
@@ -19,7 +19,6 @@ from kernelcast.sampling.microbenchmarks.latency_curves import (
     walk_global,
 )
 from kernelcast.sampling.microbenchmarks.levels_match import as_measured, match_caches
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.statistics import as_rate
 from kernelcast.sampling.microbenchmarks.working_sets import (
     WorkingSets,

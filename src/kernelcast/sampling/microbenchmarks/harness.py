@@ -5,6 +5,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, cast
 
@@ -287,3 +288,34 @@ def count_usable_cores() -> int:
 
 def _as_tuple(size: Size) -> tuple[int, ...]:
     return (size,) if isinstance(size, int) else size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLaunch:
+    """A kernel with its launch; the iteration count is its last argument.
+
+    Parameters
+    ----------
+    arguments : tuple
+        All arguments but the last.
+    """
+
+    bench: Bench
+    kernel: cl.Kernel
+    arguments: tuple[object, ...]
+    global_size: int
+    local_size: int
+
+    def time(self, iterations: int) -> float:
+        """Run once and give the time in seconds."""
+        self.bench.set_args(self.kernel, *self.arguments, iterations)
+        return self.bench.time_launch(self.kernel, self.global_size, self.local_size)
+
+    def measure_proven(self) -> tuple[Measured, int]:
+        """Choose a length, show that time grows with it, and measure."""
+        iterations = self.bench.prove_work(self.time, self.bench.calibrate_length(self.time))
+        return self.measure(iterations), iterations
+
+    def measure(self, iterations: int) -> Measured:
+        """Measure launches of so many iterations."""
+        return self.bench.measure(lambda: self.time(iterations))

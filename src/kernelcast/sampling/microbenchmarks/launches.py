@@ -4,9 +4,8 @@ import time
 
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import Curve
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.statistics import (
     Measured,
     as_trait,

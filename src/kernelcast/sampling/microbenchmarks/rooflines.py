@@ -9,12 +9,14 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import Curve, InstructionFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.instruction_kernels import InstructionKind, Shape
-from kernelcast.sampling.microbenchmarks.instruction_runs import InstructionRuns
-from kernelcast.sampling.microbenchmarks.occupancy_points import OccupancyPoint, plan_points
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.instruction_runs import (
+    InstructionRuns,
+    OccupancyPoint,
+    plan_points,
+)
 from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait
 from kernelcast.sampling.opencl import cl
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import Curve
 from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.statistics import (
     Measured,
     as_rate,

@@ -10,12 +10,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from kernelcast.testing.store_survival.commands import run_command, run_job
+from kernelcast.testing.store_survival.commands import Supply, run_command, run_job
 from kernelcast.testing.store_survival.forking import Forked
 from kernelcast.testing.store_survival.grounds import Ground
 from kernelcast.testing.store_survival.outcomes import Outcome
 from kernelcast.testing.store_survival.serving import ForkedService
-from kernelcast.testing.store_survival.supplies import Supply
 
 _PATIENCE_S: Final = 120.0
 _PROBLEM: Final[dict[str, Any]] = {
