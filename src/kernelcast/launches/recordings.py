@@ -3,12 +3,10 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.launches.weighing import weigh_run
 from kernelcast.records.errors import InputError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.ndrange import NDRange
@@ -108,12 +106,13 @@ def _answer(
     # The first whole run of a recording is the warm-up.
     runs = max(1, min(settings.measured_runs, len(recording.whole_s) - 1))
     settings = replace(settings, measured_runs=runs, plan=recording.plan or settings.plan)
-    weigh = None if problem is None else partial(
-        weigh_run, kernel=problem.kernel, arguments=problem.arguments
-    )  # fmt: skip
-    estimate = estimate_launch(
-        ReplayLaunch(recording), recording.kernel_name, settings, weigh=weigh
-    )
+    estimate = sample_launch(
+        ReplayLaunch(recording),
+        recording.kernel_name if problem is None else problem.kernel,
+        settings,
+        arguments=() if problem is None else problem.arguments,
+        is_planned=True,
+    ).estimate
     return DeviceAnswer(
         device_id=recording.device.id,
         device=recording.device.name,

@@ -1,32 +1,42 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
+import hashlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import Access, ElementType, HeldBuffer
+from kernelcast.records.arguments import (
+    Argument,
+    ElementType,
+    HeldBuffer,
+    LocalArgument,
+    ScalarArgument,
+)
 from kernelcast.records.errors import SignatureError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.building import Parameter
-from kernelcast.sampling.launch import OpenCLLaunch, check_launch
-from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import check_count, infer_access, is_image
+from kernelcast.sampling.signature import is_image
 from kernelcast.sampling.user_objects import check_context
 
 _MOST_HELD_BYTES = 2**26
+_PIECE_BYTES = 2**20
+_BYTE = ElementType("uint8")
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.LocalMemory)
 
 
 def read_arguments(values: Any) -> tuple[KernelArgument, ...]:  # noqa: ANN401 - whatever was given
     """Give what is set as a kernel's arguments: buffers in the place of arrays.
+
+    Parameters
+    ----------
+    values : sequence
+        As the caller gave them.
 
     Raises
     ------
@@ -73,37 +83,126 @@ def _take_buffer(place: int, value: Any) -> KernelArgument:  # noqa: ANN401 - wh
         raise SignatureError(msg) from error
 
 
-def list_buffer_bytes(values: Sequence[object]) -> dict[int, int]:
-    """Give the bytes of buffers by their positions among the arguments; None has none."""
-    return {
-        place: one.size if isinstance(one, cl.Buffer) else 0
-        for place, one in enumerate(values)
-        if one is None or isinstance(one, cl.Buffer)
-    }
+def describe_arguments(
+    session: DeviceSession,
+    parameters: Sequence[Parameter],
+    values: Sequence[KernelArgument],
+    decisive: Collection[int],
+) -> tuple[Argument, ...]:
+    """Describe a caller's arguments without a change to them.
 
-
-def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
-    """Describe a caller's buffer by its content, which is copied once if it is asked for.
+    Parameters
+    ----------
+    session : DeviceSession
+        Of their context.
+    parameters : sequence of Parameter
+        Of the kernel, as many as values.
+    values : sequence
+        As `read_arguments` gives them.
+    decisive : collection of int
+        Positions of buffers on whose content the kernel's work depends: launches with other
+        contents are other launches.
 
     Returns
     -------
-    HeldBuffer or None
-        None for what is no buffer, or so large that to copy it might take longer than to sample.
+    tuple of Argument
+        Buffers as `HeldBuffer`; of structures and images nothing but what tells them apart.
     """
-    if not isinstance(value, cl.Buffer) or value.size > _MOST_HELD_BYTES:
-        return None
+    return tuple(
+        _describe(session, parameter, value, is_decisive=place in decisive)
+        for place, (parameter, value) in enumerate(zip(parameters, values, strict=True))
+    )
+
+
+def _describe(
+    session: DeviceSession, parameter: Parameter, value: KernelArgument, *, is_decisive: bool
+) -> Argument:
+    element = ElementType.from_opencl(parameter.type_name.rstrip("* ")) or _BYTE
+    if value is None:
+        return HeldBuffer(element=element, count=0)
+    if isinstance(value, cl.LocalMemory):
+        return LocalArgument(bytes=value.size)
+    if isinstance(value, cl.Buffer):
+        return hold_buffer(session, value, element, is_decisive=is_decisive)
+    if isinstance(value, np.integer | np.floating):
+        return ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
+    raw = _name_bytes(value)
+    if element.lanes > 1 and len(raw) == element.bytes:
+        lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
+        return ScalarArgument(element=element, values=tuple(lanes.tolist()))
+    return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
+
+
+def _name_bytes(value: KernelArgument) -> bytes:
+    """Give what tells structures, images and samplers apart."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tobytes()
+    if isinstance(value, cl.Image):
+        told = (value.format, value.width, value.height, value.depth)
+        return repr(told).encode()
+    return bytes(value) if isinstance(value, bytes) else type(value).__name__.encode()
+
+
+def hold_buffer(
+    session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
+) -> HeldBuffer:
+    """Describe a caller's buffer; its content is copied once if it is asked for.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        Of the buffer's context.
+    buffer : pyopencl.Buffer
+        The buffer.
+    element : ElementType
+        Of the kernel's parameter.
+    is_decisive : bool
+        Whether the kernel's work depends on the content. Of one so large that to copy it might
+        take longer than to sample, pieces all over tell contents apart.
+    """
 
     @cache
     def read() -> npt.NDArray[np.generic]:
-        content = np.empty(value.size, dtype=np.uint8)
-        cl.enqueue_copy(session.queue, content, value)
-        return content
+        return _copy(session, buffer, 0, buffer.size)
 
-    return HeldBuffer(read)
+    is_small = buffer.size <= _MOST_HELD_BYTES
+    digest = ""
+    if is_decisive:
+        pieces = [read()] if is_small else _copy_pieces(session, buffer)
+        digest = hashlib.sha256(b"".join(one.tobytes() for one in pieces)).hexdigest()
+    if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
+        element = _BYTE
+    return HeldBuffer(
+        element=element,
+        count=buffer.size // element.bytes,
+        digest=digest,
+        read=read if is_small else None,
+    )
+
+
+def _copy_pieces(session: DeviceSession, buffer: cl.Buffer) -> list[npt.NDArray[np.generic]]:
+    starts = np.linspace(0, buffer.size - _PIECE_BYTES, _MOST_HELD_BYTES // _PIECE_BYTES)
+    return [_copy(session, buffer, int(one), _PIECE_BYTES) for one in starts]
+
+
+def _copy(
+    session: DeviceSession, buffer: cl.Buffer, start: int, size: int
+) -> npt.NDArray[np.generic]:
+    content = np.empty(size, dtype=np.uint8)
+    cl.enqueue_copy(session.queue, content, buffer, src_offset=start)
+    return content
 
 
 def check_argument(parameter: Parameter, argument: KernelArgument, session: DeviceSession) -> None:
-    """Refuse an argument that does not fit its parameter, or cannot be kept unchanged."""
+    """Refuse an argument that does not fit its parameter, or cannot be kept unchanged.
+
+    Raises
+    ------
+    SignatureError
+        If it is of another kind or type.
+    InputError
+        If it belongs to another context.
+    """
     _check_kind(str(parameter), argument)
     wanted = _name_other_kind(parameter, argument)
     if wanted:
@@ -167,42 +266,3 @@ def _name_type(element: ElementType) -> str:
     if element.lanes == 1:
         return f"numpy.{element.dtype.name}"
     return f"vector of {element.lanes} numpy.{element.dtype.name} of pyopencl.cltypes"
-
-
-def choose_user_ndrange(
-    session: DeviceSession,
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: Sequence[KernelArgument],
-) -> NDRange:
-    """Check a launch of the caller's buffers and scalars, and choose its local size."""
-    built = session.whole_kernel(kernel)
-    check_count(kernel.name, built.parameters, len(arguments))
-    for parameter, argument in zip(built.parameters, arguments, strict=True):
-        check_argument(parameter, argument, session)
-    chosen = choose_local_size(session, built.kernel, ndrange)
-    check_launch(session, built.kernel, kernel, chosen)
-    return chosen
-
-
-def prepare_user_launch(
-    session: DeviceSession,
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: Sequence[KernelArgument],
-    *,
-    inferred: Sequence[Access | None],
-) -> OpenCLLaunch:
-    """Prepare a launch that `choose_user_ndrange` has found right.
-
-    Returns
-    -------
-    OpenCLLaunch
-        A context manager; releases the scratch copies at its end.
-    """
-    parameters = session.whole_kernel(kernel).parameters
-    accesses = [
-        infer_access(parameter, known) if isinstance(argument, cl.Buffer) else None
-        for parameter, argument, known in zip(parameters, arguments, inferred, strict=True)
-    ]
-    return OpenCLLaunch(session, kernel, ndrange, arguments, accesses)

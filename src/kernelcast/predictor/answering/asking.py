@@ -1,7 +1,7 @@
 """What is asked of a device, in a child process, and what comes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -123,6 +123,10 @@ class EstimateOutcome:
     facts: LaunchFacts | None = None
     row_failure: str = ""
     accesses: tuple[Access | None, ...] = ()
+
+    def without_launches(self) -> "EstimateOutcome":
+        """Give all but the launches behind it: thousands of answers stay in memory."""
+        return replace(self, recording=replace(self.recording, launches=(), whole_s=()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
