@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
 from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
 
@@ -58,11 +57,8 @@ class SizePlans:
         content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
         try:
             make_private_folder(path.parent)
-            with tempfile.NamedTemporaryFile(
-                "w", dir=path.parent, delete=False, encoding="utf-8"
-            ) as file:
-                json.dump(content, file)
-            Path(file.name).replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(json.dumps(content), encoding="utf-8")
         except OSError as error:
             msg = f"{path}: the chosen sizes cannot be kept: {error.strerror or error}"
             raise StoreError(msg) from error

@@ -1,8 +1,8 @@
 """Keeps raw samples in a file, and answers from such a file without a device."""
 
-import os
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kernelcast.launches.estimation import sample_launch
@@ -10,16 +10,16 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.private_files import written_whole
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import match_device_id
-from kernelcast.sampling.replay import (
-    Recording,
-    ReplayLaunch,
-    read_recordings,
-    write_recordings,
-)
+from kernelcast.sampling.replay import Recording, ReplayLaunch
+from kernelcast.workers.decoding import structure
 
 __all__ = ["RecordedAnswer", "Recording", "read_recordings", "replay", "save_recordings"]
+
+FORMAT_VERSION = 1
+"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +42,55 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             write_recordings(path, recordings)
             return
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with written_whole(path) as partial:
             write_recordings(partial, recordings)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as error:
         msg = f"{path}: the recording cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
+
+
+def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
+    """Write recordings as JSON."""
+    content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read_recordings(path: Path) -> list[Recording]:
+    """Read recordings.
+
+    Raises
+    ------
+    RecordingError
+        If the file cannot be read, is no recording, or is of a newer version.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
+        raise RecordingError(msg) from error
+    if version != FORMAT_VERSION:
+        msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
+        raise RecordingError(msg)
+    try:
+        found: list[Recording] = structure(content["recordings"], list[Recording])
+        for one in found:
+            _check(one)
+    except (KeyError, ValueError, InputError) as error:
+        msg = f"{path}: the recording is incomplete ({error}); record again"
+        raise RecordingError(msg) from error
+    return found
+
+
+def _check(recording: Recording) -> None:
+    """Refuse boxes outside the index space, negative times and launches without work-groups."""
+    for box, _ in recording.launches:
+        recording.ndrange.work_items_of(box)
+    times_s = (recording.launch_overhead_s, *dict(recording.launches).values(), *recording.whole_s)
+    point = recording.saturation
+    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
+        msg = f"{point}: each number is at least 1; and no time is negative"
+        raise ValueError(msg)
 
 
 def replay(

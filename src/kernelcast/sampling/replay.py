@@ -2,99 +2,17 @@
 
 A recording keeps each box of work-groups that ran with its duration. The same planning code with
 the same seed asks for the same boxes, so the whole pipeline can be repeated, tested and examined
-far from the device. Format: JSON, see `FORMAT_VERSION`.
+far from the device.
 """
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from kernelcast.records.device import (
-    DeviceDescription,
-    DeviceKind,
-    DispatchOrder,
-    SaturationPoint,
-)
-from kernelcast.records.errors import InputError, RecordingError
+from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-
-_PLAIN_TYPES = (bool, int, float, str, int | None, str | None)
-
-
-def check_fields(record: type[Any], content: Mapping[str, object]) -> None:
-    """Check that the plain fields of a dataclass have values of their types.
-
-    Parameters
-    ----------
-    content : mapping of str to object
-        What the file holds for it; fields may be missing, types other than numbers and texts are
-        not looked at.
-
-    Raises
-    ------
-    ValueError
-        If a value is of another type, or no finite number.
-
-    Examples
-    --------
-    >>> from kernelcast.records.device import SaturationPoint
-    >>> check_fields(SaturationPoint, {"concurrency": 4, "limiter": None})
-    >>> check_fields(SaturationPoint, {"concurrency": "many"})
-    Traceback (most recent call last):
-    ValueError: concurrency is 'many', expected int
-    """
-    for field in fields(record):
-        if field.name not in content or field.type not in _PLAIN_TYPES:
-            continue
-        value = content[field.name]
-        if field.type is float:
-            take_number(value, field.name)
-        elif not _is_of(value, field.type):
-            expected = getattr(field.type, "__name__", str(field.type))
-            msg = f"{field.name} is {value!r}, expected {expected}"
-            raise ValueError(msg)
-
-
-def take_number(value: object, what: str) -> float:
-    """Take a finite number of at least 0, for instance a time in seconds."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"{what} is {value!r}, expected a number"
-        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
-    if not 0 <= value <= sys.float_info.max:  # whole numbers may be larger than any float
-        msg = f"{what} is {value}, expected a finite number of at least 0"
-        raise ValueError(msg)
-    return value
-
-
-def take_integers(value: object, what: str) -> tuple[int, ...]:
-    """Take a list of whole numbers."""
-    if not isinstance(value, list) or not all(_is_of(number, int) for number in value):
-        msg = f"{what} is {value!r}, expected a list of whole numbers"
-        raise ValueError(msg)
-    return tuple(value)
-
-
-def take_texts(value: object, what: str) -> tuple[str, ...]:
-    """Take a list of texts."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        msg = f"{what} is {value!r}, expected a list of texts"
-        raise ValueError(msg)
-    return tuple(value)
-
-
-def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a union of types
-    # Python counts True as an int; a file that holds it for a number is wrong.
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-FORMAT_VERSION = 1
-"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,97 +135,3 @@ class ReplayLaunch:
             msg = f"the recording of {self.device.id} has no more whole runs; record with --measure"
             raise RecordingError(msg)
         return self._whole_s.pop(0)
-
-
-def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    """Write recordings as JSON."""
-    content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def read_recordings(path: Path) -> list[Recording]:
-    """Read recordings.
-
-    Raises
-    ------
-    RecordingError
-        If the file cannot be read, is no recording, or is of a newer version.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        version = content["format"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
-        raise RecordingError(msg) from error
-    if version != FORMAT_VERSION:
-        msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
-        raise RecordingError(msg)
-    try:
-        return [_read(one) for one in _take_list(content["recordings"])]
-    except (AttributeError, KeyError, TypeError, ValueError, InputError) as error:
-        msg = f"{path}: the recording is incomplete ({error!r}); record again"
-        raise RecordingError(msg) from error
-
-
-def _take_list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        msg = f"expected a list, found {value!r}"
-        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
-    return value
-
-
-def _read(one: dict[str, Any]) -> Recording:
-    check_fields(Recording, one)
-    ndrange = NDRange(**{key: take_integers(value, key) for key, value in one["ndrange"].items()})
-    return Recording(
-        kernel_name=one["kernel_name"],
-        kernel_digest=one["kernel_digest"],
-        device=_read_device(dict(one["device"])),
-        ndrange=ndrange,
-        saturation=_read_saturation(dict(one["saturation"])),
-        order=DispatchOrder(one["order"]),
-        launch_overhead_s=one["launch_overhead_s"],
-        launches=tuple(
-            (_read_box(box, ndrange), take_number(duration, "a duration"))
-            for box, duration in _take_list(one["launches"])
-        ),
-        whole_s=tuple(take_number(value, "a whole run") for value in _take_list(one["whole_s"])),
-        plan=_read_plan(one.get("plan")),
-    )
-
-
-def _read_device(content: dict[str, Any]) -> DeviceDescription:
-    check_fields(DeviceDescription, content)
-    content["kind"] = DeviceKind(content["kind"])
-    content["max_work_item_sizes"] = take_integers(
-        content["max_work_item_sizes"], "max_work_item_sizes"
-    )
-    content["extensions"] = take_texts(content["extensions"], "extensions")
-    return DeviceDescription(**content)
-
-
-def _read_saturation(content: dict[str, Any]) -> SaturationPoint:
-    p_sat = content.pop("p_sat")
-    (value,) = take_integers([p_sat["value"]], "p_sat")
-    check_fields(SaturationPoint, content)
-    point = SaturationPoint(
-        p_sat=Trait(value=value, source=TraitSource(p_sat["source"])), **content
-    )
-    if min(value, point.concurrency, point.saturated_from) < 1:
-        msg = f"{point} has no work-groups; each number is at least 1"
-        raise ValueError(msg)
-    return point
-
-
-def _read_box(content: dict[str, Any], ndrange: NDRange) -> GroupBox:
-    box = GroupBox(**{key: take_integers(value, key) for key, value in content.items()})
-    ndrange.work_items_of(box)  # raises where the box is not inside
-    return box
-
-
-def _read_plan(content: dict[str, Any] | None) -> SamplingPlan | None:
-    if content is None:
-        return None
-    check_fields(SamplingPlan, content)
-    places = tuple(take_number(one, "places") for one in content.get("places", ()))
-    return SamplingPlan(**{**content, "places": places})

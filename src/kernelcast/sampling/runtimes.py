@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
 
 _log = logging.getLogger(__name__)
 
@@ -198,9 +198,8 @@ def _write_folder(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != content:
             # Another process may be reading the folder: a file appears whole or not at all.
-            partial = folder / f".{name}.{os.getpid()}"
-            partial.write_text(content, encoding="utf-8")
-            partial.replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(content, encoding="utf-8")
         _let_all_read(path, _READABLE_FILE)
 
 
