@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-WIDTHS = (1, 2, 4, 8, 16)
 """Vector widths of OpenCL C; clpeak tries the same."""
 MOST_STREAMS = 128
 _STARTS = 64
