@@ -16,7 +16,7 @@ from kernelcast.collection.collection import (
     list_jobs,
     run_job,
 )
-from kernelcast.collection.kernel_rows import KernelJob, Place
+from kernelcast.collection.kernel_rows import KernelJob, RowStorage
 from kernelcast.collection.progress import (
     CollectionOutcome,
     CollectionProgress,
@@ -157,10 +157,10 @@ def collect_on_cluster(
 def run_on_worker(job: KernelJob, store: Store) -> JobResult:
     """Do a job on a worker of the cluster; its folders are those of the worker's machine."""
     folder = data_folder()
-    place = Place(
+    storage = RowStorage(
         store=store, plans=SizePlans(folder=folder / "collection"), cache_folder=folder / "corpus"
     )
-    return run_job(job, place)
+    return run_job(job, storage)
 
 
 def _take(future: Any, job: KernelJob) -> JobResult:  # noqa: ANN401

@@ -8,7 +8,7 @@ from statistics import fmean
 from kernelcast.collection.kernel_rows import (
     KernelJob,
     OutOfTimeError,
-    Place,
+    RowStorage,
     collect_rows,
 )
 from kernelcast.collection.progress import (
@@ -50,7 +50,7 @@ class CollectionOrder:
 
 def collect(
     order: CollectionOrder,
-    place: Place,
+    storage: RowStorage,
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
@@ -70,7 +70,7 @@ def collect(
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
             watch.begin(job, on_device)
-            outcome.is_out_of_time = _run_job(job, place, on_device, watch.tell)
+            outcome.is_out_of_time = _run_job(job, storage, on_device, watch.tell)
             watch.end(on_device)
             if outcome.is_out_of_time:
                 break
@@ -114,22 +114,25 @@ class JobResult:
     is_out_of_time: bool = False
 
 
-def run_job(job: KernelJob, place: Place) -> JobResult:
+def run_job(job: KernelJob, storage: RowStorage) -> JobResult:
     """Collect one kernel on one device."""
     outcome = DeviceOutcome(device_id=job.device.id)
-    is_out_of_time = _run_job(job, place, outcome, lambda _: None)
+    is_out_of_time = _run_job(job, storage, outcome, lambda _: None)
     return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)
 
 
 def _run_job(
-    job: KernelJob, place: Place, outcome: DeviceOutcome, report: Callable[[str], None]
+    job: KernelJob,
+    storage: RowStorage,
+    outcome: DeviceOutcome,
+    report: Callable[[str], None],
 ) -> bool:
     """Collect a kernel on a device; tell whether the time budget ended it."""
     if job.kernel.uses_fp64 and not job.device.has_fp64:
         outcome.skipped[job.kernel.name] = _NO_FP64
         return False
     try:
-        collect_rows(job, place, outcome, report=report)
+        collect_rows(job, storage, outcome, report=report)
     except OutOfTimeError:
         return True
     return False

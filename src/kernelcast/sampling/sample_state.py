@@ -19,7 +19,7 @@ STRETCHED_BUDGET = 1.5
 A handful of places would tell nothing.
 """
 # A launch of unknown work is at most this share of the work-groups that the budget allows.
-_SHARE_OF_A_SCOUT = 1 / 16
+_SURVEY_LAUNCH_SHARE = 1 / 16
 # Samples pay for cold caches what the whole launch does not: plan for less than the budget.
 _PLANNED = 0.8
 # Windows of so many units are launched in two parts, the first with this share of them.
@@ -84,7 +84,7 @@ class Sampling:
     @property
     def most(self) -> int:
         """Work-groups of the largest launch while the work is still unknown."""
-        affordable = int(self.plan.budget * self.total * _SHARE_OF_A_SCOUT)
+        affordable = int(self.plan.budget * self.total * _SURVEY_LAUNCH_SHARE)
         return max(self.unit, affordable // self.unit * self.unit)
 
     @property

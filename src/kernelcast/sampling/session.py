@@ -17,10 +17,10 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
+from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
-from kernelcast.sampling.trial import try_device
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
@@ -154,5 +154,5 @@ class DeviceSession:
 
 def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:
     """Open a device with a context of its own, after a trial of its timer."""
-    timer = try_device(description, device)
+    timer = check_device(description, device)
     return DeviceSession(description, cl.Context([device]), device, uses_event_timer=timer.agrees)

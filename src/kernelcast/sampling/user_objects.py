@@ -8,10 +8,10 @@ from typing import TypeAlias, cast
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
+from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.trial import try_device
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
@@ -95,7 +95,7 @@ def session_of(queue: cl.CommandQueue) -> DeviceSession:
         session = _sessions.get(key)
         if session is None:
             description = describe_device(device)
-            timer = try_device(description, device)
+            timer = check_device(description, device)
             session = DeviceSession(description, context, device, uses_event_timer=timer.agrees)
             _sessions[key] = session
             while len(_sessions) > _SESSIONS_KEPT:

@@ -21,7 +21,7 @@ from kernelcast.tuning.device_runs import (
     TuningEvent,
     run_on_device,
 )
-from kernelcast.tuning.ranking import Judge, rank, several_processes
+from kernelcast.tuning.ranking import DeviceModel, rank, several_processes
 from kernelcast.tuning.report import (
     UNKNOWN,
     TunedConfiguration,
@@ -187,10 +187,10 @@ class _Tuning:
     def rank(self, machine: MachineDescription, executor: Executor | None) -> None:
         """Let the analytic model predict all configurations."""
         started_s = time.perf_counter()
-        judge = Judge(device=self.device, machine=machine)
+        model = DeviceModel(device=self.device, machine=machine)
         self.found = rank(
             self.space,
-            judge,
+            model,
             executor=executor,
             report=lambda done, total: self._tell("ranking", done, total),
         )

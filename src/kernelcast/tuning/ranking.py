@@ -72,13 +72,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
+class DeviceModel:
     """What a device's model says of launches."""
 
     device: DeviceDescription
     machine: MachineDescription
 
-    def judge(self, configuration: Configuration) -> TunedConfiguration:
+    def predict(self, configuration: Configuration) -> TunedConfiguration:
         """Predict one configuration; what cannot be launched or modelled says why."""
         problem = configuration.problem
         if problem is None:
@@ -156,7 +156,7 @@ def _leave_interrupts() -> None:
 
 def rank(
     space: SearchSpace,
-    judge: Judge,
+    model: DeviceModel,
     *,
     executor: Executor | None = None,
     report: Progress = lambda _, __: None,
@@ -168,13 +168,13 @@ def rank(
     executor : Executor, optional
         Predicts several at once.
     """
-    if judge.machine.kind is DeviceKind.CPU:
-        read_device(judge.machine)  # complains once, not for each configuration
+    if model.machine.kind is DeviceKind.CPU:
+        read_device(model.machine)  # complains once, not for each configuration
     found: dict[int, TunedConfiguration] = {}
     answers = (
-        map(judge.judge, space.configurations)
+        map(model.predict, space.configurations)
         if executor is None
-        else executor.map(judge.judge, space.configurations, chunksize=_CHUNK)
+        else executor.map(model.predict, space.configurations, chunksize=_CHUNK)
     )
     for one in answers:
         found[one.number] = one

@@ -25,7 +25,7 @@ _COOKIE: Final = "kernelcast_token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
+class AttackOutcome:
     """What an attack got.
 
     Parameters
@@ -94,7 +94,7 @@ class Target:
         self._device = device
         self._count_runs = count_runs
 
-    def attack(self, attack: Attack) -> Got:
+    def attack(self, attack: Attack) -> AttackOutcome:
         """Try an attack; say what it got, and what is wrong with that."""
         runs = self._count_runs()
         answer = self._send(attack, self._secret.path)
@@ -111,7 +111,7 @@ class Target:
         faults += self._check_alive()
         code, message = _read(answer)
         told = message.replace(str(self._secret.path), SECRET)
-        return Got(
+        return AttackOutcome(
             attack=attack, status=answer.status_code, code=code, message=told,
             faults=tuple(faults),
         )  # fmt: skip

@@ -11,8 +11,8 @@ from typing import Any, Final
 from kernelcast.cli import main as run_program
 from kernelcast.service import job_process
 from kernelcast.testing.observations import make_observation
+from kernelcast.testing.store_survival.databases import work_apart
 from kernelcast.testing.store_survival.forking import Forked
-from kernelcast.testing.store_survival.grounds import work_apart
 from kernelcast.testing.store_survival.serving import be_user
 from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import open_store
@@ -22,7 +22,7 @@ _ROWS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
+class ImportFile:
     """Rows in a Parquet file and, the same ones, in a store."""
 
     parquet: Path
@@ -30,11 +30,11 @@ class Supply:
     keys: frozenset[str]
 
 
-def make_supplies(folder: Path) -> list[Supply]:
+def make_import_files(folder: Path) -> list[ImportFile]:
     """Make the files, in a process of its own."""
     work_apart(lambda: _make(folder), folder)
     return [
-        Supply(
+        ImportFile(
             parquet=folder / f"rows{number}.parquet",
             store=folder / f"rows{number}.sqlite",
             keys=frozenset(json.loads((folder / f"rows{number}.json").read_text("utf-8"))),
