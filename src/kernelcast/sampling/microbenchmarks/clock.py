@@ -74,7 +74,7 @@ def _measure_chain(bench: Bench, operator: str) -> tuple[Measured, float]:
     """Measure a launch of one work-item, so that threads do not matter; give it with its steps."""
     given, out = bench.buffer(np.array(_OPERANDS, dtype=np.uint32)), bench.buffer(4)
     body = "\n        ".join([f"x = (x {operator} a) ^ b;"] * _UNROLL)
-    kernel = bench.kernel(bench.build(_SOURCE.replace("BODY", body)), "kc_clock")
+    kernel = bench.build_kernel(_SOURCE.replace("BODY", body), "kc_clock")
     launch = LoopLaunch(
         bench=bench, kernel=kernel, arguments=(out, given), global_size=1, local_size=1
     )

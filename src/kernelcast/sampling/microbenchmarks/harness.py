@@ -66,7 +66,7 @@ class Bench:
     @cached_property
     def launch_overhead_s(self) -> float:
         """Median of a launch that does nothing, by the clock that times launches, in seconds."""
-        kernel = self.kernel(self.build(_IDLE), "kc_idle")
+        kernel = self.build_kernel(_IDLE, "kc_idle")
         sink = self.buffer(4)
         self.set_args(kernel, sink, 0)
         times = [self._time_raw(kernel, _IDLE_SIZE, _IDLE_LOCAL_SIZE) for _ in range(_LAUNCHES)]
@@ -91,17 +91,14 @@ class Bench:
         if self.description.kind is DeviceKind.CPU:
             return 1
         info = cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-        kernel = self.kernel(self.build("kernel void kc_warp(void) {}"), "kc_warp")
+        kernel = self.build_kernel("kernel void kc_warp(void) {}", "kc_warp")
         # pyopencl types every answer as object
         return max(1, cast("int", kernel.get_work_group_info(info, self.session.device)))
 
-    def build(self, source: str, options: tuple[str, ...] = ()) -> cl.Program:
-        """Compile a source for the device; raises `CompileError` if the compiler refuses it."""
-        return build_program(self.session.context, self.session.device, source, options)
-
-    def kernel(self, program: cl.Program, name: str) -> cl.Kernel:
-        """Take a kernel out of a program."""
-        return cl.Kernel(program, name)
+    def build_kernel(self, source: str, name: str, options: tuple[str, ...] = ()) -> cl.Kernel:
+        """Compile a kernel; raises `CompileError` if the compiler refuses it."""
+        session = self.session
+        return cl.Kernel(build_program(session.context, session.device, source, options), name)
 
     def buffer(self, content: int | npt.NDArray[np.generic]) -> cl.Buffer:
         """Make a buffer of that many bytes, set to zero, or with that content."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-"""Vector widths of OpenCL C; clpeak tries the same."""
 MOST_STREAMS = 128
 _STARTS = 64
 """Work-items that differ in their start; the next ones start alike."""

@@ -183,9 +183,7 @@ class InstructionRuns:
         )
 
     def _build(self, kind: InstructionKind, shape: Shape) -> cl.Kernel:
-        return self.bench.kernel(
-            self.bench.build(write_source(kind, shape)), kernel_name(kind, shape)
-        )
+        return self.bench.build_kernel(write_source(kind, shape), kernel_name(kind, shape))
 
     def _launch(
         self, kernel: cl.Kernel, point: OccupancyPoint, iterations: int, units: int

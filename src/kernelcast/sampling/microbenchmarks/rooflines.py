@@ -17,7 +17,7 @@ from kernelcast.sampling.microbenchmarks.instruction_runs import (
     OccupancyPoint,
     plan_points,
 )
-from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait
+from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait, make_curve
 from kernelcast.sampling.opencl import cl
 
 CHAINS = (1, 2, 4)
@@ -128,7 +128,8 @@ def _measure_roofline(
 def _draw(runs: InstructionRuns, chains: int, points: Sequence[RooflinePoint]) -> list[Curve]:
     """Draw rate and time per instruction over the concurrency (paper, Fig. 2 and 3)."""
     name = runs.kind.name
-    x = tuple(float(point.at.work_items_per_unit) for point in points)
+    x_name = "concurrent work-items per compute unit"
+    x = [point.at.work_items_per_unit for point in points]
     rates = [
         as_rate(point.measured, point.steps_per_unit * runs.bench.units * runs.kind.operations, "")
         for point in points
@@ -136,21 +137,11 @@ def _draw(runs: InstructionRuns, chains: int, points: Sequence[RooflinePoint]) -
     times = [as_trait(point.measured, "", scale=point.latency_scale) for point in points]
     suffix = "" if chains == 1 else f"/ilp{chains}"
     return [
-        _curve(f"roofline/{name}{suffix}", "operations per second", x, rates),
-        _curve(f"latency/{name}/ilp{chains}", "seconds per instruction and warp", x, times),
+        make_curve(f"roofline/{name}{suffix}", x_name, "operations per second", x, rates),
+        make_curve(
+            f"latency/{name}/ilp{chains}", x_name, "seconds per instruction and warp", x, times
+        ),
     ]
-
-
-def _curve(name: str, y_name: str, x: tuple[float, ...], traits: Sequence[Trait[float]]) -> Curve:
-    return Curve(
-        name=name,
-        x_name="concurrent work-items per compute unit",
-        y_name=y_name,
-        x=x,
-        y=tuple(trait.value for trait in traits),
-        low=tuple(trait.low or trait.value for trait in traits),
-        high=tuple(trait.high or trait.value for trait in traits),
-    )
 
 
 def _measure_peak(

@@ -1,13 +1,14 @@
 """Repeated times put into numbers: medians, intervals, and whether time grew with the work."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import MeasurementError
+from kernelcast.records.machine import Curve
 from kernelcast.records.traits import Trait, TraitSource
 
 _NORMAL_95 = 1.96
@@ -182,6 +183,27 @@ def difference_trait(
         low=max(value - down, 0.0) * scale,
         high=(value + up) * scale,
         origin=origin,
+    )
+
+
+def make_curve(
+    name: str,
+    x_name: str,
+    y_name: str,
+    x: Iterable[float],
+    y: Sequence[Measured | Trait[float]],
+) -> Curve:
+    """Draw values with their intervals, measured or as traits; a point without one is a dot."""
+    values = tuple(one.median if isinstance(one, Measured) else one.value for one in y)
+    points = list(zip(values, y, strict=True))
+    return Curve(
+        name=name,
+        x_name=x_name,
+        y_name=y_name,
+        x=tuple(map(float, x)),
+        y=values,
+        low=tuple(value if one.low is None else one.low for value, one in points),
+        high=tuple(value if one.high is None else one.high for value, one in points),
     )
 
 

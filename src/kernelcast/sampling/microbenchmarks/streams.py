@@ -132,7 +132,7 @@ class StreamMemory:
 
     def prepare(self, bench: Bench, stream: Stream) -> "PreparedStream":
         """Build a stream and check that it reads, or copies, what it must."""
-        kernel = bench.kernel(bench.build(stream.source), "kc_stream")
+        kernel = bench.build_kernel(stream.source, "kc_stream")
         local_size = min(_LOCAL_SIZE, bench.description.max_work_group_size)
         items = self._content.nbytes // (stream.element_bytes * stream.loads)
         items -= items % local_size

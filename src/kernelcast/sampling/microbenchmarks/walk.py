@@ -221,7 +221,7 @@ class Walk:
         self._memory = memory
         self._is_staged = space in STAGED
         source = make_walk_source(space, most_bytes // STRIDE_BYTES)
-        self._kernel = bench.kernel(bench.build(source), "kc_walk")
+        self._kernel = bench.build_kernel(source, "kc_walk")
         self._result = bench.buffer(_ELEMENT_BYTES)
         self._generator = np.random.default_rng(_SEED)
         self._order: Indices = np.zeros(1, dtype=np.uint32)

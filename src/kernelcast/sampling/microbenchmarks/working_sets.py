@@ -118,9 +118,9 @@ class WorkingSets:
         self._bench = bench
         # Several per compute unit, since runtimes hand them out by the handful.
         self.groups = 4 * bench.description.compute_units
-        program = bench.build(make_source(shape))
-        self._load = bench.kernel(program, "kc_load")
-        self._copy = bench.kernel(program, "kc_copy")
+        source = make_source(shape)
+        self._load = bench.build_kernel(source, "kc_load")
+        self._copy = bench.build_kernel(source, "kc_copy")
         words = -(-most_bytes // _WORD_BYTES)
         generator = np.random.default_rng(_SEED)
         self._content = generator.integers(0, 2**32, size=words, dtype=np.uint32)
