@@ -20,11 +20,13 @@ from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.standing import StandingProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Tier
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.replay import read_recordings, write_recordings
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.testing.fake_asker import widen_schema
 from kernelcast.testing.synthetic_rows import make_rows
@@ -150,6 +152,30 @@ def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
     assert entry.estimate is known
     assert entry.compile_s == sampled.compile_seconds
     assert entry.launch_s == sampled.launch_seconds
+
+
+@pytest.mark.parametrize("has_source", [True, False])
+def test_recordings_give_the_recorded_answer(
+    predictor: Predictor,
+    problem: Problem,
+    session: DeviceSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_source: bool,
+) -> None:
+    """The learned model corrects recorded samples as it corrected them when they were taken."""
+    monkeypatch.setenv("KERNELCAST_MODELS", str(tmp_path / "models"))
+    found = predictor.answer(problem, session.description)
+    assert found.recording is not None
+    write_recordings(tmp_path / "recorded.json", [found.recording])
+    recordings = read_recordings(tmp_path / "recorded.json")
+    (again,) = replay(recordings, problem if has_source else None, settings=EstimateSettings())
+    assert again.answer.estimate is not None
+    assert again.answer.estimate.interval == found.estimate.interval
+    assert again.answer.estimate.tier is found.estimate.tier
+    assert "hybrid" in found.estimate.estimates_s
+    assert again.answer.estimate.estimates_s == found.estimate.estimates_s
 
 
 def test_other_sizes_are_sampled_by_the_same_process(

@@ -39,6 +39,7 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
     settings: EstimateSettings,
     *,
     arguments: Sequence[Argument] = (),
+    weights: Sequence[float] = (),
     is_planned: bool = False,
     report: ReportProgress = lambda _: None,
     started_s: float | None = None,
@@ -58,6 +59,8 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
         Budget, coverage, measurement.
     arguments : sequence of Argument
         Of the launch.
+    weights : sequence of float
+        Of the samples, where a recording has them and no source is known.
     is_planned : bool
         Whether the settings' plan is that of an earlier sampling of the launch.
     report : callable, optional
@@ -75,10 +78,14 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
     begin = time.perf_counter() if started_s is None else started_s
     report("sampling")
     plan = settings.plan
+    # Source analysis takes longer to import than samples to take.
     if isinstance(kernel, str):
         run = sample(launch, plan)
+        if weights:
+            from kernelcast.launches.weighing import apply_weights
+
+            run = apply_weights(run, weights)
     else:
-        # Source analysis takes longer to import than samples to take.
         from kernelcast.launches.weighing import sample_as_planned
 
         plan, run = sample_as_planned(launch, plan, kernel, arguments, is_planned=is_planned)

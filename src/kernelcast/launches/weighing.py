@@ -203,6 +203,24 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
 
 
+def apply_weights(run: SampleRun, weights: Sequence[float]) -> SampleRun:
+    """Put the weights of an earlier weighing on the launches of a sample run.
+
+    Parameters
+    ----------
+    run : SampleRun
+        The samples.
+    weights : sequence of float
+        One per launch; they are ignored where there are more or fewer.
+    """
+    if len(weights) != len(run.launches) or all(one == 1 for one in weights):
+        return run
+    launches = tuple(
+        replace(one, weight=weight) for one, weight in zip(run.launches, weights, strict=True)
+    )
+    return replace(run, launches=launches, is_even=is_even(_find_rates(launches)))
+
+
 def _put_on(
     launches: tuple[TimedLaunch, ...], weights: tuple[float, ...]
 ) -> tuple[TimedLaunch, ...]:

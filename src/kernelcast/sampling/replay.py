@@ -5,8 +5,9 @@ the same seed asks for the same boxes, so the whole pipeline can be repeated, te
 far from the device.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.errors import RecordingError
@@ -29,6 +30,10 @@ class Recording:
         Durations of whole runs, in seconds.
     plan : SamplingPlan or None
         How much was sampled: a replay asks for the same places; None where it is not known.
+    weights : tuple of float
+        Work of each sampled launch's work-groups over the mean, in the order they were planned.
+    facts : mapping or None
+        What learned models were told beside samples, as JSON holds it; None where none asked.
     """
 
     kernel_name: str
@@ -41,6 +46,8 @@ class Recording:
     launches: tuple[tuple[GroupBox, float], ...]
     whole_s: tuple[float, ...] = ()
     plan: SamplingPlan | None = None
+    weights: tuple[float, ...] = ()
+    facts: Mapping[str, Any] | None = None
 
 
 class RecordingLaunch:

@@ -29,7 +29,7 @@ from kernelcast.predictor.answering.composing import (
 )
 from kernelcast.predictor.answering.devices_at_work import Asker, ReportProgress
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
-from kernelcast.predictor.answering.facts_store import FactsStore
+from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
 from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
@@ -197,7 +197,8 @@ class Answerer:
             return replace(outcome, row_failure=known)
         if wants_row and known is None:
             self._keep_facts(key, outcome.facts or outcome.row_failure)
-        return outcome
+        facts = outcome.facts
+        return outcome if facts is None else outcome.with_facts(write_facts(facts))
 
     def learn(self, sampled: Sequence[tuple[Policy, EstimateOutcome]]) -> list[Learned]:
         """Ask the learned models of some samplings, each model once for all its launches."""

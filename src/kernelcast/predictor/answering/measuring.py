@@ -12,7 +12,7 @@ from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.launches.bounds_check import list_overruns
 from kernelcast.launches.estimation import ReportProgress, SampledEstimate, sample_launch
-from kernelcast.launches.own_machine import find_own_machine, model_own_launch
+from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.asking import (
     EstimateOutcome,
@@ -35,7 +35,6 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.training.peaks import UNKNOWN, read_peaks
 from kernelcast.workers.deaths import COUNTING
 
 
@@ -116,7 +115,11 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
             )
             outcome = EstimateOutcome(
                 estimate=estimate,
-                recording=replace(recorder.recording(), plan=sampled.plan),
+                recording=replace(
+                    recorder.recording(),
+                    plan=sampled.plan,
+                    weights=tuple(one.weight for one in sampled.run.launches),
+                ),
                 accesses=_complete_accesses(problem, accesses),
             )
             if not task.wants_row:
@@ -248,7 +251,6 @@ def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> L
 def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
     """Put samples and facts together into what learned models see."""
     estimate, fit = sampled.estimate, sampled.fit
-    machine = find_own_machine(estimate.device_id)
     source = SampledSource(
         run=sampled.run,
         linear_s=fit.seconds,
@@ -263,5 +265,5 @@ def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
         sampling_s=sampled.run.sampling_s,
         work_groups=estimate.ndrange.work_group_count,
         compute_units=estimate.compute_units,
-        peaks=UNKNOWN if machine is None else read_peaks(machine),
+        peaks=facts.peaks,
     )

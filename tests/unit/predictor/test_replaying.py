@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.estimation import sample_launch
-from kernelcast.launches.recordings import Recording, replay
+from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings, make_settings
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.replay import RecordingLaunch
