@@ -60,7 +60,7 @@ class LaunchReader:
                 found = [one for one in self._wanted if isinstance(one, DeviceDescription)]
                 ids = [one for one in self._wanted if isinstance(one, str)]
                 if ids or not found:
-                    found += choose_devices(ids)
+                    found += choose_devices(ids, getattr(self._asker, "children", None))
                 self._devices = {one.id: one for one in found}
             return tuple(self._devices.values())
 
