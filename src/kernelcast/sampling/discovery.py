@@ -177,26 +177,10 @@ def _query(device: cl.Device, name: str, *, default: object) -> object:
         return default
 
 
-_NOISE = frozenset(
-    [
-        "r",
-        "tm",
-        "c",
-        "the",
-        "opencl",
-        "platform",
-        "pthread",
-        "computing",
-        "gpu",
-        "cpu",
-        "device",
-        "llvm",
-        "bits",
-        "portable",
-        "nvidia",
-        "corporation",
-    ]
-)
+_NOISE = frozenset({
+    "r", "tm", "c", "the", "opencl", "platform", "pthread", "computing", "gpu", "cpu", "device",
+    "llvm", "bits", "portable", "nvidia", "corporation",
+})  # fmt: skip
 _PLATFORM_NAMES = {"portable computing language": "pocl", "nvidia cuda": "nvidia"}
 
 

@@ -13,10 +13,11 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import release_arguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
@@ -121,13 +122,7 @@ class PartialLaunch:
             for box in boxes:
                 offset, size = self.ndrange.work_items_of(box)
                 start_s = time.monotonic()
-                cl.enqueue_nd_range_kernel(
-                    self._session.queue,
-                    self._window,
-                    size,
-                    self.ndrange.known_local_size,
-                    offset if any(offset) else None,
-                )
+                enqueue(self._session.queue, self._window, self.ndrange, offset, size)
                 self._session.queue.finish()
                 durations.append(time.monotonic() - start_s)
         return durations
@@ -165,10 +160,7 @@ class PartialLaunch:
 
     def release(self) -> None:
         """Give the buffers' memory back."""
-        self._session.queue.finish()
-        for one in self._held:
-            if isinstance(one, cl.Buffer):
-                one.release()
+        release_arguments(self._session, self._held)
         self._held = []
         self._in_place = {}
 

@@ -3,9 +3,10 @@
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
+
+from cachetools import LRUCache
 
 from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
@@ -64,8 +65,8 @@ class DeviceSession:
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._kernels: OrderedDict[tuple[str, str], BuiltKernel] = OrderedDict()
-        self._programs: OrderedDict[tuple[str, tuple[str, ...]], cl.Program] = OrderedDict()
+        self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
+        self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
         self._last_busy_s = -math.inf
 
     @cached_property
@@ -136,9 +137,6 @@ class DeviceSession:
         if program is None:
             program = build_program(self.context, self.device, source, options)
             self._programs[key] = program
-            while len(self._programs) > _COPIES_KEPT:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
         return program
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
@@ -146,13 +144,17 @@ class DeviceSession:
         if built is None:
             built = build()
             self._kernels[key] = built
-            while len(self._kernels) > _KERNELS_KEPT:
-                self._kernels.popitem(last=False)
-        self._kernels.move_to_end(key)
         return built
 
 
 def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:
     """Open a device with a context of its own, after a trial of its timer."""
+    return session_in(cl.Context([device]), description, device)
+
+
+def session_in(
+    context: cl.Context, description: DeviceDescription, device: cl.Device
+) -> DeviceSession:
+    """Open a device in a context, after a trial of its timer."""
     timer = check_device(description, device)
-    return DeviceSession(description, cl.Context([device]), device, uses_event_timer=timer.agrees)
+    return DeviceSession(description, context, device, uses_event_timer=timer.agrees)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -191,13 +192,7 @@ class TracingLaunch(OpenCLLaunch):
         offset, size = self.ndrange.work_items_of(box)
         self._has_run = True
         with explained_errors(self._kernel, self.device):
-            begin_s = time.perf_counter()
-            event = self._enqueue(marked.kernel, offset, size)
-            self._session.queue.finish()
-            host_s = time.perf_counter() - begin_s
-        if not self._session.uses_event_timer:
-            return host_s
-        return float(event.profile.end - event.profile.start) * 1e-9
+            return self._session.timer.by_clock(partial(self._enqueue, marked.kernel, offset, size))
 
     def _list_step_boxes(self) -> list[GroupBox]:
         counts = self.ndrange.group_counts
