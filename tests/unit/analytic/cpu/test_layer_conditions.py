@@ -20,7 +20,7 @@ from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.loop_nest import LoopNest, NestAccess
 from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div
-from kernelcast.testing.cpu_machines import IVY_BRIDGE
+from kernelcast.testing.machines import IVY_BRIDGE
 from kernelcast.testing.reference_nests import make_nest, read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"

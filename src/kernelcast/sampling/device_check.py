@@ -1,4 +1,4 @@
-"""Tries a device: whether it builds and runs a kernel, and whether its timer tells the truth."""
+"""Checks a device: whether it builds and runs a kernel, and whether its timer tells the truth."""
 
 import time
 
@@ -26,12 +26,8 @@ _MOST_STEPS = 2**24
 _TOLERANCE = 0.35
 
 
-def try_device(description: DeviceDescription, device: cl.Device) -> TimerCheck:
+def check_device(description: DeviceDescription, device: cl.Device) -> TimerCheck:
     """Build a kernel, run it for about 10 ms, check its result and its timer.
-
-    Returns
-    -------
-    TimerCheck
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Carries arrays into the shared memory and results back out of it."""
+"""Carries arrays into the shared memory, and merges results on their way back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,9 +7,8 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.merging import merge_changes
-from kernelcast.balancing.messages import Collect, Place
-from kernelcast.balancing.players import BoolArray
+from kernelcast.balancing.device_state import BoolArray
+from kernelcast.balancing.messages import Collect, MemoryRange
 from kernelcast.balancing.shared_memory import Layout, SharedMemory
 
 Bytes = npt.NDArray[np.uint8]
@@ -17,7 +16,7 @@ _PIECE_BYTES = 1 << 22
 _MOST_WORKERS = 8
 
 
-class Gathering:
+class LaunchBuffers:
     """The buffers of a launch in shared memory.
 
     Parameters
@@ -28,8 +27,6 @@ class Gathering:
         For buffers that merge by ranges: gives the bytes that some slabs write.
     compared : sequence of int
         Buffers that merge by comparing.
-    devices : int
-        Number of devices.
     """
 
     def __init__(
@@ -59,15 +56,7 @@ class Gathering:
         _copy((memory.view(self.places[index]), array) for index, array in arrays.items())
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
-        """Give the command for the results of some slabs.
-
-        Parameters
-        ----------
-        device : int
-            Whose.
-        slabs : ndarray of bool
-            Which.
-        """
+        """Give the command for the results of some slabs."""
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}
         targets = {index: self.places[index] for index in self._ranges}
         for index, copies in self._copies.items():
@@ -82,12 +71,8 @@ class Gathering:
 
         Parameters
         ----------
-        memory : SharedMemory
-            Holds them.
         devices : sequence of int
             Those that have handed copies over, at least one.
-        element : mapping of int to int
-            Bytes of a buffer's elements.
 
         Returns
         -------
@@ -124,7 +109,7 @@ class Gathering:
                  if index in self._ranges or index in self._copies]  # fmt: skip
         _copy((array, memory.view(place)) for array, place in pairs)
 
-    def _result(self, index: int, devices: Sequence[int]) -> Place:
+    def _result(self, index: int, devices: Sequence[int]) -> MemoryRange:
         if index in self._copies and devices:
             return self._copies[index][devices[0]]
         return self.places[index]
@@ -151,3 +136,59 @@ def _cut(size: int) -> list[tuple[int, int]]:
 
 def _workers() -> int:
     return min(_MOST_WORKERS, cpu_count() or 1)
+
+
+# Pieces that stay in a core's cache while several copies are compared.
+_COMPARED_BYTES = 1 << 18
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def merge_changes(
+    original: Bytes, copies: Sequence[Bytes], *, element_bytes: int, into: Bytes
+) -> int:
+    """Merge copies of a buffer.
+
+    Parameters
+    ----------
+    element_bytes : int
+        Size of an element: 1, 2, 4 or 8, a divisor of the sizes.
+    into : ndarray of uint8
+        Takes the result; may be one of the copies.
+
+    Returns
+    -------
+    int
+        Elements that two devices have changed to different values; of these the result holds
+        one of the values.
+
+    Examples
+    --------
+    >>> before = np.zeros(4, np.uint8)
+    >>> one, other = np.array([[7, 0, 0, 5], [0, 8, 0, 6]], np.uint8)
+    >>> result = before.copy()
+    >>> merge_changes(before, [one, other], element_bytes=1, into=result), result.tolist()
+    (1, [7, 8, 0, 6])
+    """
+    word = _WORDS[element_bytes]
+    whole, result = original.view(word), into.view(word)
+    views = [one.view(word) for one in copies]
+    conflicts = 0
+    step = _COMPARED_BYTES // element_bytes
+    for start in range(0, whole.size, step):
+        piece = slice(start, start + step)
+        before = whole[piece]
+        found = before.copy()
+        is_taken: npt.NDArray[np.bool_] | None = None
+        for view in views:
+            after = view[piece]
+            changed = after != before
+            if not changed.any():
+                continue
+            if is_taken is None:
+                is_taken = changed
+            else:
+                conflicts += int((changed & is_taken & (after != found)).sum())
+                is_taken = is_taken | changed
+            np.copyto(found, after, where=changed)
+        result[piece] = found
+    return conflicts

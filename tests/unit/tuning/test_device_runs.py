@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
-from kernelcast.tuning import conducting
-from kernelcast.tuning.messages import EventKind, MeasureTask, TuningEvent
+from kernelcast.tuning import device_runs
+from kernelcast.tuning.device_runs import EventKind, MeasureTask, TuningEvent
 from kernelcast.workers import Message, MessageKind, Task
 
 
@@ -41,7 +41,7 @@ def item(event: TuningEvent) -> Message:
 
 def run(child: Child, monkeypatch: pytest.MonkeyPatch) -> list[TuningEvent]:
     """Measure configurations 0 to 3 until all have run or were refused."""
-    monkeypatch.setattr(conducting, "stream_isolated", child)
+    monkeypatch.setattr(device_runs, "stream_isolated", child)
     events: list[TuningEvent] = []
 
     def order(given_up: frozenset[int]) -> MeasureTask | None:
@@ -49,7 +49,7 @@ def run(child: Child, monkeypatch: pytest.MonkeyPatch) -> list[TuningEvent]:
         left: dict[int, Any] = {one: None for one in range(4) if one not in given_up | done}
         return MeasureTask(device_id="d", problems=left, runs={}, seed=0) if left else None
 
-    conducting.conduct(order, timeout_s=1.0, take=events.append)
+    device_runs.run_on_device(order, timeout_s=1.0, take=events.append)
     return events
 
 

@@ -25,16 +25,8 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
 
     Parameters
     ----------
-    problem : Problem
-        The launch; its local size is chosen.
-    settings : BalanceSettings
-        How fine to cut, and what the caller vouches for.
     unit : int
         Work-groups that a slab shall be a multiple of, where it can: what the devices run at once.
-
-    Returns
-    -------
-    SplitSafety
 
     Raises
     ------
@@ -79,12 +71,6 @@ def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> Sla
 
     Parameters
     ----------
-    ndrange : NDRange
-        The index space, local size chosen.
-    axis : int
-        The dimension.
-    most_slabs : int
-        How many at most.
     unit : int
         Work-groups that a slab shall be a multiple of, where there are enough.
 

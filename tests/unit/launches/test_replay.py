@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.launches.recordings import FORMAT_VERSION, read_recordings, write_recordings
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.replay import (
-    FORMAT_VERSION,
-    Recording,
-    RecordingLaunch,
-    ReplayLaunch,
-    read_recordings,
-    write_recordings,
-)
+from kernelcast.sampling.replay import Recording, RecordingLaunch, ReplayLaunch
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import SyntheticLaunch
 

@@ -31,7 +31,7 @@ class Held:
     damage: list[str] = field(default_factory=list)
 
 
-class Ground(Protocol):
+class TestedDatabase(Protocol):
     """Where sequences are run."""
 
     place: str
@@ -46,7 +46,7 @@ class Ground(Protocol):
         ...
 
 
-class SqliteGround:
+class SqliteDatabase:
     """A SQLite file per sequence.
 
     Parameters
@@ -72,7 +72,7 @@ class SqliteGround:
         return look_apart(lambda: _look_at_file(data / _FILE), data)
 
 
-class PostgresqlGround:
+class PostgresqlDatabase:
     """A database of a PostgreSQL cluster, made anew for each sequence.
 
     Parameters
@@ -82,7 +82,7 @@ class PostgresqlGround:
     server : str
         URL of the cluster's database ``postgres``.
     name : str
-        Of the database; several grounds of a cluster have different ones.
+        Of the database; several databases of a cluster have different ones.
     """
 
     def __init__(self, folder: Path, server: str, name: str) -> None:

@@ -1,15 +1,16 @@
-"""What the host knows of each device while a launch runs."""
+"""What the host knows of a launch while devices run it, and of each device."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Sampled
-from kernelcast.records.balance import Span
-from kernelcast.records.errors import KernelcastError
+from kernelcast.balancing.messages import Collect, Prepare, SlabSamples
+from kernelcast.records.balance import Bar, SlabSpace, Span
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -17,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 _ROUGHLY = 2.0
 # A device that would do less than this share of the work is left out: devices that share
 # processors or memory take more from each other than that.
-_LEAST_USE = 0.05
+_LEAST_SHARE = 0.05
 # So long, as a share of the others' time for everything, a device may take for its first slabs:
 # drivers do at the first launch what they have put off.
 _PATIENCE = 0.25
@@ -39,7 +40,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Player:
+class DeviceState:
     """A device and what it has done.
 
     Parameters
@@ -75,7 +76,7 @@ class Player:
     """When it began what it is at, about."""
     has_begun: bool = False
     """Whether it has been given work beyond its samples."""
-    sampled: Sampled | None = None
+    sampled: SlabSamples | None = None
     estimated_share: float = 0.0
     real_s: float = 0.0
     error: KernelcastError | None = None
@@ -89,7 +90,7 @@ class Player:
     """Whether it is too slow to be of use, and rests until the others are done."""
 
     @classmethod
-    def make(cls, count: int, anchor: float) -> "Player":
+    def make(cls, count: int, anchor: float) -> "DeviceState":
         """Make one that has done nothing."""
         ran, owned, given, collected = (np.zeros(count, dtype=np.bool_) for _ in range(4))
         return cls(anchor=anchor, ran=ran, owned=owned, handed_over=given, collected=collected)
@@ -114,10 +115,10 @@ class Player:
         """By which factor its speed may differ from what is known, either way."""
         if self.has_begun:
             return 1.0
-        sampled = self.sampled
-        if sampled is None or not sampled.low_s or not sampled.high_s:
+        interval = None if self.sampled is None else self.sampled.interval
+        if interval is None or not interval.low or not interval.high:
             return _ROUGHLY
-        return math.sqrt(sampled.high_s / sampled.low_s)
+        return math.sqrt(interval.high / interval.low)
 
     @property
     def free_at_s(self) -> float:
@@ -130,7 +131,7 @@ class Player:
     def is_too_slow(self, others_rate: float) -> bool:
         """Tell whether it would do next to nothing beside others of a known rate together."""
         rate = self.effective_rate
-        return rate is not None and rate * self.doubt < _LEAST_USE * others_rate
+        return rate is not None and rate * self.doubt < _LEAST_SHARE * others_rate
 
     def is_hopeless(self, now_s: float, others_rate: float) -> bool:
         """Tell whether its samples so far, or that there are none yet, show that it is too slow."""
@@ -138,7 +139,7 @@ class Player:
         if spent_s < _FAIR_CHANCE_S:
             return False
         if len(self.hints) >= _FEWEST_HINTS:
-            return max(self.hints) < _LEAST_USE * others_rate
+            return max(self.hints) < _LEAST_SHARE * others_rate
         return spent_s * others_rate > _PATIENCE * self.ran.size
 
     def note_hint(self, rate: float) -> None:
@@ -166,3 +167,52 @@ class Player:
         self.seen_work += weight
         self.seen_s += seconds
         self.rate = min(1 / lately, self.seen_work / self.seen_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLaunch:
+    """What a launch asks of devices.
+
+    Parameters
+    ----------
+    collect : callable
+        Gives the command for the results of some slabs, of a device by its number.
+    result_bytes : mapping of int to int
+        Bytes that all devices together give back, by buffer, unless they write in place.
+    """
+
+    space: SlabSpace
+    prepare: Prepare
+    collect: Callable[[int, BoolArray], Collect]
+    result_bytes: Mapping[int, int] = field(default_factory=dict)
+    is_known_even: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """How a launch went; times are by the devices' clock.
+
+    Parameters
+    ----------
+    estimated_end_s : float or None
+        When all results would be there, said once all speeds were known.
+    first_s, last_s : float
+        Begin of the first sample, and when the last result was there.
+    """
+
+    states: list[DeviceState]
+    bars: list[Bar] = field(default_factory=list)
+    estimated_end_s: float | None = None
+    first_s: float = 0.0
+    last_s: float = 0.0
+
+    def explain_end(self) -> KernelcastError:
+        """Say why nobody is left."""
+        return join_errors([one.error for one in self.states if one.error is not None])
+
+
+def join_errors(errors: Sequence[KernelcastError]) -> KernelcastError:
+    """Make one error of the devices' errors: the launch's fault if every device refuses it."""
+    if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
+        return errors[0]
+    return DeviceError("; ".join(str(one) for one in errors))

@@ -8,17 +8,12 @@ import numpy.typing as npt
 from kernelcast.records.balance import Span
 
 
-class Pool:
+class WorkQueue:
     """Slabs nobody has been given yet.
-
-    Parameters
-    ----------
-    count : int
-        All slabs.
 
     Examples
     --------
-    >>> pool = Pool(10)
+    >>> pool = WorkQueue(10)
     >>> pool.remove([(3, 5)])
     >>> pool.take(4.0, anchor=0.0), pool.weight
     ([(0, 3), (5, 6)], 4.0)
@@ -65,8 +60,6 @@ class Pool:
 
         Parameters
         ----------
-        weight : float
-            How much.
         anchor : float
             From where: 0 is the first slab, from which on they are taken upwards, 1 the last,
             from which on downwards; in between, the nearest first.
@@ -125,8 +118,6 @@ def weigh_slabs(
     ----------
     samples : sequence of sequences of (float, float)
         For each device, places as shares of the index space and seconds per slab there.
-    count : int
-        Slabs.
 
     Returns
     -------
