@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.conditions import TRUE, Condition, conjunction, less
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind, conjunction, less
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 
 def make_star(  # noqa: PLR0913 - what tells stencils apart

@@ -6,8 +6,8 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions.symbols import Symbol
 from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine.symbols import Symbol
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

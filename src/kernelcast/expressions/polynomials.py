@@ -10,14 +10,14 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import ClassVar, TypeAlias
 
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,
     Value,
     look_up,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol, SymbolKind
-from kernelcast.records.quasi_affine.text import write_operand, write_sum
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.expressions.text import write_operand, write_sum
 
 Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"

@@ -7,26 +7,29 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     FALSE,
     TRUE,
     UNKNOWN,
     And,
     Comparison,
     Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
     Unknown,
     condition_from_json,
     condition_to_json,
     conjunction,
     disjunction,
     equal,
+    floor_div,
     less,
     less_equal,
     negation,
     not_equal,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div
 
 X = Symbol(SymbolKind.GLOBAL_ID, axis=0)
 K = Symbol(SymbolKind.LOOP, "k")

@@ -1,6 +1,6 @@
 """Declarations in the place of names that a host program would define by -D.
 
-libclang leaves holes in its tree where a name is not declared. A stand-in closes them: an
+libclang leaves holes in its tree where a name is not declared. A placeholder closes them: an
 enumerator for a number, so that it may be an array's size too, and a typedef for a type.
 """
 
@@ -17,7 +17,7 @@ _NUMBER = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandIn:
+class Placeholder:
     """A name that a source uses and does not define.
 
     Parameters
@@ -25,7 +25,7 @@ class StandIn:
     name : str
         The name.
     type_name : str
-        What type stands in for it; empty if it is a number.
+        What type it is taken for; empty if it is a number.
     """
 
     name: str
@@ -45,29 +45,22 @@ class StandIn:
         return f"{self.name} is not defined{taken}; give -D{self.name}=..."
 
 
-def find_stand_ins(messages: Sequence[str], known: Iterable[StandIn]) -> list[StandIn]:
+def find_placeholders(messages: Sequence[str], known: Iterable[Placeholder]) -> list[Placeholder]:
     """Find the names that errors complain about, types before all else.
-
-    Parameters
-    ----------
-    messages : sequence of str
-        The errors that libclang reports.
-    known : iterable of StandIn
-        Those that are declared already.
 
     Returns
     -------
-    list of StandIn
+    list of Placeholder
         New ones. Where a type is not known, so is each variable of it: then there are only types.
     """
     have = {one.name for one in known}
     types = _find_names(_TYPE, messages, have)
     if types:
         return [
-            StandIn(name=name, type_name="float4" if _VECTOR.search(name) else "float")
+            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
             for name in types
         ]
-    return [StandIn(name=name) for name in _find_names(_VALUE, messages, have)]
+    return [Placeholder(name=name) for name in _find_names(_VALUE, messages, have)]
 
 
 def _find_names(pattern: re.Pattern[str], messages: Sequence[str], have: set[str]) -> list[str]:

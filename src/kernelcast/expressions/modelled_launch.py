@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelcast.records.accesses import MemoryAccess
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.recorded_addresses import RecordedAddresses

@@ -32,19 +32,12 @@ _LIMIT_S = 4.0
 def check_source(source: str, options: Sequence[str]) -> None:
     """Refuse a source that libclang cannot take.
 
-    Parameters
-    ----------
-    source : str
-        OpenCL C text.
-    options : sequence of str
-        Options of the parser.
-
     Raises
     ------
     InputError
         If a child process that parses it crashes, or needs longer than 4 seconds.
     """
-    reason = find_suspicion(source, options)
+    reason = describe_excess(source, options)
     if reason and not _survives(source, tuple(options)):
         msg = (
             f"the source has {reason}, and the parser crashes or does not come to an end;"
@@ -53,14 +46,14 @@ def check_source(source: str, options: Sequence[str]) -> None:
         raise InputError(msg)
 
 
-def find_suspicion(source: str, options: Sequence[str] = ()) -> str:
+def describe_excess(source: str, options: Sequence[str] = ()) -> str:
     """Say what about a source may be too much for libclang; empty if nothing is.
 
     Examples
     --------
-    >>> find_suspicion("kernel void k() {}")
+    >>> describe_excess("kernel void k() {}")
     ''
-    >>> find_suspicion("int x = " + "(int)" * 2000 + "1;")
+    >>> describe_excess("int x = " + "(int)" * 2000 + "1;")
     'a statement of 2001 operators'
     """
     plain = _COMMENT.sub(" ", source)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.records.quasi_affine.comparisons import Comparison
-from kernelcast.records.quasi_affine.conditions import FALSE, TRUE, Condition
-from kernelcast.records.quasi_affine.evaluation import Bindings, Truth, evaluate_where
-from kernelcast.records.quasi_affine.expressions import Replacements
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.comparisons import Comparison
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.evaluation import Bindings, Truth, evaluate_where
+from kernelcast.expressions.polynomials import Replacements
+from kernelcast.expressions.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,8 +114,8 @@ def negation(part: Condition) -> Condition:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
-    >>> from kernelcast.records.conditions import Unknown, equal, less
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Unknown, equal, less
     >>> x = Symbol(SymbolKind.SCALAR, "x")
     >>> print(negation(conjunction(less(0, x), equal(x, 2), Unknown(("mask",)))))
     x < 1 or x != 2 or unknown(mask)

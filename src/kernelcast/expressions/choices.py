@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.records.quasi_affine.conditions import FALSE, TRUE, Condition
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,
     Value,
     evaluate_where,
 )
-from kernelcast.records.quasi_affine.expressions import (
+from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Operand,
     Replacements,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +41,33 @@ class _Extremum(Composite):
         """Tell whether both are quasi-affine."""
         return self.left.is_quasi_affine() and self.right.is_quasi_affine()
 
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value."""
+        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
+        is_least = isinstance(self, Minimum)
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right) if is_least else max(left, right)
+        return np.minimum(left, right) if is_least else np.maximum(left, right)
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        make = minimum if isinstance(self, Minimum) else maximum
+        return make(self.left.substitute(replacements), self.right.substitute(replacements))
+
+    def __str__(self) -> str:
+        return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
+
 
 class Minimum(_Extremum):
     """The lesser of two expressions."""
 
     __slots__ = ()
 
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
-        if isinstance(left, int) and isinstance(right, int):
-            return min(left, right)
-        return np.minimum(left, right)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
-        return minimum(self.left.substitute(replacements), self.right.substitute(replacements))
-
-    def __str__(self) -> str:
-        return f"min({self.left}, {self.right})"
-
 
 class Maximum(_Extremum):
     """The greater of two expressions."""
 
     __slots__ = ()
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
-        if isinstance(left, int) and isinstance(right, int):
-            return max(left, right)
-        return np.maximum(left, right)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
-        return maximum(self.left.substitute(replacements), self.right.substitute(replacements))
-
-    def __str__(self) -> str:
-        return f"max({self.left}, {self.right})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +135,7 @@ def minimum(left: Operand, right: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(minimum(n, 64), "--", minimum(n, n - 1))
     min(n, 64) -- n - 1
@@ -173,8 +161,8 @@ def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
-    >>> from kernelcast.records.conditions import less
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import less
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(select(less(n, 4), n + 1, 0))
     (n + 1 if n < 4 else 0)

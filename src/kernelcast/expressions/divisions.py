@@ -1,25 +1,26 @@
 """Division and remainder: rounding down, as on a grid, and towards zero, as in C."""
 
-from abc import abstractmethod
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
+from typing import ClassVar
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.evaluation import (
     Bindings,
     Value,
     divide_floor,
     divide_trunc,
 )
-from kernelcast.records.quasi_affine.expressions import (
+from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Monomial,
     Operand,
     Replacements,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.symbols import Symbol
+from kernelcast.records.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class Division(Composite):
     numerator: Expr
     denominator: Expr
 
-    @abstractmethod
-    def _make(self, numerator: Expr, denominator: Expr) -> Expr:
-        """Make the same of other expressions."""
+    is_floor: ClassVar[bool]
+    """Whether the quotient is rounded down; otherwise towards zero."""
+    is_remainder: ClassVar[bool]
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols in it."""
@@ -51,90 +52,52 @@ class Division(Composite):
             and self.denominator.is_quasi_affine()
         )
 
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value."""
+        top, bottom = self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)
+        quotient = (divide_floor if self.is_floor else divide_trunc)(top, bottom)
+        return top - quotient * bottom if self.is_remainder else quotient
+
     def substitute(self, replacements: Replacements) -> Expr:
         """Put expressions in the place of symbols and simplify."""
-        return self._make(
+        make = _FACTORIES[type(self)]
+        return make(
             self.numerator.substitute(replacements), self.denominator.substitute(replacements)
         )
 
-    def _write(self, sign: str) -> str:
-        return (
-            f"{self.numerator.operand_text()} {sign} "
-            f"{self.denominator.operand_text(as_factor=True)}"
-        )
-
-    def _values(self, bindings: Bindings) -> tuple[Value, Value]:
-        return self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)
+    def __str__(self) -> str:
+        sign = "/" if not self.is_remainder else "mod" if self.is_floor else "rem"
+        bottom = self.denominator.operand_text(as_factor=True)
+        text = f"{self.numerator.operand_text()} {sign} {bottom}"
+        return text if self.is_remainder else f"{'floor' if self.is_floor else 'trunc'}({text})"
 
 
 class FloorDiv(Division):
     """A quotient rounded down."""
 
     __slots__ = ()
-
-    def _make(self, numerator: Expr, denominator: Expr) -> Expr:
-        return floor_div(numerator, denominator)
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        return divide_floor(*self._values(bindings))
-
-    def __str__(self) -> str:
-        return f"floor({self._write('/')})"
+    is_floor, is_remainder = True, False
 
 
 class FloorMod(Division):
     """What remains of a division rounded down: never of the other sign than the denominator."""
 
     __slots__ = ()
-
-    text_needs_parentheses = True
-
-    def _make(self, numerator: Expr, denominator: Expr) -> Expr:
-        return floor_mod(numerator, denominator)
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        top, bottom = self._values(bindings)
-        return top - divide_floor(top, bottom) * bottom
-
-    def __str__(self) -> str:
-        return self._write("mod")
+    is_floor, is_remainder, text_needs_parentheses = True, True, True
 
 
 class TruncDiv(Division):
     """A quotient rounded towards zero: C's ``/``."""
 
     __slots__ = ()
-
-    def _make(self, numerator: Expr, denominator: Expr) -> Expr:
-        return trunc_div(numerator, denominator)
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        return divide_trunc(*self._values(bindings))
-
-    def __str__(self) -> str:
-        return f"trunc({self._write('/')})"
+    is_floor, is_remainder = False, False
 
 
 class TruncMod(Division):
     """What remains of a division rounded towards zero: C's ``%``."""
 
     __slots__ = ()
-
-    text_needs_parentheses = True
-
-    def _make(self, numerator: Expr, denominator: Expr) -> Expr:
-        return trunc_mod(numerator, denominator)
-
-    def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
-        top, bottom = self._values(bindings)
-        return top - divide_trunc(top, bottom) * bottom
-
-    def __str__(self) -> str:
-        return self._write("rem")
+    is_floor, is_remainder, text_needs_parentheses = False, True, True
 
 
 def floor_div(numerator: Operand, denominator: Operand) -> Expr:
@@ -147,7 +110,7 @@ def floor_div(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> print(floor_div(8 * x + n + 5, 4), "--", floor_div(n * x + 3, n))
@@ -179,7 +142,7 @@ def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> print(floor_mod(9 * x + 7, 4))
     (x + 3) mod 4
@@ -211,7 +174,7 @@ def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
     >>> print(trunc_div(8 * x + 4, 4), "--", trunc_div(4 * x + 1, 4))
     2*x + 1 -- trunc((4*x + 1) / 4)
@@ -247,6 +210,14 @@ def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
     if isinstance(inner, TruncMod) and inner.denominator == bottom:
         return factor * top
     return factor * Expr.atom(TruncMod(top, bottom))
+
+
+_FACTORIES: Mapping[type[Division], Callable[[Expr, Expr], Expr]] = {
+    FloorDiv: floor_div,
+    FloorMod: floor_mod,
+    TruncDiv: trunc_div,
+    TruncMod: trunc_mod,
+}
 
 
 def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kernelcast.records import conditions
-from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine import (
+from kernelcast import expressions
+from kernelcast.expressions import (
     Expr,
     FloorDiv,
     Geometric,
@@ -30,6 +29,7 @@ from kernelcast.records.quasi_affine import (
     trunc_div,
     trunc_mod,
 )
+from kernelcast.records.errors import InputError
 
 LID = Symbol(SymbolKind.LOCAL_ID, axis=0)
 GROUP = Symbol(SymbolKind.GROUP_ID, axis=0)
@@ -69,12 +69,12 @@ OPERATIONS: dict[str, tuple[Callable[[Expr, Expr], Expr], Callable[[int, int], i
 }
 DIVISIONS = ["floor_div", "floor_mod", "trunc_div", "trunc_mod"]
 RELATIONS: dict[
-    str, tuple[Callable[[Expr, Expr], conditions.Condition], Callable[[int, int], bool]]
+    str, tuple[Callable[[Expr, Expr], expressions.Condition], Callable[[int, int], bool]]
 ] = {
-    "<": (conditions.less, lambda a, b: a < b),
-    "<=": (conditions.less_equal, lambda a, b: a <= b),
-    "==": (conditions.equal, lambda a, b: a == b),
-    "!=": (conditions.not_equal, lambda a, b: a != b),
+    "<": (expressions.less, lambda a, b: a < b),
+    "<=": (expressions.less_equal, lambda a, b: a <= b),
+    "==": (expressions.equal, lambda a, b: a == b),
+    "!=": (expressions.not_equal, lambda a, b: a != b),
 }
 
 
@@ -234,7 +234,7 @@ def test_equal_polynomials_are_equal(one: Tree, two: Tree, three: Tree) -> None:
         (trunc_div(-x, 4), "trunc((-global_id(0)) / 4)"),
         (minimum(x, n - 1), "min(global_id(0), n - 1)"),
         (maximum(0, x), "max(global_id(0), 0)"),
-        (select(conditions.less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
+        (select(expressions.less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
         (geometric(size, 2, K, is_division=True), "trunc(local_size(0) / 2^iteration(k))"),
         (3 * geometric(n + 1, 2, K, is_division=False), "3*((n + 1)*2^iteration(k))"),
         (geometric(1, -2, k + 1, is_division=False), "(-2)^(iteration(k) + 1)"),
@@ -251,12 +251,12 @@ def test_texts(expr: Expr, text: str) -> None:
         (True, [
             x * width + 4 * lid, n * width * x, floor_div(x, n), floor_mod(x + y, size) * width,
             floor_div(n, 4) * x, minimum(x, n), minimum(n, 4) * x,
-            select(conditions.less(x, n), x, 0), geometric(size, 2, K, is_division=True) + lid,
+            select(expressions.less(x, n), x, 0), geometric(size, 2, K, is_division=True) + lid,
         ]),
         (False, [
             x * y, x * k, trunc_div(n, x), trunc_mod(x * y, 4), floor_div(x, 4) * lid,
-            maximum(x * y, 0), select(conditions.less(x * y, n), x, 0),
-            select(conditions.Unknown(("mask",)), x, 0),
+            maximum(x * y, 0), select(expressions.less(x * y, n), x, 0),
+            select(expressions.Unknown(("mask",)), x, 0),
             geometric(size, 2, K, is_division=True) * lid, geometric(lid, 2, K, is_division=False),
         ]),
     ],
@@ -288,8 +288,8 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
         (trunc_mod(x * n, n), Expr.constant(0)),
         (minimum(x, x + 3), x),
         (maximum(n, x), maximum(x, n)),
-        (select(conditions.TRUE, x, y), x),
-        (select(conditions.less(x, n), y, y), y),
+        (select(expressions.TRUE, x, y), x),
+        (select(expressions.less(x, n), y, y), y),
         (geometric(n, 1, K, is_division=True), n),
         (geometric(n, 2, K, is_division=True).substitute({K: 3}), trunc_div(n, 8)),
     ],
@@ -311,7 +311,7 @@ def test_truncation_is_not_split() -> None:
 def test_global_ids_are_expanded(values: dict[Symbol, int], group: int, local: int) -> None:
     """Replaces global ids everywhere, with the value that OpenCL gives them."""
     offset = Symbol(SymbolKind.GLOBAL_OFFSET, axis=0)
-    expr = floor_div(x * width + n, 4) + select(conditions.less(x, n), x, 1)
+    expr = floor_div(x * width + n, 4) + select(expressions.less(x, n), x, 1)
     launch = values | {GROUP: group, SIZE: local, offset: 7}
     expanded = expr.expand_global_ids()
     assert X not in expanded.symbols()
@@ -327,7 +327,7 @@ def test_linear_form() -> None:
 
 def test_arrays_broadcast() -> None:
     """Broadcasts arrays of different shape, in untaken arms too."""
-    safe = select(conditions.not_equal(n, 0), floor_div(x, n), -1)
+    safe = select(expressions.not_equal(n, 0), floor_div(x, n), -1)
     found = safe.evaluate({X: np.array([[4], [9]]), N: np.array([0, 2, 3], dtype=np.int32)})
     np.testing.assert_array_equal(found, [[-1, 2, 1], [-1, 4, 3]])
 
@@ -341,7 +341,7 @@ def test_arrays_broadcast() -> None:
         (trunc_mod(x, n), {X: 1, N: np.array([1, 0])}, "division by zero"),
         (geometric(n, 2, K, is_division=True), {N: 8, K: -1}, "iterations count from 0"),
         (geometric(n, 2, K, is_division=False), {N: 8, K: 64}, "exceeds 64 bits"),
-        (select(conditions.UNKNOWN, x, 0), {X: 8}, "depends on data"),
+        (select(expressions.UNKNOWN, x, 0), {X: 8}, "depends on data"),
         (2**70 * x, {X: np.arange(2)}, "exceeds 64 bits"),
     ],
 )

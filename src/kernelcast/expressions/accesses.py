@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelcast.records.conditions import TRUE, Condition
+from kernelcast.expressions import TRUE, Condition, Expr
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr
 
 
 class AccessKind(StrEnum):

@@ -11,8 +11,7 @@ list that begins with its kind::
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine.choices import (
+from kernelcast.expressions.choices import (
     Maximum,
     Minimum,
     Select,
@@ -20,9 +19,9 @@ from kernelcast.records.quasi_affine.choices import (
     minimum,
     select,
 )
-from kernelcast.records.quasi_affine.comparisons import Comparison, Relation, compare
-from kernelcast.records.quasi_affine.conditions import FALSE, TRUE, Always, Condition, Unknown
-from kernelcast.records.quasi_affine.divisions import (
+from kernelcast.expressions.comparisons import Comparison, Relation, compare
+from kernelcast.expressions.conditions import FALSE, TRUE, Always, Condition, Unknown
+from kernelcast.expressions.divisions import (
     FloorDiv,
     FloorMod,
     TruncDiv,
@@ -32,10 +31,11 @@ from kernelcast.records.quasi_affine.divisions import (
     trunc_div,
     trunc_mod,
 )
-from kernelcast.records.quasi_affine.expressions import Atom, Expr, Operand
-from kernelcast.records.quasi_affine.geometric import Geometric, geometric
-from kernelcast.records.quasi_affine.junctions import And, Or, conjunction, disjunction
-from kernelcast.records.quasi_affine.symbols import Symbol, SymbolKind
+from kernelcast.expressions.geometric import Geometric, geometric
+from kernelcast.expressions.junctions import And, Or, conjunction, disjunction
+from kernelcast.expressions.polynomials import Atom, Expr, Operand
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.records.errors import InputError
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def to_json(expr: Expr) -> list[object]:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> to_json(4 * Expr.symbol(Symbol(SymbolKind.SCALAR, "n")) - 1)
     [[4, ['scalar', 'n']], [-1]]
     """

@@ -5,21 +5,21 @@ from typing import cast
 
 import numpy as np
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine.divisions import trunc_div
-from kernelcast.records.quasi_affine.evaluation import (
+from kernelcast.expressions.divisions import trunc_div
+from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,
     Value,
     divide_trunc,
 )
-from kernelcast.records.quasi_affine.expressions import (
+from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Operand,
     Replacements,
 )
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.symbols import Symbol
+from kernelcast.records.errors import InputError
 
 _LARGEST = 2**63 - 1
 _LONGEST = 2**32
@@ -124,7 +124,7 @@ def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: b
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> size = Symbol(SymbolKind.LOCAL_SIZE, axis=0)
     >>> print(geometric(size, 2, Symbol(SymbolKind.LOOP, "k"), is_division=True))
     trunc(local_size(0) / 2^iteration(k))

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import Expr
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.quasi_affine import Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from kernelcast.records.accesses import AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import Condition
+from kernelcast.expressions import Condition, Expr
+from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.operations import MemorySpace, OperationCounts
-from kernelcast.records.quasi_affine import Expr
 
 ONCE = -1
 """The counter of the work-item itself: it is 1."""

@@ -7,9 +7,9 @@ what is unknown is unknown.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from kernelcast.records.quasi_affine.evaluation import Bindings, Truth
-from kernelcast.records.quasi_affine.expressions import Replacements, expansions
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.evaluation import Bindings, Truth
+from kernelcast.expressions.polynomials import Replacements, expansions
+from kernelcast.expressions.symbols import Symbol
 
 
 class Condition(ABC):

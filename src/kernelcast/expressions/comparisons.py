@@ -5,10 +5,10 @@ from enum import StrEnum
 from math import gcd
 from typing import cast
 
-from kernelcast.records.quasi_affine.conditions import FALSE, TRUE, Condition
-from kernelcast.records.quasi_affine.evaluation import Bindings, Truth
-from kernelcast.records.quasi_affine.expressions import Expr, Monomial, Operand, Replacements
-from kernelcast.records.quasi_affine.symbols import Symbol
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.evaluation import Bindings, Truth
+from kernelcast.expressions.polynomials import Expr, Monomial, Operand, Replacements
+from kernelcast.expressions.symbols import Symbol
 
 
 class Relation(StrEnum):
@@ -85,7 +85,7 @@ def compare(expr: Operand, relation: Relation) -> Condition:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> n = Symbol(SymbolKind.SCALAR, "n")
     >>> print(compare(4 * Expr.symbol(n) - 5, Relation.NOT_NEGATIVE))
     n >= 2
@@ -111,8 +111,8 @@ def less(left: Operand, right: Operand) -> Condition:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
-    >>> from kernelcast.records.conditions import negation
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import negation
     >>> x, n = Symbol(SymbolKind.GLOBAL_ID, axis=0), Symbol(SymbolKind.SCALAR, "n")
     >>> print(less(x, n), "--", negation(less(x, n)))
     global_id(0) < n -- global_id(0) >= n
