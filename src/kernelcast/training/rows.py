@@ -29,19 +29,19 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
     tell : callable
         Takes a sentence for each device that loses rows.
     """
-    keep = np.ones(len(table), dtype=bool)
-    for device in list_labels(table.devices):
-        own = table.devices == device
-        newest = table.samplers[own].max()
-        older = own & (table.samplers < newest)
-        keep &= ~older
-        if older.any():
+    samplers = table.frame.groupby("devices")["samplers"]
+    newest = samplers.transform("max")
+    older = table.frame["samplers"] < newest
+    lost = older.groupby(table.frame["devices"]).sum()
+    for device, count, rows, last in zip(
+        lost.index, lost, samplers.size(), samplers.max(), strict=True
+    ):
+        if count:
             tell(
-                f"{device}: {np.count_nonzero(older)} of {np.count_nonzero(own)} rows were taken "
-                f"by samplers before revision {newest:g} and are left out; `kernelcast collect` "
-                "measures them anew"
+                f"{device}: {count} of {rows} rows were taken by samplers before revision "
+                f"{last:g} and are left out; `kernelcast collect` measures them anew"
             )
-    return table.take(keep)
+    return table.take(~older.to_numpy())
 
 
 def list_labels(column: Texts) -> list[str]:

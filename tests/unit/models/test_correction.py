@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
@@ -182,7 +180,7 @@ def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> 
     features[0, SCHEMA.names.index("sampled.spread_ratio")] = np.nan
     features[1, SCHEMA.names.index("sampled.spread_ratio")] = 0.0
     linear_error[2:] = [0.0, np.nan]
-    table = replace(table, features=features, linear_error=linear_error)
+    table = table.with_features(SCHEMA, features, linear_error=linear_error)
     figures = np.column_stack([getattr(table, name) for name in FIGURES])
     compiled, expected = RowPredictor(hybrid, SCHEMA), hybrid.forecast(table)
     each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]

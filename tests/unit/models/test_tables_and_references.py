@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -33,7 +31,7 @@ def test_hong_and_kims_time_is_a_reference_where_rows_have_it() -> None:
     assert not rival.knows(table).any()
     schema = FeatureSchema(names=(*table.schema.names, "analytic.mwp_cwp_s"), version=1)
     times = np.array([0.5, 0.0, np.nan, 2.0])
-    wider = replace(table, schema=schema, features=np.column_stack([table.features, times]))
+    wider = table.with_features(schema, np.column_stack([table.features, times]))
     np.testing.assert_array_equal(rival.seconds(wider), [0.5, np.nan, np.nan, 2.0])
     fitted = make_model("mwp_cwp").fit(wider)
     np.testing.assert_array_equal(fitted.predict(wider.take(np.array([0, 3]))), [0.5, 2.0])

@@ -1,5 +1,5 @@
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import joblib
 import numpy as np
@@ -150,7 +150,7 @@ def test_progress_is_told() -> None:
 def test_models_that_cannot_answer_are_named() -> None:
     """A model without what it needs is reported as such, and the others are scored."""
     linear_s = np.where(np.arange(len(TABLE)) == 0, np.nan, TABLE.linear_s)
-    table = replace(TABLE, linear_s=linear_s)
+    table = TABLE.assign(linear_s=linear_s)
     bare = make_measured([1.0] * 6, [1.1] * 6, "aabbcc")
     models = [make_model(name) for name in ("linear", "analytic", "mwp_cwp")]
     report = validate(bare, models, bare.kernels)
