@@ -1,10 +1,13 @@
 """Records as pandas DataFrames, for users: a row each, a column per fact, units in the names."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Frame: TypeAlias = "pd.DataFrame"
+"""For those who take frames and never make one."""
 
 
 def make_frame(rows: Iterable[Mapping[str, object]]) -> "pd.DataFrame":

@@ -11,6 +11,7 @@ from kernelcast.models.validation.report import (
     ValidationReport,
     report_from_json,
     report_to_json,
+    summarise_report,
 )
 from kernelcast.models.validation.running import ValidationPlan, validate
 
@@ -26,5 +27,6 @@ __all__ = [
     "ValidationReport",
     "report_from_json",
     "report_to_json",
+    "summarise_report",
     "validate",
 ]

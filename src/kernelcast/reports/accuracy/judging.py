@@ -101,7 +101,7 @@ def compare_reported(report: ValidationReport, first: str, second: str) -> Compa
 
 def find_ablation(report: ValidationReport) -> tuple[AblatedGroup, ...]:
     """Find what the hybrid loses without each feature group that a validation left out."""
-    names = [one.model for one in report.rows.models]
+    names = report.models
     if HYBRID not in names:
         return ()
     found = []

@@ -200,18 +200,17 @@ def _read_held_out(
 
 
 def _list_answers(report: ValidationReport, kind: str) -> dict[str, ModelAnswer]:
-    answers = next((one for one in report.rows.models if one.model == kind), None)
-    if answers is None:
-        return {}
-    columns = zip(
-        report.rows.keys, answers.seconds, answers.low, answers.high, answers.in_domain,
-        strict=True,
-    )  # fmt: skip
+    rows = report.to_frame()
+    rows = rows[
+        (rows["model"] == kind) & rows[["predicted_s", "low_s", "high_s"]].notna().all(axis=1)
+    ]
     return {
-        key: ModelAnswer(seconds=seconds, low=low, high=high, in_domain=known)
-        for key, seconds, low, high, known in columns
-        if seconds is not None and low is not None and high is not None
-    }
+        one["key"]: ModelAnswer(
+            seconds=one["predicted_s"], low=one["low_s"], high=one["high_s"],
+            in_domain=one["in_domain"],
+        )
+        for one in rows.to_dict("records")
+    }  # fmt: skip
 
 
 def _ask(model: OpenModel, store: Store, keys: Sequence[str]) -> dict[str, ModelAnswer]:

@@ -86,7 +86,7 @@ def _make_device(content: DeviceContent, points: Sequence[SamplingPointScore], s
         make_classes(content.chosen.classes, model, split),
         *_make_pictures(content, model, split),
         _make_points(mine),
-        make_worst(content.worst, model, split) if content.worst else Html(""),
+        make_worst(content.worst, model, split) if len(content.worst) else Html(""),
     )
 
 
@@ -103,7 +103,7 @@ def _make_pictures(content: DeviceContent, model: str, split: str) -> list[Html]
                 ),
             )
         )
-    if content.rows:
+    if len(content.rows):
         found.append(
             make_section(
                 f"Predicted over measured, {model}",
