@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+    from kernelcast.records.frames import to_frame
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
@@ -36,6 +37,7 @@ __all__ = [
     "estimate_problem",
     "examine_devices",
     "read_problem",
+    "to_frame",
     "tune",
 ]
 
@@ -61,6 +63,7 @@ _HOMES = {
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.launches.devices",
     "read_problem": "kernelcast.launches.problem_file",
+    "to_frame": "kernelcast.records.frames",
     "tune": "kernelcast.tuning.api",
 }
 

@@ -18,6 +18,7 @@ from kernelcast.models.validation.record_json import read_document
 from kernelcast.models.validation.report import ErrorSummary, ValidationReport
 from kernelcast.models.validation.scoring import mean_of, split_classes, summarise
 from kernelcast.records.errors import InputError
+from kernelcast.records.frames import make_frame
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
@@ -186,6 +187,14 @@ class Comparison:
     refused: Mapping[str, str]
     devices: tuple[DeviceComparison, ...]
     explained: tuple[Explanation, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give a row per device and kernel, with the fields of `ComparedKernel`."""
+        return make_frame(
+            {"device": device.device, **asdict(kernel)}
+            for device in self.devices
+            for kernel in device.kernels
+        )
 
 
 def compare(  # noqa: PLR0913 - options by name, as a caller says them
