@@ -24,13 +24,7 @@ _LEAST_NOISE = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryModel:
-    """Remembers launches.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    """
+    """Remembers launches."""
 
     name: str = "history"
 

@@ -21,13 +21,6 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
     """Give the rows of each device that were sampled as its newest ones were.
 
     A model that learned how far off one sampler is would correct another by that.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        With the sampler's revision of each row.
-    tell : callable
-        Takes a sentence for each device that loses rows.
     """
     samplers = table.frame.groupby("devices")["samplers"]
     newest = samplers.transform("max")
@@ -50,13 +43,7 @@ def list_labels(column: Texts) -> list[str]:
 
 
 def require_rows(table: TrainingTable) -> None:
-    """Refuse a table without a measured row.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to learn from.
-    """
+    """Refuse a table without a measured row."""
     if np.isfinite(table.seconds).any():
         return
     msg = (

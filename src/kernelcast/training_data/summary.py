@@ -55,13 +55,7 @@ class GroupSummary:
 
 
 def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:
-    """Group observations; names as in `GROUPS`.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
-    """
+    """Group observations; names as in `GROUPS`."""
     columns = OBSERVATIONS.c
     group = [columns[name] for name in _COLUMNS[by]]
     kernel = columns.suite + "/" + columns.application + "/" + columns.kernel
@@ -104,15 +98,7 @@ def summary_to_json(one: GroupSummary) -> dict[str, object]:
 
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
-    """Turn an observation into what ``kernelcast data show --json`` prints of it.
-
-    Parameters
-    ----------
-    one : Observation
-        The observation.
-    is_full : bool
-        Whether with features and samples.
-    """
+    """Turn an observation into what ``kernelcast data show --json`` prints of it."""
     content = {name: _to_plain(value) for name, value in one.list_facts().items()}
     return {**content, **_describe_details(one)} if is_full else content
 

@@ -121,13 +121,7 @@ def _write(
     report: ValidationReport,
     points: Sequence[SamplingPointScore],
 ) -> None:
-    """Write files of a validation.
-
-    Raises
-    ------
-    InputError
-        If one cannot be written.
-    """
+    """Write files of a validation."""
     # Figures need a library that only the page needs.
     from kernelcast.cli.validate.page.page import write_validation_page
 

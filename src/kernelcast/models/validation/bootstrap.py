@@ -33,11 +33,6 @@ class Bootstrap:
         Share of samples of clusters whose intervals shall hold the true mean.
     seed : int
         Equal seeds draw equal clusters.
-
-    Raises
-    ------
-    InputError
-        If there are no resamples, or the confidence is no share.
     """
 
     resamples: int = 10_000

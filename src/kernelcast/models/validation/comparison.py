@@ -224,11 +224,6 @@ def compare(  # noqa: PLR0913 - options by name, as a caller says them
     -------
     Comparison
         Whole kernels are resampled, or whole applications where those were held out.
-
-    Raises
-    ------
-    InputError
-        If the report lacks a model, both are the same, or the bootstrap's options are wrong.
     """
     plan = Bootstrap(resamples=resamples, confidence=confidence, seed=seed)
     if first == second:
@@ -358,11 +353,5 @@ def comparison_to_json(comparison: Comparison) -> str:
 
 
 def comparison_from_json(text: str) -> Comparison:
-    """Read a comparison.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read a comparison."""
     return read_document(Comparison, text, FORMAT, what="comparison")

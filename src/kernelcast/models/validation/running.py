@@ -89,11 +89,6 @@ def validate(
     -------
     ValidationReport
         The same whatever the order of the rows and the number of processes.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to hold out, or two models have one name.
     """
     plan = plan or ValidationPlan()
     check_coverage(plan.coverage)

@@ -36,15 +36,7 @@ def list_rows(table: TrainingTable, groups: Texts, models: Sequence[ModelRows]) 
 
 
 def score_rows(table: TrainingTable, rows: ValidatedRows) -> Scores:
-    """Score every model on every device, and in telling which device is fastest.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        The launches that were predicted.
-    rows : ValidatedRows
-        What was predicted of them, in their order.
-    """
+    """Score every model on every device, and in telling which device is fastest."""
     linear = np.abs(table.linear_s - table.seconds) / table.seconds
     columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
     count = len(rows.models)

@@ -92,13 +92,7 @@ class ModelAnswer:
 
 
 def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
-    """Give the models in use: those of the registry, then those shipped that it does not have.
-
-    Raises
-    ------
-    InputError
-        If the registry cannot be read.
-    """
+    """Give the models in use: those of the registry, then those shipped that it does not have."""
     found: dict[str, UsedModel] = {}
     for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
         for one in list_models(ModelRegistry(url=place)):
@@ -108,13 +102,7 @@ def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
 
 
 def open_model(used: UsedModel, registry: str | None = None) -> OpenModel:
-    """Load a model.
-
-    Raises
-    ------
-    InputError
-        If its file is damaged, or not there any more.
-    """
+    """Load a model."""
     place = find_shipped() if used.is_shipped else choose_registry(registry)
     stored = ModelRegistry(url=place).load(used.name, used.version)
     return OpenModel(used=used, kind=stored.model.name, report=stored.report, stored=stored)
@@ -147,11 +135,6 @@ class ModelAnswers:
             Holds the launches.
         launches : sequence of HeldLaunch
             Those observed last come first.
-
-        Raises
-        ------
-        StoreError
-            If the store does not answer.
         """
         asked: _Asked = {}
         found: dict[str, dict[str, ModelAnswer]] = {}

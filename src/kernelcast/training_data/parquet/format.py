@@ -39,13 +39,7 @@ def make_arrow_schema(schemas: Iterable[FeatureSchema]) -> pa.Schema:
 def read_metadata(
     metadata: Mapping[bytes, bytes] | None, where: str
 ) -> tuple[int, dict[str, FeatureSchema]]:
-    """Read the version of the format and the schemas of features out of a file's metadata.
-
-    Raises
-    ------
-    ObservationFileError
-        If the file is none of observations, or of a newer format.
-    """
+    """Read the version of the format and the schemas of features out of a file's metadata."""
     raw = (metadata or {}).get(METADATA_KEY)
     if raw is None:
         msg = (

@@ -71,17 +71,7 @@ def choose_model(report: ValidationReport) -> str:
 def gather(
     report: ValidationReport, chosen: str, noise: Mapping[str, float]
 ) -> list[DeviceContent]:
-    """Gather what is shown of each device.
-
-    Parameters
-    ----------
-    report : ValidationReport
-        A validation.
-    chosen : str
-        The model that pictures show.
-    noise : mapping of str to float
-        Noise of measured times by the rows' keys, as far as known.
-    """
+    """Gather what is shown of each device; `noise` by the rows' keys, as far as it is known."""
     rows = report.to_frame()
     rows = rows[(rows["model"] == chosen) & rows["error"].notna()]
     rows = rows.assign(

@@ -32,17 +32,7 @@ _SMALL = 6.5
 
 
 def draw_bars(bars: Sequence[GroupScore], model: str, noise: float | None) -> Html:
-    """Draw each kernel's error by the linear and the learned model, worst linear error first.
-
-    Parameters
-    ----------
-    bars : sequence of GroupScore
-        At least one, all with a linear error.
-    model : str
-        Name of the learned model.
-    noise : float or None
-        Of the measurements: a line.
-    """
+    """Draw each kernel's error by the linear and the learned model, worst linear error first."""
     from matplotlib.figure import Figure
 
     ordered = sorted(bars, key=lambda one: (-(one.linear_error or 0.0), one.group))

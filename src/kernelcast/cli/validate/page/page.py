@@ -41,11 +41,6 @@ def write_validation_page(
         The file.
     noise : mapping of str to float, optional
         Noise of measured times by the rows' keys, shown beside the worst groups.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     chosen = choose_model(report)
     devices = gather(report, chosen, noise or {})
