@@ -3,7 +3,6 @@
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
-    ErrorSummary,
     GroupScore,
     ModelRows,
     RankingScore,
@@ -14,6 +13,7 @@ from kernelcast.models.validation.report import (
     summarise_report,
 )
 from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.records.error_summary import ErrorSummary
 
 __all__ = [
     "ClassScore",

@@ -15,8 +15,9 @@ import pandas as pd
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
 from kernelcast.models.validation.record_json import read_document
-from kernelcast.models.validation.report import ErrorSummary, ValidationReport
-from kernelcast.models.validation.scoring import mean_of, split_classes, summarise
+from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.validation.scoring import mean_of, split_classes
+from kernelcast.records.error_summary import ErrorSummary, summarise_errors
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import make_frame
 
@@ -296,8 +297,8 @@ def _compare_device(
         device=device,
         rows=len(paired),
         unpaired=len(rows) - len(paired),
-        first_errors=summarise(paired["first"]),
-        second_errors=summarise(paired["second"]),
+        first_errors=summarise_errors(paired["first"].to_numpy()),
+        second_errors=summarise_errors(paired["second"].to_numpy()),
         difference=mean_of(difference),
         low=low,
         high=high,

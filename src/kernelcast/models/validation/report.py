@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelcast.models.validation.record_json import read_document
+from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import make_frame
 
@@ -16,25 +17,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSummary:
-    """Errors |predicted - measured| / measured over rows.
-
-    Parameters
-    ----------
-    rows : int
-        Number of rows.
-    mean, median, p90, worst : float
-        Arithmetic mean, as in the paper, and quantiles.
-    """
-
-    rows: int
-    mean: float
-    median: float
-    p90: float
-    worst: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

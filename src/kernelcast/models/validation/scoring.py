@@ -8,12 +8,12 @@ import pandas as pd
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
-    ErrorSummary,
     GroupScore,
     ModelRows,
     RankingScore,
     ValidatedRows,
 )
+from kernelcast.records.error_summary import summarise_errors
 from kernelcast.records.training_table import Texts, TrainingTable
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
@@ -52,19 +52,6 @@ def score_rows(table: TrainingTable, rows: ValidatedRows) -> Scores:
     return scores, tuple(one for one in rankings if one is not None)
 
 
-def summarise(errors: "pd.Series[float]") -> ErrorSummary | None:
-    """Summarise errors; None where there are none."""
-    if errors.empty:
-        return None
-    return ErrorSummary(
-        rows=len(errors),
-        mean=float(errors.mean()),
-        median=float(errors.median()),
-        p90=float(errors.quantile(0.9)),
-        worst=float(errors.max()),
-    )
-
-
 def _score_device(model: str, device: str, rows: pd.DataFrame) -> DeviceScore:
     known = rows[rows["error"].notna()]
     groups = known.groupby("group").agg(
@@ -76,7 +63,7 @@ def _score_device(model: str, device: str, rows: pd.DataFrame) -> DeviceScore:
     return DeviceScore(
         model=model,
         device=device,
-        errors=summarise(known["error"]),
+        errors=summarise_errors(known["error"].to_numpy()),
         unanswered=len(rows) - len(known),
         classes=tuple(
             ClassScore(low=low, high=high, groups=len(some), linear_error=linear, error=error)
