@@ -13,7 +13,7 @@ from kernelcast.models.validation.comparison import (
     DeviceComparison,
     Explanation,
 )
-from kernelcast.models.validation.report import ErrorSummary
+from kernelcast.records.error_summary import ErrorSummary
 
 _MOST_WON = 3
 
