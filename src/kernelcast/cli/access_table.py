@@ -11,7 +11,7 @@ from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RequestPattern
-from kernelcast.reports.source.counts import format_count
+from kernelcast.reports.numbers import format_count
 from kernelcast.reports.source.expressions import (
     describe_request,
     write_address,

@@ -7,11 +7,11 @@ from rich.table import Table
 from kernelcast.cli.options import debug_option, json_option
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json
-from kernelcast.cli.text import format_bytes
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.reports.formats import report_to_json
+from kernelcast.reports.numbers import format_bytes
 
 _COLUMNS = (
     "id", "name, platform, driver", "compute\nunits", "local\nmemory", "fp64", "extensions",

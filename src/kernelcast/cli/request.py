@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.plot import check_plot
 from kernelcast.launches.settings import EstimateSettings, make_settings
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import check_plot, check_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +46,9 @@ class EstimateRequest:
         if self.no_sampling and (self.measure or self.record_file or self.replay_file):
             msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
             raise click.UsageError(msg)
-        for path in (self.record_file, self.plot_file):
-            if path is not None:
-                _check_folder(path)
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
+        if self.record_file is not None:
+            check_target(self.record_file)
+        check_plot(self.plot_file)
 
     def settings(self) -> EstimateSettings:
         """Give what every estimate is made with."""
@@ -63,13 +60,3 @@ class EstimateRequest:
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),
         )
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse before minutes of work are lost."""
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)
-    if path.is_dir():
-        msg = f"{path}: is a folder; name a file"
-        raise InputError(msg)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_range, format_seconds, format_share
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 _SIGNS = {
     Activity.PREPARE: ".",

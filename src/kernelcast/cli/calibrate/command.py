@@ -12,21 +12,21 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
     list_benchmarks,
 )
-from kernelcast.cli.calibrate.machines.console import make_comparison, make_report
-from kernelcast.cli.calibrate.machines.page import save_page
 from kernelcast.cli.calibrate.request import CalibrateRequest
+from kernelcast.cli.calibrate.tables import make_comparison, make_report
 from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.text import format_seconds
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.reports.machine.page import save_page
 from kernelcast.reports.machine_comparison import compare_machines, comparison_to_json
+from kernelcast.reports.numbers import format_seconds
 
 
 @dataclass(slots=True)

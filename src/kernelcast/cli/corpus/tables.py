@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.training_data.applications import Application, CorpusKernel
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kernelcast.cli.collecting import collect
+from kernelcast.cli.estimate.plot import save_plot
 from kernelcast.cli.estimate.presenting import present
 from kernelcast.cli.options import (
     FILE,
@@ -17,7 +18,6 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.plot import save_plot
 from kernelcast.cli.problem_reading import read_problems
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_range, format_seconds, format_share
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 # Columns side by side; on a narrow terminal those of a group stand above each other.
 _GROUPS = (

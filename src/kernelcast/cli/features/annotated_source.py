@@ -12,11 +12,8 @@ from rich.text import Text
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.source_lines import LineFacts
-from kernelcast.reports.source.counts import (
-    format_count,
-    summarise_memory,
-    summarise_operations,
-)
+from kernelcast.reports.numbers import format_count
+from kernelcast.reports.source.counts import summarise_memory, summarise_operations
 from kernelcast.reports.source.expressions import explain, write_address, write_guard
 from kernelcast.reports.source.lines import CountedLines, name_pattern
 

@@ -8,13 +8,18 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelcast.cli.access_table import make_access_table, make_table
-from kernelcast.cli.text import format_seconds, format_share
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
-from kernelcast.reports.source.counts import format_count, format_size, format_value
+from kernelcast.reports.numbers import (
+    format_bytes,
+    format_count,
+    format_seconds,
+    format_share,
+    format_value,
+)
 from kernelcast.reports.source.expressions import shorten
 
 _K = OperationKind
@@ -100,7 +105,7 @@ def _make_parameters(features: KernelFeatures) -> Table | None:
             _describe_argument(argument),
         )
     for array in features.facts.local_arrays:
-        table.add_row(array.name, "array", "local", "", "", format_size(array.bytes))
+        table.add_row(array.name, "array", "local", "", "", format_bytes(array.bytes))
     return table if table.row_count else None
 
 
@@ -125,9 +130,9 @@ def _describe_argument(argument: Argument | None) -> str:
     if argument is None:
         return ""
     if isinstance(argument, BufferArgument):
-        return f"{argument.count:,} {argument.element}, {format_size(argument.bytes)}"
+        return f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
     if isinstance(argument, LocalArgument):
-        return format_size(argument.bytes)
+        return format_bytes(argument.bytes)
     return ", ".join(f"{value:g}" if isinstance(value, float) else f"{value:,}"
                      for value in argument.values)  # fmt: skip
 

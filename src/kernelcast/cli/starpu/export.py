@@ -11,10 +11,10 @@ from rich.table import Table
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import show, show_json, show_line
-from kernelcast.cli.text import format_seconds
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_COVERAGE, make_settings
 from kernelcast.records.errors import InputError
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.scheduling.starpu.codelet_file import Codelet, read_codelets
 from kernelcast.scheduling.starpu.estimated_now import EstimatesNow
 from kernelcast.scheduling.starpu.export import (

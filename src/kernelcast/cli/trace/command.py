@@ -18,7 +18,6 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.cli.trace.plot import save_trace_plot
@@ -30,6 +29,7 @@ from kernelcast.launches.trace_task import TraceSettings
 from kernelcast.launches.tracing import trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.work_group_trace import TraceAnswer, TraceMethod
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.trace_formats import trace_to_json
 
 
@@ -48,11 +48,7 @@ class _Request:
     plot_file: Path | None
 
     def __post_init__(self) -> None:
-        if self.plot_file is not None:
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
 
     def settings(self) -> TraceSettings:
         """Give what every trace is made with."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
 from kernelcast.records.work_group_trace import StepTimes, TraceAnswer, WorkGroupTrace
+from kernelcast.reports.numbers import format_seconds
 
 _COLUMNS = (
     "problem", "device", "method", "work-groups", "active\nat once", "P_sat", "waves",

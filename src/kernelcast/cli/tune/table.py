@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 
 
@@ -27,9 +27,9 @@ def make_table(report: TuneReport, *, top: int) -> Table:
     table.add_column("limited by")
     for one in shown:
         cells = [*(f"{one.parameters[name]:g}" for name in report.names)]
-        cells += [" x ".join(map(str, one.local_size)), _time(one.predicted_s)]
-        cells += [_time(one.sampled_s)] if is_sampled else []
-        cells += [_time(one.measured_s)] if is_measured else []
+        cells += [" x ".join(map(str, one.local_size)), format_seconds(one.predicted_s)]
+        cells += [format_seconds(one.sampled_s)] if is_sampled else []
+        cells += [format_seconds(one.measured_s)] if is_measured else []
         table.add_row(*cells, one.limiter.partition(":")[0])
     return table
 
@@ -57,7 +57,3 @@ def list_lines(report: TuneReport) -> list[str]:
 
 def _name(one: TunedConfiguration) -> str:
     return " ".join(f"{name}={value:g}" for name, value in one.parameters.items())
-
-
-def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else format_seconds(seconds)

@@ -9,7 +9,7 @@ from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.quasi_affine import Expr
 from kernelcast.records.software_counters import RequestPattern
-from kernelcast.reports.source.counts import format_count
+from kernelcast.reports.numbers import format_count
 
 _SHORT = {
     "global_id": "gid", "local_id": "lid", "group_id": "grp", "local_size": "lsz",

@@ -10,12 +10,12 @@ import click
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.units import Unit, read_unit
-from kernelcast.cli.plot import check_plot
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.reports.drawing import check_plot
 
 _MOST_SIZES = 10_000
 _YAML = frozenset({".yaml", ".yml"})
@@ -92,11 +92,7 @@ class CpuRequest:
         if self.measures and self.cores > 1:
             msg = "--measure runs the loop on one core; leave --cores out"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
         _ = self.unit, self.sizes  # wrong ones are refused now
 
     @property

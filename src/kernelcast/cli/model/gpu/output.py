@@ -18,7 +18,6 @@ from kernelcast.cli.model.gpu.tables import (
 )
 from kernelcast.cli.model.plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
 from kernelcast.cli.terminal import show, show_json, show_line
-from kernelcast.cli.text import format_share
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.formats import (
     comparison_to_json,
@@ -30,6 +29,7 @@ from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
 from kernelcast.launches.modelling.hit_rate_points import RATE
 from kernelcast.launches.modelling.transitions import Transition, find_transition
+from kernelcast.reports.numbers import format_share
 
 _DRAM = "DRAM_to_L2"
 

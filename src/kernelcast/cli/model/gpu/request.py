@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.plot import check_plot
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -26,6 +25,7 @@ from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
+from kernelcast.reports.drawing import check_plot
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
 _MOST_SIZES = 10_000
@@ -102,9 +102,7 @@ class GpuRequest:
         ):
             msg = "--measured compares with the launches of one machine; it cannot be swept"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            _check_target(self.plot_file)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
 
     def find_machines(self) -> list[MachineDescription]:
         """Read the machine descriptions."""
@@ -230,9 +228,3 @@ def _whole(name: str, value: Number) -> int:
         msg = f"{name} is {value}; expected a whole number"
         raise InputError(msg)
     return int(value)
-
-
-def _check_target(path: Path) -> None:
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)

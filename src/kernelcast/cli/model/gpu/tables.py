@@ -7,13 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelcast.cli.access_table import make_table
-from kernelcast.cli.text import format_seconds, format_share
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
 from kernelcast.launches.modelling.transitions import Transition
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.reports.source.counts import format_count, format_size
+from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
 
 _BOUNDARIES = {
     "L2_to_L1": "L2 to L1 (loads)",
@@ -171,7 +170,7 @@ def _make_volumes(found: Configuration) -> Table:
         rate = volume / found.estimate.seconds / 1e9
         table.add_row(
             _BOUNDARIES.get(key, key),
-            format_size(round(volume)),
+            format_bytes(round(volume)),
             f"{volume / found.updates:.2f}",
             f"{rate:,.0f} GB/s",
         )
@@ -194,9 +193,5 @@ def _make_limiters(estimate: AnalyticEstimate) -> Table:
             format_share(share),
             "#" * round(_BAR * min(share, 1)),
         ]
-        table.add_row(*row, *([_write_time(without.get(name))] if without else []))
+        table.add_row(*row, *([format_seconds(without.get(name))] if without else []))
     return table
-
-
-def _write_time(seconds: float | None) -> str:
-    return "-" if seconds is None else format_seconds(seconds)

@@ -18,7 +18,6 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.cli.plot import check_plot
 from kernelcast.launches.modelling.scratchpad_file import (
     depends_on_cpes,
     is_scratchpad_file,
@@ -28,6 +27,7 @@ from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.reports.drawing import check_plot
 
 _RANGE_PARTS = (2, 3)
 
@@ -63,8 +63,7 @@ class ScratchpadRequest:
         if self.average_ilp is not None and any(is_scratchpad_file(one) for one in self.files):
             msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
         object.__setattr__(self, "processor", find_scratchpad(self.machine))
 
     def model_all(self) -> list[ScratchpadTerms]:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.reports.drawing import COLOURS, INK, make_plain, shorten_names
+from kernelcast.reports.numbers import format_points
 from kernelcast.service.pages.comparing.view import ComparingView
 from kernelcast.service.pages.pictures import Picture, show_grid
 
@@ -46,8 +47,8 @@ def make_pictures(view: ComparingView) -> Mapping[str, Picture]:
 def _picture_devices(comparison: "Comparison") -> Picture:
     known = [one for one in comparison.devices if one.difference is not None]
     told = "; ".join(
-        f"{one.device}: {_points(one.difference)}, interval {_points(one.low)} to "
-        f"{_points(one.high)}"
+        f"{one.device}: {format_points(one.difference)}, interval {format_points(one.low)} to "
+        f"{format_points(one.high)}"
         for one in known
     )
     return Picture(
@@ -101,7 +102,8 @@ def _picture_kernels(
 
 def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
     told = "; ".join(
-        f"{one.group} {_points(one.difference)} ({_points(one.low)} to {_points(one.high)})"
+        f"{one.group} {format_points(one.difference)} ({format_points(one.low)} to "
+        f"{format_points(one.high)})"
         for one in groups
     )
     return Picture(
@@ -249,7 +251,3 @@ def _stack(one: "Explanation", names: Sequence[str]) -> tuple[float, float]:
     """Give where the next bar begins: to the right of zero, and to the left."""
     shares = [_share_of(one, name) for name in names]
     return sum(each for each in shares if each > 0), sum(each for each in shares if each < 0)
-
-
-def _points(share: float | None) -> str:
-    return "unknown" if share is None else f"{share * 100:+.2f}"

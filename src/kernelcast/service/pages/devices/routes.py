@@ -12,13 +12,12 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.machine import plan_figures
+from kernelcast.reports.machine import list_headlines, make_tables, plan_figures
 from kernelcast.service.asking import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.pages.asking import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.devices.pictures import make_picture
 from kernelcast.service.pages.devices.reading import list_shipped, read_calibration, read_named
-from kernelcast.service.pages.devices.tables import list_headlines, list_tables
 from kernelcast.service.pages.frame import PageRoute, render
 from kernelcast.service.pages.pictures import Theme, link, respond
 from kernelcast.service.pages.working import work
@@ -120,7 +119,7 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
 def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
     return {
         "machine": machine,
-        "tables": list_tables(machine),
+        "tables": make_tables(machine),
         "figures": [
             (
                 one.title,

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.reports.numbers import NOTHING, format_duration, format_error, format_points
 
 TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COLLECT: "Collection",
@@ -15,7 +16,6 @@ TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COMPARE: "Comparison",
 }
 """What people call a kind of job."""
-_NOTHING: Final = "-"
 _LONGEST: Final = 200
 Plain = Mapping[str, Any]
 
@@ -124,7 +124,7 @@ def make_view(job: JobRecord) -> JobView:
         done=progress.get("done"),
         total=progress.get("total"),
         stage=str(progress.get("stage", "")),
-        remaining=say_duration(remaining_s) if is_running and remaining_s is not None else "",
+        remaining=format_duration(remaining_s) if is_running and remaining_s is not None else "",
         crashes=job.crashes,
         error="" if job.error is None else str(job.error.get("message", "")),
     )
@@ -148,21 +148,6 @@ def list_tables(job: JobRecord) -> tuple[ResultTable, ...]:
         return ()
     make = _TABLES.get(job.kind)
     return () if make is None else tuple(one for one in make(job.result) if one.rows)
-
-
-def say_duration(seconds: float) -> str:
-    """Write a time that people wait.
-
-    Examples
-    --------
-    >>> say_duration(42.3), say_duration(3725)
-    ('42 s', '1 h 2 min')
-    """
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes, hours = whole // 60 % 60, whole // 3600
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _say(value: object) -> str:
@@ -222,12 +207,12 @@ def _table_calibrated(result: Plain) -> list[ResultTable]:
     failed = []
     for one in result.get("devices", ()):
         if "error_message" in one:
-            failed.append((one["device_id"], _NOTHING, _cut(one["error_message"])))
+            failed.append((one["device_id"], NOTHING, _cut(one["error_message"])))
             continue
         took = one["durations_seconds"]
         rows.append((
             one["device_id"], str(len(took)), str(len(one["resumed"])), str(len(one["failed"])),
-            say_duration(sum(took.values())),
+            format_duration(sum(took.values())),
         ))  # fmt: skip
         failed += [(one["device_id"], name, _cut(why)) for name, why in one["failed"].items()]
     return [
@@ -268,8 +253,8 @@ def _table_validated(result: Plain) -> list[ResultTable]:
     rows = [
         (
             one["model"], one["device"], str(one["errors"]["rows"]),
-            _percent(one["errors"]["mean"]), _percent(one["errors"]["median"]),
-            _percent(one["noise"]),
+            format_error(one["errors"]["mean"]), format_error(one["errors"]["median"]),
+            format_error(one["noise"]),
         )
         for one in scores
         if one["errors"] is not None
@@ -290,22 +275,14 @@ def _table_validated(result: Plain) -> list[ResultTable]:
 def _table_compared(result: Plain) -> list[ResultTable]:
     rows = [
         (
-            one["device"], str(one["rows"]), _points(one["difference"]), _points(one["low"]),
-            _points(one["high"]),
+            one["device"], str(one["rows"]),
+            *(format_points(one[name]) for name in ("difference", "low", "high")),
         )
         for one in result.get("devices", ())
     ]  # fmt: skip
     title = f"{result.get('second')} less {result.get('first')}, in points of mean error"
     columns = ("device", "rows", "difference", "from", "to")
     return [ResultTable(title=title, columns=columns, rows=tuple(rows))]
-
-
-def _percent(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share * 100:.2f} %"
-
-
-def _points(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share * 100:+.2f}"
 
 
 def _cut(text: str) -> str:
