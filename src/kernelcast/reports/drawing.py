@@ -124,7 +124,8 @@ def figure_style(**more: Any) -> Iterator[None]:  # noqa: ANN401 - as matplotlib
     """Draw as figures of pages are drawn."""
     from matplotlib import rc_context
 
-    with rc_context({**STYLE, **more}):
+    style: Any = {**STYLE, **more}
+    with rc_context(style):
         yield
 
 

@@ -2,10 +2,11 @@
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from cachetools import LRUCache
 
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.machines import machine_path
@@ -106,7 +107,9 @@ class PredictorBackend:
         self._asker = ChildProcesses(confinement)
         self._shelf = ModelShelf(registry)
         self._memory = Memory(database)
-        self._answerers: OrderedDict[tuple[EstimateSettings, float], Answerer] = OrderedDict()
+        self._answerers: LRUCache[tuple[EstimateSettings, float], Answerer] = LRUCache(
+            _MOST_ANSWERERS
+        )
         self._lock = threading.Lock()
 
     def list_devices(self) -> Sequence[DeviceDescription]:
@@ -166,20 +169,15 @@ class PredictorBackend:
         """Give the answerer of these settings; all share models and memory."""
         key = (ask.settings, ask.timeout_s)
         with self._lock:
-            found = self._answerers.get(key)
-            if found is None:
-                found = self._answerers[key] = Answerer(
+            if key not in self._answerers:
+                self._answerers[key] = Answerer(
                     settings=ask.settings,
                     asker=self._asker,
                     shelf=self._shelf,
                     memory=self._memory,
                     timeout_s=ask.timeout_s,
                 )
-                if len(self._answerers) > _MOST_ANSWERERS:
-                    self._answerers.popitem(last=False)
-            else:
-                self._answerers.move_to_end(key)
-            return found
+            return self._answerers[key]
 
 
 @contextlib.contextmanager

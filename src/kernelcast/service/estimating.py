@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
+
+from cachetools import FIFOCache
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
@@ -181,7 +182,7 @@ class Estimating:
         self._metrics = metrics
         self._predictions = predictions
         self._versions = versions
-        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(_MOST_KEPT)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
         self._models = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix="model")
@@ -260,11 +261,8 @@ class Estimating:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
         self._predictions.remember(estimate)
         found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
-        if not lasts:
-            return found
-        self._kept[wanted.key] = found
-        while len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        if lasts:
+            self._kept[wanted.key] = found
         return found
 
     async def _ask_device(self, wanted: Wanted) -> Estimate:

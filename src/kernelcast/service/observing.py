@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from typing import Final
+
+from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.predictor.answering.judging import Judge
@@ -134,7 +135,9 @@ class Observing:
         self._metrics = metrics
         self._predictions = predictions
         self._lock = threading.Lock()
-        self._identities: OrderedDict[tuple[object, ...], LaunchIdentity] = OrderedDict()
+        self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(
+            _MOST_IDENTITIES
+        )
 
     async def take(self, reported: Sequence[Reported]) -> Taken:
         """Store observations, all or none of them.
@@ -216,8 +219,6 @@ class Observing:
             arguments_digest=digest_arguments(one.problem.arguments, seed=one.seed),
         )
         self._identities[key] = found
-        while len(self._identities) > _MOST_IDENTITIES:
-            self._identities.popitem(last=False)
         return found
 
 

@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
+
+from cachetools import FIFOCache
 
 from kernelcast.launches.problem_file.inline import read_inline_problem
 from kernelcast.records.errors import InputError
@@ -33,7 +34,7 @@ class ProblemShelf:
     def __init__(self, state: ServiceState, limits: Limits) -> None:
         self._state = state
         self._limits = limits
-        self._known: OrderedDict[str, Problem] = OrderedDict()
+        self._known: FIFOCache[str, Problem] = FIFOCache(_MOST)
 
     async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
         """Take a problem as it came.
@@ -58,7 +59,7 @@ class ProblemShelf:
             return digest, known
         problem = self._read(content)
         await asyncio.to_thread(self._state.problems.add, digest, text)
-        self._keep(digest, problem)
+        self._known[digest] = problem
         return digest, problem
 
     async def find(self, digest: str) -> Problem:
@@ -80,7 +81,7 @@ class ProblemShelf:
                 f"there is no problem {digest!r}; send it as `problem` once",
             )
         problem = self._read(json.loads(text))
-        self._keep(digest, problem)
+        self._known[digest] = problem
         return problem
 
     def _read(self, content: Mapping[str, Any]) -> Problem:
@@ -94,8 +95,3 @@ class ProblemShelf:
             raise InputError(msg) from error
         check_problem(problem, self._limits)
         return problem
-
-    def _keep(self, digest: str, problem: Problem) -> None:
-        self._known[digest] = problem
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)

@@ -1,11 +1,11 @@
 """How a service is run, and its limits."""
 
 import ipaddress
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Final
+
+from cattrs.preconf.json import make_converter
 
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.errors import InputError
@@ -14,6 +14,7 @@ from kernelcast.service.forwarded import read_networks
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
 _MIB = 1 << 20
+_CONVERTER: Final = make_converter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,7 @@ class ServiceSettings:
 
     def dump(self) -> str:
         """Write as JSON, for processes that are started."""
-        return json.dumps(asdict(self), default=str)
+        return _CONVERTER.dumps(self)
 
 
 def load_settings(text: str) -> ServiceSettings:
@@ -164,14 +165,4 @@ def load_settings(text: str) -> ServiceSettings:
     >>> load_settings(ServiceSettings(port=80).dump()) == ServiceSettings(port=80)
     True
     """
-    held: Mapping[str, Any] = json.loads(text)
-    token_file = held["token_file"]
-    return ServiceSettings(
-        **{
-            **held,
-            "limits": Limits(**held["limits"]),
-            "trusted_proxies": tuple(held["trusted_proxies"]),
-            "sandbox": SandboxMode(held["sandbox"]),
-            "token_file": None if token_file is None else Path(token_file),
-        }
-    )
+    return _CONVERTER.loads(text, ServiceSettings)

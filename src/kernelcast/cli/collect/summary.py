@@ -1,10 +1,12 @@
 """What ``kernelcast collect`` has come to: a table, JSON, complaints."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
 
 from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
+from kernelcast.reports.plain import to_plain
 
 
 def make_summary(outcome: CollectionOutcome) -> Table:
@@ -58,12 +60,7 @@ def list_left_out(outcome: CollectionOutcome) -> list[str]:
 
 def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
     return {
-        "device_id": one.device_id,
-        "kernels": one.kernels,
-        "measured": one.measured,
-        "present": one.present,
-        "disturbed": one.disturbed,
-        "skipped": one.skipped,
+        **to_plain(replace(one, failures=[])),
         "failures": [
             {
                 "kernel": failure.launch.kernel.label,
@@ -73,5 +70,4 @@ def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
             }
             for failure in one.failures
         ],
-        "errors": one.errors,
     }

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
 from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.plain import to_plain
 from kernelcast.training_data.applications import Application, CorpusKernel
 
 
@@ -36,13 +37,7 @@ def kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, 
 
 def outcome_to_json(outcome: CheckOutcome) -> dict[str, object]:
     """Describe how a check ended as JSON."""
-    return {
-        "kernel": outcome.kernel,
-        "device_id": outcome.device_id,
-        "status": outcome.status.value,
-        "explanation": outcome.explanation,
-        "seconds": round(outcome.seconds, 3),
-    }
+    return {**to_plain(outcome), "seconds": round(outcome.seconds, 3)}
 
 
 def make_kernel_table(applications: Iterable[Application]) -> Table:

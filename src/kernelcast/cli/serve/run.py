@@ -11,7 +11,10 @@ from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.service_state import Scope, TokenRecord
+from kernelcast.reports.plain import to_plain
 from kernelcast.service_state import ServiceState, open_state
+
+_SECRET = ("salt", "digest")
 
 
 def run_service(  # noqa: PLR0913 - one per option
@@ -69,7 +72,7 @@ def create_token(name: str, scopes: Sequence[str], database: str | None, *, as_j
     with _open(database) as state:
         state.tokens.add(record)
     if as_json:
-        show_json({**_describe(record), "token": text})
+        show_json({**to_plain(record, omit=_SECRET), "token": text})
         return
     show_line(text)
     complain(f"token {record.id} for {name} ({_list_scopes(record)}); it is not shown again")
@@ -80,7 +83,7 @@ def list_tokens(database: str | None, *, as_json: bool) -> None:
     with _open(database) as state:
         found = state.tokens.list()
     if as_json:
-        show_json([_describe(one) for one in found])
+        show_json([to_plain(one, omit=_SECRET) for one in found])
         return
     if not found:
         show_line("no tokens yet; `kernelcast serve token create NAME` makes one")
@@ -98,7 +101,7 @@ def revoke_token(token_id: str, database: str | None, *, as_json: bool) -> None:
     with _open(database) as state:
         record = state.tokens.revoke(token_id)
     if as_json:
-        show_json(_describe(record))
+        show_json(to_plain(record, omit=_SECRET))
     else:
         show_line(f"token {record.id} for {record.name} is refused from now on")
 
@@ -109,13 +112,3 @@ def _open(database: str | None) -> ServiceState:
 
 def _list_scopes(one: TokenRecord) -> str:
     return ", ".join(sorted(one.scopes))
-
-
-def _describe(one: TokenRecord) -> dict[str, object]:
-    return {
-        "id": one.id,
-        "name": one.name,
-        "scopes": sorted(one.scopes),
-        "created_at": one.created_at.isoformat(),
-        "revoked_at": None if one.revoked_at is None else one.revoked_at.isoformat(),
-    }
