@@ -1,14 +1,14 @@
 """Prints what ``kernelcast estimate`` has collected."""
 
-from kernelcast.cli.collecting import Collected
+from kernelcast.cli.collecting import CollectedEstimates
 from kernelcast.cli.estimate.explanation import list_explanations
 from kernelcast.cli.estimate.table import list_warnings, make_table
 from kernelcast.cli.request import EstimateRequest
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.reports.formats import estimate_to_json
 
 
-def present(collected: Collected, request: EstimateRequest) -> None:
+def present(collected: CollectedEstimates, request: EstimateRequest) -> None:
     """Print answers and warnings to standard output, every error to standard error."""
     if request.as_json:
         show_json([estimate_to_json(answer) for answer in collected.answers])
@@ -27,7 +27,4 @@ def present(collected: Collected, request: EstimateRequest) -> None:
             show_line(f"warning: {warning}")
         for line in list_explanations(collected.answers) if request.explain else ():
             show_line(line)
-    for complaint in collected.complaints:
-        complain(complaint)
-    if collected.is_interrupted:
-        complain("interrupted; what was done by then is shown")
+    collected.complain()
