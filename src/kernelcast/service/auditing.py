@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kernelcast.records.service_state import AuditRecord
+from kernelcast.service.authentication import Caller
 from kernelcast.service.logs import log
-from kernelcast.service.security import Caller
 from kernelcast.service_state import ServiceState
 
 

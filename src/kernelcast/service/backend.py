@@ -23,7 +23,7 @@ from kernelcast.records.errors import CompileError, KernelcastError, KernelRunEr
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.service.withholding import hide_paths, tell, tell_estimate
+from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 from kernelcast.workers import Confinement
 
 _MOST_ANSWERERS = 64
@@ -139,7 +139,7 @@ class PredictorBackend:
         learned = answerer.learn([outcome])[0]
         remembered = self._remember(ask)
         answer = answerer.compose(ask.problem, ask.device, outcome, learned, remembered)
-        return tell_estimate(answer.estimate, ask.problem.kernel)
+        return redact_estimate(answer.estimate, ask.problem.kernel)
 
     def model(self, ask: Ask) -> Estimate:
         """Answer by the analytic model alone, in a process of its own."""
@@ -147,7 +147,7 @@ class PredictorBackend:
         remembered = self._remember(ask)
         with _telling_own(ask):
             estimate = answerer.answer_unsampled(ask.problem, ask.device, remembered)
-        return tell_estimate(estimate, ask.problem.kernel)
+        return redact_estimate(estimate, ask.problem.kernel)
 
     def generation(self) -> int:
         """Give a number that changes with the models in use, and with a new calibration."""
@@ -186,8 +186,8 @@ def _telling_own(ask: Ask) -> Iterator[None]:
     try:
         yield
     except (CompileError, KernelRunError) as error:
-        error.args = (tell(str(error), ask.problem.kernel),)
+        error.args = (redact(str(error), ask.problem.kernel),)
         raise
     except KernelcastError as error:
-        error.args = (hide_paths(str(error)),)
+        error.args = (redact_paths(str(error)),)
         raise

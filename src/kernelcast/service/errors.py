@@ -29,7 +29,7 @@ from kernelcast.records.errors import (
     UnknownDeviceError,
     UnknownMachineError,
 )
-from kernelcast.service.withholding import hide_paths
+from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 
 RETRY_AFTER_S: Final = 2
@@ -146,7 +146,7 @@ def message_of(error: BaseException) -> str:
         return "the database does not answer as it should; try again in a moment"
     if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return "the service failed; please report it with the request id"
-    return str(error) if isinstance(error, ApiError) else hide_paths(str(error))
+    return str(error) if isinstance(error, ApiError) else redact_paths(str(error))
 
 
 def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from kernelcast.reports.formats import estimate_to_json
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
-from kernelcast.service.lanes import SHARE_OF_THE_WAIT, Lanes, TurnMissedError
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
+from kernelcast.service.sampling_queue import SHARE_OF_THE_WAIT, SamplingQueues, TurnMissedError
 from kernelcast.service.settings import Limits
 from kernelcast.service.timeouts import TimeoutMemory
 from kernelcast.service.unsampled import explain_unsampled, refuse_repeat
@@ -99,7 +99,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Versions:
-    """Counts of changes that answers depend on; see `kernelcast.service.upkeep`.
+    """Counts of changes that answers depend on; see `kernelcast.service.change_watcher`.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Estimating:
         self._model_count = 0
         self._timeouts = TimeoutMemory()
         self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
-        self.lanes = Lanes(limits, metrics)
+        self.queues = SamplingQueues(limits, metrics)
 
     def find_kept(self, wanted: Wanted) -> Outcome | None:
         """Give an answer that was given before and still stands; takes no time."""
@@ -221,7 +221,7 @@ class Estimating:
 
     def close(self) -> None:
         """Begin nothing new."""
-        self.lanes.close()
+        self.queues.close()
         for one in (self._recalls, self._models):
             one.shutdown(wait=False, cancel_futures=True)
 
@@ -269,7 +269,7 @@ class Estimating:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
-            return await self.lanes.of(device_id).run(partial(self._sample, ask))
+            return await self.queues.of(device_id).run(partial(self._sample, ask))
         try:
             return await self._model(ask)
         except KernelcastError as error:

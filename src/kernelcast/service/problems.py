@@ -20,7 +20,7 @@ from kernelcast.service_state import ServiceState
 _MOST: Final = 4096
 
 
-class ProblemShelf:
+class ProblemCache:
     """Problems by their digests: a process reads each once, the database has them all.
 
     Parameters

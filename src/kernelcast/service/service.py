@@ -8,7 +8,9 @@ from typing import Self
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.confinement import Protection
 from kernelcast.service.auditing import Auditor
+from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend
+from kernelcast.service.change_watcher import ChangeWatcher
 from kernelcast.service.directory import DeviceDirectory
 from kernelcast.service.editing import Editing
 from kernelcast.service.estimating import Estimating, Versions
@@ -16,13 +18,11 @@ from kernelcast.service.jobs import JobRunner
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.observing import Observing
 from kernelcast.service.predictions import Predictions
-from kernelcast.service.problems import ProblemShelf
-from kernelcast.service.protecting import protect
+from kernelcast.service.problems import ProblemCache
 from kernelcast.service.repeats import Repeats
-from kernelcast.service.security import Gate
+from kernelcast.service.sandboxing import protect
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.static_work import StaticWork
-from kernelcast.service.upkeep import Upkeep
 from kernelcast.service_state import ServiceState, open_state
 
 
@@ -36,10 +36,10 @@ class Service:
         How it is run.
     database : str
         Where observations and state are.
-    state, metrics, gate, devices, problems, predictions, estimating, repeats, observing, editing,
-    auditor
+    state, metrics, authenticator, devices, problems, predictions, estimating, repeats, observing,
+    editing, auditor
         Its parts.
-    upkeep, runner
+    watcher, runner
         What runs beside requests.
     protection : Protection
         Of what is ours from submitted sources and kernels.
@@ -55,16 +55,16 @@ class Service:
     database: str
     state: ServiceState
     metrics: Metrics
-    gate: Gate
+    authenticator: Authenticator
     devices: DeviceDirectory
-    problems: ProblemShelf
+    problems: ProblemCache
     predictions: Predictions
     estimating: Estimating
     repeats: Repeats
     observing: Observing
     editing: Editing
     auditor: Auditor
-    upkeep: Upkeep
+    watcher: ChangeWatcher
     runner: JobRunner
     protection: Protection
     static_work: StaticWork
@@ -92,7 +92,7 @@ class Service:
         asked = backend or PredictorBackend(database, settings.registry, protection.confinement)
         predictions = Predictions(metrics)
         versions = Versions()
-        gate = Gate(settings, state)
+        authenticator = Authenticator(settings, state)
         observing = Observing(database, asked, state, metrics, predictions)
         estimating = Estimating(asked, settings.limits, metrics, predictions, versions)
         repeats = Repeats(estimating)
@@ -102,16 +102,16 @@ class Service:
             database=database,
             state=state,
             metrics=metrics,
-            gate=gate,
+            authenticator=authenticator,
             devices=devices,
-            problems=ProblemShelf(state, settings.limits),
+            problems=ProblemCache(state, settings.limits),
             predictions=predictions,
             estimating=estimating,
             repeats=repeats,
             observing=observing,
             editing=Editing(database, state, observing.forget),
             auditor=Auditor(state),
-            upkeep=Upkeep(state, asked, versions, gate.forget),
+            watcher=ChangeWatcher(state, asked, versions, authenticator.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
             protection=protection,
             static_work=StaticWork(),
@@ -121,8 +121,8 @@ class Service:
 
     async def start(self) -> None:
         """Begin what runs beside requests."""
-        await self.upkeep.look()
-        self._tasks.append(asyncio.create_task(self.upkeep.run()))
+        await self.watcher.look()
+        self._tasks.append(asyncio.create_task(self.watcher.run()))
         if self.settings.runs_jobs:
             self._tasks.append(asyncio.create_task(self.runner.run()))
 

@@ -102,7 +102,7 @@ class ServiceSettings:
         Addresses and networks of proxies that tell where requests began; such a service always
         needs tokens, for whoever comes through a proxy may come from anywhere.
     token_file : Path or None
-        Tokens beside those of the database; see `kernelcast.service.security`.
+        Tokens beside those of the database; see `kernelcast.service.authentication`.
     runs_jobs : bool
         Whether this host does jobs.
     limits : Limits

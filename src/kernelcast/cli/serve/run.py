@@ -34,9 +34,9 @@ def run_service(  # noqa: PLR0913 - one per option
     timeout_s: float,
 ) -> None:
     """Check what can be checked before anything listens, then serve."""
+    from kernelcast.service.authentication import read_token_file
     from kernelcast.service.process import serve
-    from kernelcast.service.protecting import describe_gap, protect
-    from kernelcast.service.security import read_token_file
+    from kernelcast.service.sandboxing import describe_gap, protect
     from kernelcast.service.settings import Limits, ServiceSettings
 
     settings = ServiceSettings(

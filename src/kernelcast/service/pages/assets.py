@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.frame import PageRoute
+from kernelcast.service.pages.rendering import PageRoute
 
 router = APIRouter(route_class=PageRoute)
 _FOLDER: Final = Path(__file__).parent / "static"

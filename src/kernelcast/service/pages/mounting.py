@@ -3,13 +3,13 @@
 from fastapi import APIRouter, FastAPI
 from starlette.responses import RedirectResponse, Response
 
-from kernelcast.service.pages import assets, signing_in
+from kernelcast.service.pages import assets, sign_in
 from kernelcast.service.pages.accuracy import routes as accuracy
 from kernelcast.service.pages.comparing import routes as comparing
 from kernelcast.service.pages.devices import routes as devices
-from kernelcast.service.pages.frame import FIRST_PAGE, PageRoute
 from kernelcast.service.pages.jobs import routes as jobs
 from kernelcast.service.pages.lab import routes as lab
+from kernelcast.service.pages.rendering import FIRST_PAGE, PageRoute
 
 router = APIRouter(route_class=PageRoute)
 
@@ -22,7 +22,7 @@ async def show_first_page() -> Response:
 
 def include_pages(app: FastAPI) -> None:
     """Add every page, and what pages load; none is part of the described API."""
-    for one in (router, signing_in.router, assets.router):
+    for one in (router, sign_in.router, assets.router):
         app.include_router(one, include_in_schema=False)
     for page in (lab, devices, accuracy, comparing, jobs):
         app.include_router(page.router, include_in_schema=False)

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from kernelcast.launches.machine_file import machine_to_plain, read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
-from kernelcast.service.asking import OurService, Reader
+from kernelcast.service.dependencies import OurService, Reader
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.admin import (
     DeviceOut,

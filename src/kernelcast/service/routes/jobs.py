@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service.asking import Admin, OurService, Reader, audit
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
 from kernelcast.service.schemas.admin import AuditOut, describe_entry
 from kernelcast.service.schemas.jobs import (
@@ -26,7 +27,6 @@ from kernelcast.service.schemas.jobs import (
     JobsOut,
     describe_job,
 )
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
 
 router = APIRouter(tags=["jobs"])

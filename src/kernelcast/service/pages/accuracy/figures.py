@@ -25,8 +25,8 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
+from kernelcast.service.pages.filters import write_share
 from kernelcast.service.pages.pictures import Cell, Picture, show_grid
-from kernelcast.service.pages.words import write_share
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes

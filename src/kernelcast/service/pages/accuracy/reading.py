@@ -65,7 +65,7 @@ class _Place:
             if self.store is None:
                 self.store = open_data_store(service.database)
             self.content = _read(
-                self.store, service.settings.registry, service.upkeep.models, self.content
+                self.store, service.settings.registry, service.watcher.models, self.content
             )
             return self.content
 

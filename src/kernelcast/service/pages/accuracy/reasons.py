@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.service.pages.accuracy.scores import KernelScore
-from kernelcast.service.pages.words import write_signed_share
+from kernelcast.service.pages.filters import write_signed_share
 
 if TYPE_CHECKING:
     from kernelcast.reports.accuracy.judging import Explanation

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kernelcast.service.pages.words import write_points, write_signed_share
+from kernelcast.service.pages.filters import write_points, write_signed_share
 
 if TYPE_CHECKING:
     from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, Explanation

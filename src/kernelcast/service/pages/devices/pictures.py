@@ -6,8 +6,8 @@ from typing import Final
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.machine import ReportFigure
 from kernelcast.reports.machine.drawing import draw_figure, find_height
+from kernelcast.service.pages.filters import write_digits
 from kernelcast.service.pages.pictures import Cell, Picture
-from kernelcast.service.pages.words import write_digits
 
 _COLUMNS: Final = ("curve", "x quantity", "x", "y quantity", "y", "low", "high")
 _MOST_TOLD: Final = 8

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind
-from kernelcast.service.pages.asking import Form
+from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.schemas.jobs import JobRequest
 
 _REQUEST: Final[TypeAdapter[Any]] = TypeAdapter(JobRequest)

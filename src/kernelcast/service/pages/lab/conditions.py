@@ -15,14 +15,14 @@ from kernelcast.lab.written_nest import FieldError, WrittenNestTask
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
 from kernelcast.reports.drawing import COLOURS, INK, MARKERS
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
-from kernelcast.service.pages.asking import Form, PageReader, SentForm
-from kernelcast.service.pages.frame import PageRoute, is_fragment, render
+from kernelcast.service.pages.dependencies import Form, PageReader, SentForm
+from kernelcast.service.pages.filters import write_digits
 from kernelcast.service.pages.lab.showing import choose_machine
 from kernelcast.service.pages.pictures import Picture, embed
-from kernelcast.service.pages.words import write_digits
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service.static_work import TIME_LIMIT_S
 
@@ -119,7 +119,7 @@ async def calculate(
 async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
     machine = fields.machine
     if machine:
-        machine = choose_machine(machine, await work(list_machines))
+        machine = choose_machine(machine, await run_in_thread(list_machines))
     task = fields.to_task(machine)
     try:
         found = await service.static_work.run(
@@ -148,7 +148,7 @@ async def _show(
     shared |= {
         "fields": fields,
         "elements": ELEMENTS,
-        "machines": await work(list_machines),
+        "machines": await run_in_thread(list_machines),
         "result": template if values or errors else "",
     }
     return render(request, "lab/conditions.html", shared, status=status)

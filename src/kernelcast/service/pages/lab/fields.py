@@ -13,7 +13,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import message_of
 from kernelcast.service.guard import check_options, check_source
-from kernelcast.service.pages.asking import Form
+from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.pages.lab.examples import Example
 from kernelcast.service.service import Service
 

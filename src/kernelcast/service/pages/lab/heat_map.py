@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from kernelcast.reports.drawing import COLOURS, INK
 from kernelcast.reports.numbers import unit_of_time
+from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.pictures import Picture
-from kernelcast.service.pages.words import write_digits, write_seconds
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure

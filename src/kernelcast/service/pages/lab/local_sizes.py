@@ -16,15 +16,15 @@ from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Outcome, Sampling
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import LocalSizeTime
 from kernelcast.service.pages.lab.showing import choose_machine
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
 from kernelcast.service.static_work import TIME_LIMIT_S
 
@@ -71,7 +71,7 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
 
 
 async def _model(fields: LabFields, problem: Problem, service: Service) -> LocalSizes:
-    machine = choose_machine(fields.machine, await work(list_machines))
+    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
     task = LocalSizeTask(problem=problem, machine=machine)
     try:
         answers = await service.static_work.run(

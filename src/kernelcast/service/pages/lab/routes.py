@@ -19,11 +19,11 @@ from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import OurService
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling
-from kernelcast.service.pages.asking import PageReader, SentForm
-from kernelcast.service.pages.frame import PageRoute, is_fragment
+from kernelcast.service.pages.dependencies import PageReader, SentForm
 from kernelcast.service.pages.lab import conditions
 from kernelcast.service.pages.lab.arguments import propose_arguments
 from kernelcast.service.pages.lab.estimates import (
@@ -43,10 +43,10 @@ from kernelcast.service.pages.lab.showing import (
     show_lab,
 )
 from kernelcast.service.pages.pictures import embed
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, is_fragment
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
 from kernelcast.service.static_work import TIME_LIMIT_S
 
@@ -188,7 +188,7 @@ async def _compare(fields: LabFields, service: Service, caller: Caller) -> LabAn
 
 
 async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
-    machine = choose_machine(fields.machine, await work(list_machines))
+    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
     problem = (await fields.make_problem(service))[1]
     ndrange = choose_local_size(problem.ndrange)[0]
     task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))

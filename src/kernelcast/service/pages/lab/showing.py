@@ -12,12 +12,12 @@ from kernelcast.launches.machines import KnownMachine, list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
-from kernelcast.service.pages.frame import is_fragment, render
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
-from kernelcast.service.pages.working import work
-from kernelcast.service.security import Caller
+from kernelcast.service.pages.rendering import is_fragment, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
 
 
@@ -66,7 +66,7 @@ async def show_lab(
         "examples": list(list_examples().values()),
         "devices": devices,
         "device_failure": failure,
-        "machines": await work(list_machines),
+        "machines": await run_in_thread(list_machines),
         "may_run": Scope.RUN in caller.scopes,
         "allows_run": service.settings.allow_run,
         "result": answer.template,

@@ -18,12 +18,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.html import make_environment
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.filters import FILTERS
 from kernelcast.service.pages.session import forget_token, read_token
-from kernelcast.service.pages.words import FILTERS
-from kernelcast.service.security import Caller
 
 FIRST_PAGE: Final = "/lab"
 """Where a visit begins."""

@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Depends, Query, Request
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import get_service, identify
+from kernelcast.service.authentication import Caller, require
+from kernelcast.service.dependencies import get_service, identify
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.session import read_authorization
-from kernelcast.service.security import Caller, require
 from kernelcast.service.service import Service
 
 _MOST_FIELDS: Final = 500

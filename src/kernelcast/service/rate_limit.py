@@ -14,7 +14,7 @@ _MOST: Final = 10_000
 _IPV6_PREFIX: Final = 64
 
 
-class WrongTokens:
+class AttemptCounter:
     """Counts what happened within the last minute, by any key.
 
     Parameters

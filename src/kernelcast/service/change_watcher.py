@@ -13,7 +13,7 @@ from kernelcast.service_state import ServiceState
 PERIOD_S: Final = 1.0
 
 
-class Upkeep:
+class ChangeWatcher:
     """Looks for changes of observations, models and tokens.
 
     Parameters
@@ -60,7 +60,7 @@ class Upkeep:
             self._versions.models = await asyncio.to_thread(self._backend.generation)
         except Exception as error:  # noqa: BLE001 - it looks again in a second, whatever it is
             if not self._is_away:
-                log("upkeep waits", level=40, error=repr(error))
+                log("the database is away, changes are not seen", level=40, error=repr(error))
             self._is_away = True
             return
         self._is_away = False

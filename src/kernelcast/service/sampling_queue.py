@@ -36,7 +36,7 @@ class TurnMissedError(ApiError):
         )  # fmt: skip
 
 
-class Lane:
+class SamplingQueue:
     """The queue of one device in one process.
 
     Parameters
@@ -128,21 +128,21 @@ class Lane:
         )
 
 
-class Lanes:
+class SamplingQueues:
     """The queues of all devices."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._lanes: dict[str, Lane] = {}
+        self._queues: dict[str, SamplingQueue] = {}
 
-    def of(self, device_id: str) -> Lane:
+    def of(self, device_id: str) -> SamplingQueue:
         """Give the queue of a device."""
-        if device_id not in self._lanes:
-            self._lanes[device_id] = Lane(device_id, self._limits, self._metrics)
-        return self._lanes[device_id]
+        if device_id not in self._queues:
+            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
+        return self._queues[device_id]
 
     def close(self) -> None:
         """Begin no further sampling."""
-        for one in self._lanes.values():
+        for one in self._queues.values():
             one.close()

@@ -9,7 +9,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
+class DeviceState:
     """Expectations of every device; what really ends when, the scheduler learns as it happens.
 
     Parameters

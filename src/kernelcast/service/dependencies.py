@@ -9,8 +9,8 @@ from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller, require
 from kernelcast.service.errors import ApiError
-from kernelcast.service.security import Caller, require
 from kernelcast.service.service import Service
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
@@ -56,7 +56,9 @@ async def _look(request: ServerScope, service: Service, authorization: str | Non
     client = request.get("client")
     address = client[0] if client else ""
     try:
-        return _Identified(authorization, await service.gate.identify(authorization, address))
+        return _Identified(
+            authorization, await service.authenticator.identify(authorization, address)
+        )
     except (ApiError, KernelcastError) as error:
         return _Identified(authorization, error)
 

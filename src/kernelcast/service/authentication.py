@@ -14,8 +14,8 @@ from typing import Final, NoReturn
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.errors import ApiError
-from kernelcast.service.guessing import WrongTokens, name_address
 from kernelcast.service.logs import log
+from kernelcast.service.rate_limit import AttemptCounter, name_address
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, is_slow, parse_token
 from kernelcast.service_state import ServiceState, StoreError
@@ -42,7 +42,7 @@ class Caller:
     scopes: frozenset[Scope]
 
 
-class Gate:
+class Authenticator:
     """Tells callers by their tokens.
 
     A right token always opens: whoever guesses beside it, at the same address or at its id, is
@@ -75,9 +75,9 @@ class Gate:
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
         most = settings.limits.wrong_tokens
-        self._of_address = WrongTokens(most, clock)
-        self._of_id = WrongTokens(most, clock)
-        self._hashed = WrongTokens(most, clock)
+        self._of_address = AttemptCounter(most, clock)
+        self._of_id = AttemptCounter(most, clock)
+        self._hashed = AttemptCounter(most, clock)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._hashing = asyncio.Lock()
