@@ -42,13 +42,7 @@ class _AccessTable:
 
 
 def make_access_table(features: KernelFeatures) -> _AccessTable | None:
-    """Lay out where a kernel touches memory, the same place on two call paths twice.
-
-    Returns
-    -------
-    renderable or None
-        None if it touches none.
-    """
+    """Lay out where a kernel touches memory, the same place on two call paths twice."""
     requests = {one.site: one for one in features.best_counters.patterns}
     wide, narrow = make_table(*_WIDE, right=_NUMBERS), make_table(*_NARROW, right=["line"])
     rows: dict[tuple[str, ...], tuple[str, ...]] = {}

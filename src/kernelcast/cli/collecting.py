@@ -85,26 +85,7 @@ def collect(
     report: Report,
     refusals: Sequence[KernelcastError] = (),
 ) -> CollectedEstimates:
-    """Answer every problem; an error ends one problem, Ctrl-C ends all.
-
-    Parameters
-    ----------
-    request : EstimateRequest
-        Devices, settings, where to answer from.
-    problems : sequence of Problem
-        May be empty where a recording answers.
-    report : callable
-        Is told of each stage.
-    refusals : sequence of KernelcastError, optional
-        Why other problem files could not be read.
-
-    Raises
-    ------
-    InputError
-        If a device is unknown or a recording unreadable.
-    NoDeviceError
-        If there is no device.
-    """
+    """Answer every problem; an error ends one problem, Ctrl-C ends all."""
     collected = CollectedEstimates(refusals=[("", error) for error in refusals])
     if refusals and not problems:
         return collected

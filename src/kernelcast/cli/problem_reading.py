@@ -11,20 +11,7 @@ from kernelcast.records.problem import Problem
 def read_problems(
     paths: Sequence[Path], parameters: Mapping[str, int | float]
 ) -> tuple[list[Problem], list[KernelcastError]]:
-    """Read problem files.
-
-    Returns
-    -------
-    list of Problem
-        Those that can be used.
-    list of KernelcastError
-        Why the others cannot; each names its file.
-
-    Raises
-    ------
-    ProblemFileError
-        If there is but one and it cannot be used.
-    """
+    """Read problem files."""
     problems: list[Problem] = []
     refusals: list[KernelcastError] = []
     for path in paths:

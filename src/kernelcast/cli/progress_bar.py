@@ -36,13 +36,7 @@ class Standing:
 
 @contextmanager
 def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
-    """Show on standard error where work stands while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes where it stands.
-    """
+    """Show on standard error where work stands while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
         yield lambda _: None

@@ -12,15 +12,7 @@ from kernelcast.reports.drawing import check_plot, check_target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRequest:
-    """The command line of ``kernelcast estimate``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range or a file cannot be written.
-    click.UsageError
-        If neither a problem nor a recording is given, or nothing may run and something shall.
-    """
+    """The command line of ``kernelcast estimate``; fields are its options."""
 
     problem_files: tuple[Path, ...]
     device_ids: tuple[str, ...]

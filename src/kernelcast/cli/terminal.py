@@ -49,13 +49,7 @@ def complain(message: str) -> None:
 
 @contextmanager
 def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
-    """Show the stage at work on standard error while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes the stage's name.
-    """
+    """Show the stage at work on standard error while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
         yield lambda _: None

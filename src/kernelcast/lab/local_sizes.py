@@ -62,13 +62,7 @@ class LocalSizeAnswer:
 
 
 def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:
-    """Ask the model of a machine for every local size; runs in a child process.
-
-    Raises
-    ------
-    InputError
-        If the source cannot be used, or there is no such machine.
-    """
+    """Ask the model of a machine for every local size; runs in a child process."""
     machine = find_machine(task.machine)
     source = use_problem(task.problem)
     ndrange = task.problem.ndrange

@@ -20,17 +20,7 @@ _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTask:
-    """A source to read.
-
-    Parameters
-    ----------
-    source : str
-        OpenCL C.
-    build_options : tuple of str
-        Of the preprocessor.
-    problem : Problem or None
-        A launch of one of its kernels; its lines are counted then.
-    """
+    """A source to read."""
 
     source: str
     build_options: tuple[str, ...] = ()
@@ -56,15 +46,7 @@ class SourceError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKernel:
-    """A kernel of the source.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    parameters : tuple of ParameterFacts
-        What it takes.
-    """
+    """A kernel of the source."""
 
     name: str
     parameters: tuple[ParameterFacts, ...]
@@ -106,13 +88,7 @@ class SourceReport:
 
 
 def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
-    """Read a source; runs in a child process.
-
-    Raises
-    ------
-    InputError
-        If the text can be no source.
-    """
+    """Read a source; runs in a child process."""
     report("reading the source")
     parsed = parse_source(task.source, task.build_options)
     kernels = tuple(_list_kernels(parsed))

@@ -49,26 +49,14 @@ _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
 def require_matplotlib(option: str) -> None:
-    """Make sure that figures can be drawn, before anything runs.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is missing.
-    """
+    """Make sure that figures can be drawn, before anything runs."""
     if importlib.util.find_spec("matplotlib") is None:
         msg = f"{option} needs matplotlib; install it with `pip install 'kernelcast[plot]'`"
         raise InputError(msg)
 
 
 def check_target(path: Path) -> None:
-    """Make sure that a file can be written, before minutes of work are lost.
-
-    Raises
-    ------
-    InputError
-        If its folder is not there, or it is a folder.
-    """
+    """Make sure that a file can be written, before minutes of work are lost."""
     if not path.parent.is_dir():
         msg = f"{path}: there is no folder {path.parent}; make it first"
         raise InputError(msg)
@@ -78,13 +66,7 @@ def check_target(path: Path) -> None:
 
 
 def check_plot(path: Path | None) -> None:
-    """Make sure that a chart can be drawn and written, where one is wanted.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is missing or does not write files of that kind, or the folder is.
-    """
+    """Make sure that a chart can be drawn and written, where one is wanted."""
     if path is None:
         return
     check_target(path)
@@ -101,13 +83,7 @@ def check_plot(path: Path | None) -> None:
 def saved_figure(
     path: Path, width: float, height: float, *, dpi: int | None = None
 ) -> Iterator["Figure"]:
-    """Give a figure to draw on, of so many inches; afterwards it is written to a file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Give a figure to draw on, of so many inches; afterwards it is written to a file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

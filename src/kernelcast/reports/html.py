@@ -47,13 +47,7 @@ def find_part(template: str, name: str) -> Any:  # noqa: ANN401 - the library's 
 
 
 def save_document(path: Path, title: str, body: Html) -> None:
-    """Write a page to a file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a page to a file."""
     try:
         path.write_text(make_document(title, body), encoding="utf-8")
     except OSError as error:

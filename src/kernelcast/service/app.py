@@ -53,20 +53,7 @@ _CODES: Final = {
 def create_app(
     settings: ServiceSettings | None = None, *, backend: Backend | None = None
 ) -> FastAPI:
-    """Make the application.
-
-    Parameters
-    ----------
-    settings : ServiceSettings, optional
-        How it is run.
-    backend : Backend, optional
-        Answers launches; the predictor on this host's devices when left out.
-
-    Returns
-    -------
-    FastAPI
-        Its database is opened when it starts.
-    """
+    """Make the application."""
     settings = settings or ServiceSettings()
     metrics = Metrics()
     app = FastAPI(

@@ -12,13 +12,7 @@ from kernelcast.service_state import ServiceState
 
 
 class Auditor:
-    """Writes rows of the audit log.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Where they are.
-    """
+    """Writes rows of the audit log."""
 
     def __init__(self, state: ServiceState) -> None:
         self._state = state
@@ -33,13 +27,7 @@ class Auditor:
         request_id: str,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a row before what it tells of is done.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be written: nothing is done then either.
-        """
+        """Write a row before what it tells of is done."""
         record = AuditRecord(
             at=datetime.now(UTC),
             actor=caller.name,

@@ -28,15 +28,7 @@ _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sent a request.
-
-    Parameters
-    ----------
-    name : str
-        Id of the token; ``local`` without one.
-    scopes : frozenset of Scope
-        What may be done.
-    """
+    """Who sent a request."""
 
     name: str
     scopes: frozenset[Scope]
@@ -47,15 +39,6 @@ class Authenticator:
 
     A right token always opens: whoever guesses beside it, at the same address or at its id, is
     told to wait and keeps nobody else out. A wrong one is compared in memory.
-
-    Parameters
-    ----------
-    settings : ServiceSettings
-        Whether tokens are needed, and whether kernels may be run at all.
-    state : ServiceState
-        Where tokens are.
-    clock : callable
-        Gives seconds; for tests.
     """
 
     def __init__(
@@ -90,22 +73,7 @@ class Authenticator:
         self._changes += 1
 
     async def identify(self, authorization: str | None, address: str) -> Caller:
-        """Tell who calls.
-
-        Parameters
-        ----------
-        authorization : str or None
-            The header ``Authorization: Bearer TOKEN``.
-        address : str
-            Of the caller.
-
-        Raises
-        ------
-        ApiError
-            401 without a valid token where one is needed, 429 after too many wrong ones.
-        StoreError
-            If the database does not answer.
-        """
+        """Tell who calls."""
         if authorization is None:
             if self._local is None:
                 _refuse("this service needs a token: Authorization: Bearer TOKEN")
@@ -205,11 +173,6 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
     -------
     dict of str to TokenRecord
         By id; secrets are hashed.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, others may read it too, or a line is none.
     """
     try:
         mode = path.stat().st_mode
@@ -247,11 +210,6 @@ def _read_line(line: str, place: str) -> TokenRecord:
 def read_scopes(text: str) -> frozenset[Scope]:
     """Read scopes with commas between them.
 
-    Raises
-    ------
-    InputError
-        If one is unknown.
-
     Examples
     --------
     >>> sorted(read_scopes("run,estimate"))
@@ -267,13 +225,7 @@ def read_scopes(text: str) -> frozenset[Scope]:
 
 
 def require(caller: Caller, scope: Scope) -> None:
-    """Refuse a caller who lacks a scope.
-
-    Raises
-    ------
-    ApiError
-        403.
-    """
+    """Refuse a caller who lacks a scope."""
     if scope not in caller.scopes:
         raise ApiError(
             HTTPStatus.FORBIDDEN,

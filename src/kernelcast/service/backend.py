@@ -31,19 +31,7 @@ _MOST_ANSWERERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One launch on one device.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    settings : EstimateSettings
-        Budget, coverage, seed.
-    timeout_s : float
-        Time limit of a sampling, in seconds.
-    """
+    """One launch on one device."""
 
     problem: Problem
     device: DeviceDescription
@@ -85,15 +73,6 @@ class Backend(Protocol):
 
 class PredictorBackend:
     """Asks devices of this host, each sampling in a process of its own.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    registry : str or None
-        Where models are.
-    confinement : Confinement or None
-        What those processes may see; None: what this user can.
 
     Notes
     -----

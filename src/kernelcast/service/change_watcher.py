@@ -14,19 +14,7 @@ PERIOD_S: Final = 1.0
 
 
 class ChangeWatcher:
-    """Looks for changes of observations, models and tokens.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Counts changes.
-    backend : Backend
-        Knows about models.
-    versions : Versions
-        Is kept up to date.
-    forget_tokens : callable
-        Is called when tokens have changed.
-    """
+    """Looks for changes of observations, models and tokens."""
 
     def __init__(
         self,

@@ -32,15 +32,7 @@ def get_service(request: Request) -> Service:
 
 
 async def identify(request: ServerScope, service: Service, authorization: str | None) -> Caller:
-    """Tell who calls; a request that was looked at before its body was read is not asked again.
-
-    Raises
-    ------
-    ApiError
-        If a valid token is needed.
-    StoreError
-        If the database does not answer.
-    """
+    """Tell who calls; a request that was looked at before its body was read is not asked again."""
     state = request.setdefault("state", {})
     known: _Identified | None = state.get(_IDENTIFIED)
     if known is None or known.authorization != authorization:
@@ -64,13 +56,7 @@ async def _look(request: ServerScope, service: Service, authorization: str | Non
 
 
 async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
-    """Tell who calls, and have the log know.
-
-    Raises
-    ------
-    ApiError
-        If a valid token is needed.
-    """
+    """Tell who calls, and have the log know."""
     return await identify(request.scope, service, request.headers.get("authorization"))
 
 

@@ -38,36 +38,14 @@ RETRY_AFTER_S: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """A kind of error as callers see it.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        For programs.
-    """
+    """A kind of error as callers see it."""
 
     status: int
     code: str
 
 
 class ApiError(Exception):
-    """Is raised by the service itself.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        For programs.
-    message : str
-        For people.
-    detail : object
-        Plain values.
-    retry_after_s : int, optional
-        When to ask again, in seconds.
-    """
+    """Is raised by the service itself."""
 
     def __init__(
         self,
@@ -162,24 +140,12 @@ def retry_after(error: BaseException) -> int | None:
 
 
 def refuse_unknown(what: str, name: str) -> NoReturn:
-    """Refuse a name that nothing has.
-
-    Raises
-    ------
-    ApiError
-        Always: 404.
-    """
+    """Refuse a name that nothing has."""
     raise ApiError(HTTPStatus.NOT_FOUND, f"unknown_{what}", f"there is no {what} {name!r}")
 
 
 def refuse_amount(what: str, count: int, most: int) -> NoReturn:
-    """Refuse too many things in one request.
-
-    Raises
-    ------
-    ApiError
-        Always: 413.
-    """
+    """Refuse too many things in one request."""
     raise ApiError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"too_many_{what}",

@@ -49,19 +49,7 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One answer that is wanted.
-
-    Parameters
-    ----------
-    digest : str
-        Of the problem.
-    ask : Ask
-        What is asked.
-    sampling : Sampling
-        Whether work-groups may be run.
-    may_run : bool
-        Whether the caller may have kernels run.
-    """
+    """One answer that is wanted."""
 
     digest: str
     ask: Ask
@@ -83,15 +71,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """An answer as it is sent.
-
-    Parameters
-    ----------
-    content : bytes
-        JSON.
-    error : Exception or None
-        What kept the device from answering.
-    """
+    """An answer as it is sent."""
 
     content: bytes
     error: Exception | None = None
@@ -154,21 +134,7 @@ class _Kept:
 
 
 class Estimating:
-    """Answers estimates.
-
-    Parameters
-    ----------
-    backend : Backend
-        The predictor.
-    limits : Limits
-        Of queues and times.
-    metrics : Metrics
-        Are told.
-    predictions : Predictions
-        Remember what was answered, for comparison with what is observed.
-    versions : Versions
-        Of observations and models.
-    """
+    """Answers estimates."""
 
     def __init__(
         self,
@@ -301,13 +267,7 @@ class Estimating:
         return estimate
 
     async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:
-        """Answer a launch whose turn did not come by what runs nothing.
-
-        Raises
-        ------
-        TurnMissedError
-            If nothing has an answer, or not in what is left of the longest wait.
-        """
+        """Answer a launch whose turn did not come by what runs nothing."""
         estimate: Estimate | None = None
         try:
             async with asyncio.timeout(self._left_s):

@@ -92,34 +92,14 @@ class Doubted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of a batch.
-
-    Parameters
-    ----------
-    rows : AddedRows
-        How many were new.
-    doubted : tuple of Doubted
-        Those that are not believed.
-    """
+    """What became of a batch."""
 
     rows: AddedRows
     doubted: tuple[Doubted, ...] = ()
 
 
 class Observing:
-    """Takes observations.
-
-    Parameters
-    ----------
-    database : str
-        The store.
-    backend : Backend
-        Knows what was observed and estimated before.
-    state : ServiceState
-        Counts changes.
-    metrics, predictions : Metrics, Predictions
-        Are told.
-    """
+    """Takes observations."""
 
     def __init__(
         self,
@@ -140,20 +120,7 @@ class Observing:
         )
 
     async def take(self, reported: Sequence[Reported]) -> Taken:
-        """Store observations, all or none of them.
-
-        Returns
-        -------
-        Taken
-            How many were new, and which are doubted.
-
-        Raises
-        ------
-        InputError
-            If a time or size cannot be used.
-        StoreError
-            If they cannot be stored; none of them is then.
-        """
+        """Store observations, all or none of them."""
         observations, taken = await asyncio.to_thread(self._write, reported)
         rows = taken.rows
         self._metrics.observations.labels("added").inc(rows.added)

@@ -60,13 +60,7 @@ class _Prediction:
 
 
 class Predictions:
-    """The last answer of each launch in this process.
-
-    Parameters
-    ----------
-    metrics : Metrics
-        Are told how far answers were off, and when times have shifted.
-    """
+    """The last answer of each launch in this process."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

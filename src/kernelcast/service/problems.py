@@ -21,15 +21,7 @@ _MOST: Final = 4096
 
 
 class ProblemCache:
-    """Problems by their digests: a process reads each once, the database has them all.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Where they are kept.
-    limits : Limits
-        Of sources and buffers.
-    """
+    """Problems by their digests: a process reads each once, the database has them all."""
 
     def __init__(self, state: ServiceState, limits: Limits) -> None:
         self._state = state
@@ -37,21 +29,7 @@ class ProblemCache:
         self._known: FIFOCache[str, Problem] = FIFOCache(_MOST)
 
     async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
-        """Take a problem as it came.
-
-        Returns
-        -------
-        digest : str
-            Equal for equal problems.
-        problem : Problem
-
-        Raises
-        ------
-        InputError
-            If it cannot be used, could reach files, or is too large.
-        StoreError
-            If it cannot be kept.
-        """
+        """Take a problem as it came."""
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()
         known = self._known.get(digest)
@@ -63,13 +41,7 @@ class ProblemCache:
         return digest, problem
 
     async def find(self, digest: str) -> Problem:
-        """Give a problem that was sent before.
-
-        Raises
-        ------
-        ApiError
-            404 if it was not.
-        """
+        """Give a problem that was sent before."""
         known = self._known.get(digest)
         if known is not None:
             return known

@@ -15,15 +15,7 @@ _IPV6_PREFIX: Final = 64
 
 
 class AttemptCounter:
-    """Counts what happened within the last minute, by any key.
-
-    Parameters
-    ----------
-    most : int
-        How often it may happen.
-    clock : callable
-        Gives seconds.
-    """
+    """Counts what happened within the last minute, by any key."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most

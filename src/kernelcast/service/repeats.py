@@ -12,13 +12,7 @@ _LONGEST_BYTES: Final = 16 * 1024
 
 
 class Repeats:
-    """What requests for estimates ask, by their bytes and by whether kernels may be run.
-
-    Parameters
-    ----------
-    estimating : Estimating
-        Has the answers.
-    """
+    """What requests for estimates ask, by their bytes and by whether kernels may be run."""
 
     def __init__(self, estimating: Estimating) -> None:
         self._estimating = estimating

@@ -37,17 +37,7 @@ class TurnMissedError(ApiError):
 
 
 class SamplingQueue:
-    """The queue of one device in one process.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
-    limits : Limits
-        How many may wait, and how long.
-    metrics : Metrics
-        Are told.
-    """
+    """The queue of one device in one process."""
 
     def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
         self._device_id = device_id
@@ -59,16 +49,7 @@ class SamplingQueue:
         self._usual_s = _USUAL_S
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do work that measures on the device.
-
-        Raises
-        ------
-        ApiError
-            503 if the queue is full.
-        TurnMissedError
-            503 if its turn has not come in time: others of this process are before it, or somebody
-            else holds the device.
-        """
+        """Do work that measures on the device."""
         if self._count > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
             raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")

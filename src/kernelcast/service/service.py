@@ -76,16 +76,7 @@ class Service:
     def open(
         cls, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
     ) -> Self:
-        """Open the database and put all parts together; nothing runs yet.
-
-        Raises
-        ------
-        InputError
-            If the place of the database or the token file cannot be used, or the sandbox that is
-            required does not work.
-        StoreError
-            If the database does not answer.
-        """
+        """Open the database and put all parts together; nothing runs yet."""
         database = settings.database or str(choose_store())
         state = open_state(database)
         protection = protect(settings, database)

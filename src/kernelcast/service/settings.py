@@ -107,11 +107,6 @@ class ServiceSettings:
         Whether this host does jobs.
     limits : Limits
         What a request may ask for.
-
-    Raises
-    ------
-    InputError
-        If port, number of processes or the address of a proxy are none.
     """
 
     host: str = DEFAULT_HOST

@@ -25,13 +25,7 @@ class StaticWork:
         self._count = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work.
-
-        Raises
-        ------
-        ApiError
-            503 if too many wait already.
-        """
+        """Do a piece of work."""
         if self._count >= _MOST:
             raise ApiError(
                 HTTPStatus.SERVICE_UNAVAILABLE,

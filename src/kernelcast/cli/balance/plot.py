@@ -20,13 +20,7 @@ _COLOURS = {
 
 
 def save_timeline(path: Path, report: BalanceReport) -> None:
-    """Draw the timeline of a balanced launch.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw the timeline of a balanced launch."""
     names = [f"{one.device_id}\n{one.share:.0%}" for one in report.shares] + ["host"]
     with saved_figure(path, 9.0, 1.2 + 0.8 * len(names)) as figure:
         _draw(figure, report, names)

@@ -47,13 +47,7 @@ class BalanceRequest:
         )
 
     def check(self) -> None:
-        """Find out what is wrong with files before minutes of work, and make the folder.
-
-        Raises
-        ------
-        InputError
-            If a file could not be written.
-        """
+        """Find out what is wrong with files before minutes of work, and make the folder."""
         check_plot(self.plot_file)
         if self.folder is not None:
             try:

@@ -39,20 +39,7 @@ def make_table(report: BalanceReport) -> Table:
 
 
 def draw_timeline(report: BalanceReport, width: int = _WIDTH) -> list[str]:
-    """Draw who was busy when, one line per device and one for the host.
-
-    Parameters
-    ----------
-    report : BalanceReport
-        How a launch went.
-    width : int
-        Characters of the whole time.
-
-    Returns
-    -------
-    list of str
-        The last line says what the signs mean.
-    """
+    """Draw who was busy when, one line per device and one for the host."""
     names = [*_number_names(one.device_id for one in report.shares), _HOST]
     margin = max(len(name) for name in names)
     end_s = max((bar.end_s for bar in report.bars), default=0.0) or 1.0

@@ -10,13 +10,7 @@ from kernelcast.reports.drawing import check_target, require_matplotlib
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateRequest:
-    """What was asked for; fields are the options.
-
-    Raises
-    ------
-    InputError
-        If options exclude each other, or a report cannot be written.
-    """
+    """What was asked for; fields are the options."""
 
     device_ids: tuple[str, ...]
     is_quick: bool

@@ -16,13 +16,7 @@ _WIDEST_LINEAR_RATIO = 20.0
 
 
 def save_plot(path: Path, answers: Sequence[DeviceAnswer]) -> None:
-    """Draw each answer's prediction with its interval, beside the measurement.
-
-    Raises
-    ------
-    InputError
-        If no device has answered or the file cannot be written.
-    """
+    """Draw each answer's prediction with its interval, beside the measurement."""
     rows = [(f"{one.problem}\n{one.device_id}", one.estimate) for one in answers if one.estimate]
     if not rows:
         msg = f"{path}: no device has answered, there is nothing to plot"

@@ -45,13 +45,7 @@ _OPENCL = (
 
 
 class AnnotatedSource:
-    """A kernel's source, annotated, as wide as the terminal allows.
-
-    Parameters
-    ----------
-    features : KernelFeatures
-        The launch; counts are measured ones where a device gave them.
-    """
+    """A kernel's source, annotated, as wide as the terminal allows."""
 
     def __init__(self, features: KernelFeatures) -> None:
         self._features = features

@@ -34,13 +34,7 @@ _QUALIFIERS = re.compile(
 
 
 def make_report(features: KernelFeatures) -> Iterator[RenderableType]:
-    """Lay out what is known of a launch, part by part.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself, so that a wide table does not widen the others.
-    """
+    """Lay out what is known of a launch, part by part."""
     yield Text(_describe_launch(features), style="bold")
     for note in features.notes:
         yield Text(f"note: {note}")

@@ -26,13 +26,7 @@ _LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
 def draw_breakdown(
     path: Path, title: str, labels: Sequence[str], found: Sequence[Configuration]
 ) -> None:
-    """Draw each limiter's time, and the volumes per update, of some configurations.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw each limiter's time, and the volumes per update, of some configurations."""
     with saved_figure(path, max(10.0, 2.6 * len(found) + 7), 4.6, dpi=130) as figure:
         times, volumes = figure.subplots(1, 2)
         _bar_limiters(times, labels, found)
@@ -41,13 +35,7 @@ def draw_breakdown(
 
 
 def draw_ranking(path: Path, title: str, sweeps: Sequence[tuple[str, Sweep]], shown: int) -> None:
-    """Draw the limiters of the fastest configurations, one row of bars per machine.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw the limiters of the fastest configurations, one row of bars per machine."""
     widest = max(min(shown, len(sweep.configurations)) for _, sweep in sweeps)
     with saved_figure(path, max(8.0, 1.0 * widest + 3), 3.6 * len(sweeps) + 0.6, dpi=130) as figure:
         rows = figure.subplots(len(sweeps), 1, squeeze=False)
@@ -68,13 +56,7 @@ def draw_sizes(
     curves: Mapping[str, Sequence[tuple[int, Configuration]]],
     transitions: Mapping[str, Transition | None],
 ) -> None:
-    """Draw DRAM loads per update over a size, with the places where they climb (Fig. 23).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw DRAM loads per update over a size, with the places where they climb (Fig. 23)."""
     with saved_figure(path, 8.0, 5.0, dpi=130) as figure:
         axes = figure.subplots()
         for label, curve in curves.items():
@@ -105,11 +87,6 @@ def draw_scatter(
         Its title.
     points : mapping of str to (sequence of float, sequence of float)
         Measured and predicted values by the quantity's name.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     with saved_figure(path, max(5.0, 3.9 * len(points)), 4.4, dpi=130) as figure:
         panels = figure.subplots(1, len(points), squeeze=False)
@@ -129,13 +106,7 @@ def draw_scatter(
 def draw_hit_rates(
     path: Path, points: Sequence[HitRatePoint], fits: Mapping[str, HitRateFit]
 ) -> None:
-    """Draw measured hit rates and the curves fitted to them (Fig. 12, 16 and 18).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw measured hit rates and the curves fitted to them (Fig. 12, 16 and 18)."""
     with saved_figure(path, max(5.0, 3.8 * len(fits)), 4.0, dpi=130) as figure:
         panels = figure.subplots(1, len(fits), squeeze=False)
         for axes, (name, fit) in zip(panels[0], fits.items(), strict=True):

@@ -18,13 +18,7 @@ _POINT = "#aa3377"
 
 
 def save_simulation_plot(path: Path, settings: StudySettings, outcomes: Sequence[Outcome]) -> None:
-    """Draw one panel per shape: the curve over errors, lines for history and no knowledge.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw one panel per shape: the curve over errors, lines for history and no knowledge."""
     shapes = settings.shapes
     columns = min(_COLUMNS, len(shapes))
     rows = -(-len(shapes) // columns)

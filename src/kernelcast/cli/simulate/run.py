@@ -46,13 +46,7 @@ class SimulateRequest:
         check_plot(self.plot_file)
 
     def settings(self) -> StudySettings:
-        """Give what is simulated.
-
-        Raises
-        ------
-        InputError
-            If a number is out of its range or the validation cannot be read.
-        """
+        """Give what is simulated."""
         return StudySettings(
             devices=self.devices,
             tasks=self.tasks,

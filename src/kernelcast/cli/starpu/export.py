@@ -53,13 +53,7 @@ class ExportRequest:
     as_json: bool
 
     def codelets(self) -> list[Codelet]:
-        """Read the codelets, with the devices named on the command line.
-
-        Raises
-        ------
-        InputError
-            If a file cannot be used, a codelet is in two, or a worker is in none.
-        """
+        """Read the codelets, with the devices named on the command line."""
         devices = {parse_worker(name): device for name, device in self.devices.items()}
         found: dict[str, Codelet] = {}
         for path in self.codelet_files:

@@ -32,13 +32,7 @@ _POINTS_OF_A_PANEL = 230.0
 
 
 def save_trace_plot(path: Path, answers: Sequence[TraceAnswer]) -> None:
-    """Draw each device's timeline above its active work-groups, or its t(n).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw each device's timeline above its active work-groups, or its t(n)."""
     traces = [one.trace for one in answers if one.trace is not None]
     with saved_figure(path, _SIZE[0], _SIZE[1] * len(traces), dpi=110) as figure:
         parts = figure.subfigures(len(traces), 1, squeeze=False, hspace=0.03)[:, 0]

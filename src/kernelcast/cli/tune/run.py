@@ -27,15 +27,7 @@ from kernelcast.tuning.t1 import read_t1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneRequest:
-    """The command line of ``kernelcast tune``; fields are its options.
-
-    Raises
-    ------
-    click.UsageError
-        If not exactly one problem is given, or nothing would be written.
-    InputError
-        If a file could not be written.
-    """
+    """The command line of ``kernelcast tune``; fields are its options."""
 
     problem_file: Path | None
     device_ids: tuple[str, ...]

@@ -21,13 +21,7 @@ from kernelcast.reports.machine.tables import make_tables
 
 
 def save_page(path: Path, machines: Sequence[MachineDescription]) -> None:
-    """Write the report of descriptions to an HTML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write the report of descriptions to an HTML file."""
     save_document(path, _make_title(machines), _make_body(machines))
 
 

@@ -33,11 +33,6 @@ def mean_error_of(deviation: float) -> float:
 def deviation_of(mean_error: float) -> float:
     """Give the deviation of the logarithm that leads to a mean error.
 
-    Raises
-    ------
-    InputError
-        If the error is negative or above 100 (10,000 %).
-
     Examples
     --------
     >>> round(mean_error_of(deviation_of(0.25)), 9)
@@ -68,11 +63,6 @@ class ErrorModel:
         Mean of |ratio - 1|.
     ratios : tuple of float
         Ratios that were measured; empty for a log-normal about 1.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
 
     label: str
@@ -109,13 +99,7 @@ def lognormal_errors(mean_error: float) -> ErrorModel:
 
 
 def measured_errors(label: str, ratios: Sequence[float]) -> ErrorModel:
-    """Make errors of ratios that were measured.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Make errors of ratios that were measured."""
     if not ratios:
         msg = f"{label}: holds no predictions beside measured times"
         raise InputError(msg)

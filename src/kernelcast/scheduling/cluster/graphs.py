@@ -42,11 +42,6 @@ class TaskGraph:
         Where each task's successors begin in `successors`.
     successors : ndarray of shape (n_edges,)
         Numbers of tasks.
-
-    Raises
-    ------
-    InputError
-        If there are no tasks, or an edge leads back.
     """
 
     launches: IntArray
@@ -117,11 +112,6 @@ def make_graph(shape: Shape, tasks: int, *, launches: int, devices: int, seed: i
         Fork-join stages are four tasks wide per device.
     seed : int
         Of everything random.
-
-    Raises
-    ------
-    InputError
-        If a number is below 1.
     """
     if min(tasks, launches, devices) < 1:
         msg = f"{tasks} tasks, {launches} launches, {devices} devices: expected at least 1 of each"

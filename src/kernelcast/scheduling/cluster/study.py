@@ -46,11 +46,6 @@ class StudySettings:
         Tasks that may be under way, per device; two at most for history and no knowledge.
     seed : int
         Of the first cluster; the following ones have the following seeds.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
 
     devices: int = 100

@@ -22,11 +22,6 @@ def read_validation(path: Path, *, model: str | None = None) -> list[ErrorModel]
     -------
     list of ErrorModel
         One per model, over all devices.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used or has no such model.
     """
     rows = report_from_json(read_text(path, "validation", InputError)).rows
     names = [one.model for one in rows.models]

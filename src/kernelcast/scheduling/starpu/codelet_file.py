@@ -100,11 +100,6 @@ def read_codelets(path: Path) -> tuple[Codelet, ...]:
     ----------
     path : Path
         The YAML file; problem files it names are relative to it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or used; the message begins with file and line.
     """
     text = read_text(path, "codelet file", InputError)
     root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))

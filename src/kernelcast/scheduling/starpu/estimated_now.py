@@ -36,13 +36,7 @@ class EstimatesNow:
         self._devices: dict[str, DeviceDescription] = {}
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Estimate a launch.
-
-        Raises
-        ------
-        KernelcastError
-            If the device cannot answer, or several devices could.
-        """
+        """Estimate a launch."""
         if wanted.problem is None:
             return None
         (answer,) = estimate_on_devices(

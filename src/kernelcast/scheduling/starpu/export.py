@@ -70,11 +70,6 @@ def make_model(
         many contradicting measurements.
     report : callable, optional
         Is told of each time before it is looked for.
-
-    Raises
-    ------
-    InputError
-        If a time is nowhere to be found.
     """
     found: list[ExportedTime] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
@@ -90,13 +85,7 @@ def make_model(
 
 
 def default_folder() -> Path:
-    """Give the folder of StarPU's measurements: STARPU_PERF_MODEL_DIR or ``~/.starpu/sampling``.
-
-    Raises
-    ------
-    InputError
-        If the user has no home.
-    """
+    """Give the folder of StarPU's measurements: STARPU_PERF_MODEL_DIR or ``~/.starpu/sampling``."""
     named = os.environ.get("STARPU_PERF_MODEL_DIR")
     if named:
         return Path(named)
@@ -129,11 +118,6 @@ def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
     -------
     Path
         The file: ``codelets/45/SYMBOL.HOST``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or StarPU would cut its path off.
     """
     path = folder / "codelets" / str(FORMAT) / f"{model.symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:

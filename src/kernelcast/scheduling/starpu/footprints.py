@@ -45,11 +45,6 @@ class TaskData:
         Elements per dimension, nx first; empty for a variable.
     element_bytes : int
         Bytes of an element; of a variable, all its bytes.
-
-    Raises
-    ------
-    InputError
-        If the counts do not fit the interface.
     """
 
     kind: DataKind

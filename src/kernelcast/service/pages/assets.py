@@ -24,17 +24,7 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file that pages load.
-
-    Parameters
-    ----------
-    content : bytes
-        What is in it.
-    media_type : str
-        What it is.
-    tag : str
-        Changes with the content.
-    """
+    """A file that pages load."""
 
     content: bytes
     media_type: str

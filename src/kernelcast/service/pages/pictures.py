@@ -64,15 +64,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPicture:
-    """A picture as the templates' ``picture`` takes it.
-
-    Parameters
-    ----------
-    name, alternative, caption : str
-        As of the picture.
-    light, dark, png, csv : str
-        Where they are: addresses, or the content itself.
-    """
+    """A picture as the templates' ``picture`` takes it."""
 
     name: str
     alternative: str
@@ -128,22 +120,7 @@ async def embed(picture: Picture) -> ShownPicture:
 
 
 async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Response:
-    """Answer the route of a picture.
-
-    Parameters
-    ----------
-    picture : Picture
-        What is asked for.
-    ending : str
-        ``svg``, ``png`` or ``csv``.
-    theme : str
-        ``light`` or ``dark``; of SVG only, PNG is for paper.
-
-    Raises
-    ------
-    ApiError
-        404 for another ending.
-    """
+    """Answer the route of a picture."""
     if ending == "svg":
         svg = await _paint(_draw_svg, picture)
         return Response(_ink(svg, theme), media_type="image/svg+xml")
@@ -162,13 +139,7 @@ async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Resp
 async def respond_by_name(
     pictures: Mapping[str, Picture], name: str, ending: str, theme: Theme
 ) -> Response:
-    """Answer the route of one of a page's pictures, see `respond`.
-
-    Raises
-    ------
-    ApiError
-        404 for another name or ending.
-    """
+    """Answer the route of one of a page's pictures, see `respond`."""
     if name not in pictures:
         refuse_unknown("picture", name)
     return await respond(pictures[name], ending, theme)

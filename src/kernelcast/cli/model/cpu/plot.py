@@ -22,11 +22,6 @@ def draw_sweep(path: Path, title: str, name: str, rows: Sequence[_Row], unit: Un
 
     Above, the contributions in cycles per cache line, as in the paper's Fig. 3; below, lines per
     cache line of work over each boundary.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     sizes = [found.constants.get(name, 0) for found, _ in rows]
     with saved_figure(path, 8.5, 7.5, dpi=120) as figure:
@@ -47,13 +42,7 @@ def draw_sweep(path: Path, title: str, name: str, rows: Sequence[_Row], unit: Un
 def draw_estimates(
     path: Path, title: str, name: str, rows: Sequence[tuple[int, AnalyticEstimate]]
 ) -> None:
-    """Draw the limiters of an OpenCL launch, over a parameter where one was swept.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw the limiters of an OpenCL launch, over a parameter where one was swept."""
     with saved_figure(path, 8.5, 5.0, dpi=120) as figure:
         axes = figure.add_subplot()
         if not name:

@@ -42,15 +42,7 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuRequest:
-    """The command line of ``kernelcast model cpu``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If a size, a unit or a term makes no sense, or a picture cannot be written.
-    click.UsageError
-        If options contradict each other.
-    """
+    """The command line of ``kernelcast model cpu``; fields are its options."""
 
     file: Path
     machine_name: str | None
@@ -134,13 +126,7 @@ class CpuRequest:
         raise InputError(msg)
 
     def model(self) -> tuple[str, LoopModel]:
-        """Read the loop and the machine.
-
-        Returns
-        -------
-        (str, LoopModel)
-            The listing's text, and the model.
-        """
+        """Read the loop and the machine."""
         source, nest = read_loop_file(self.file, self.sizes.fixed)
         model = LoopModel(
             nest=nest, machine=self._machine(), predictor=self.predictor, in_core=self._in_core()

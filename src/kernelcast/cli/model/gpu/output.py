@@ -36,15 +36,7 @@ _DRAM = "DRAM_to_L2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """One kernel's answers on some machines.
-
-    Parameters
-    ----------
-    name : str
-        The kernel's.
-    found : list of Configuration
-        One per machine.
-    """
+    """One kernel's answers on some machines."""
 
     name: str
     found: list[Configuration]
@@ -52,13 +44,7 @@ class Answers:
 
 @contextmanager
 def sweep_progress(title: str, *, is_wanted: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes how much is done, and how much there is.
-    """
+    """Show a bar on standard error while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
         yield lambda _, __: None

@@ -33,15 +33,7 @@ _MOST_SIZES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSweep:
-    """A parameter and the values it takes.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    values : tuple of int
-        Ascending.
-    """
+    """A parameter and the values it takes."""
 
     name: str
     values: tuple[int, ...]
@@ -49,15 +41,7 @@ class SizeSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
-    """The command line of ``kernelcast model gpu``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If options contradict each other, or a picture cannot be written.
-    click.UsageError
-        If neither a file nor accesses are given, or both are.
-    """
+    """The command line of ``kernelcast model gpu``; fields are its options."""
 
     file: Path | None
     machines: tuple[str, ...]
@@ -121,13 +105,7 @@ class GpuRequest:
         return None if self.sweep_size is None else parse_sweep(self.sweep_size)
 
     def source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
-        """Read the file, or what was typed.
-
-        Parameters
-        ----------
-        extra : mapping of str to number, optional
-            Parameters that replace the file's and those of ``--param``.
-        """
+        """Read the file, or what was typed."""
         if self.file is None:
             source = use_written(self._read_typed())
         else:
@@ -176,11 +154,6 @@ class GpuRequest:
 def parse_sizes(text: str, option: str) -> tuple[int, ...]:
     """Read one to three whole numbers, joined by commas or by ``x``.
 
-    Raises
-    ------
-    InputError
-        If they are none.
-
     Examples
     --------
     >>> parse_sizes("32,4,8", "--local"), parse_sizes("640x512", "--global")
@@ -195,11 +168,6 @@ def parse_sizes(text: str, option: str) -> tuple[int, ...]:
 
 def parse_sweep(text: str) -> SizeSweep:
     """Read ``NAME=FIRST:LAST:STEP``; the last value belongs to it.
-
-    Raises
-    ------
-    InputError
-        If it is none.
 
     Examples
     --------

@@ -25,13 +25,7 @@ _SHORT = ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
 
 
 def make_report(name: str, found: Configuration) -> Iterator[RenderableType]:
-    """Lay out one answer: volumes, limiters, what would help.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself.
-    """
+    """Lay out one answer: volumes, limiters, what would help."""
     estimate = found.estimate
     yield Text(f"{name} on {estimate.machine}: {describe(found)}", style="bold")
     yield Text("\nVolumes", style="bold")

@@ -23,11 +23,6 @@ def draw_kernels(path: Path, found: Sequence[ScratchpadTerms]) -> None:
     """Draw the breakdown of kernels (Fig. 6), and of a single one its timeline (Fig. 4).
 
     Several kernels are drawn in shares of their times, since those may differ much.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     only = found[0] if len(found) == 1 and found[0].dma.requests else None
     width = 12.5 if only else max(5.5, 1.2 * len(found) + 3.5)
@@ -42,13 +37,7 @@ def draw_kernels(path: Path, found: Sequence[ScratchpadTerms]) -> None:
 
 
 def draw_granularity(path: Path, steps: Sequence[GranularityStep]) -> None:
-    """Draw the breakdown over the size of DMA requests (Fig. 7).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw the breakdown over the size of DMA requests (Fig. 7)."""
     with saved_figure(path, max(6.0, 1.1 * len(steps) + 3.5), 4.8, dpi=120) as figure:
         axes = figure.add_subplot()
         labels = [f"1/{one.parts}\n{one.smallest_bytes:,.0f} B" for one in steps]
@@ -58,13 +47,7 @@ def draw_granularity(path: Path, steps: Sequence[GranularityStep]) -> None:
 
 
 def draw_cpes(path: Path, sweep: CpeSweep) -> None:
-    """Draw time (Fig. 9) and breakdown (Fig. 10) over the number of active CPEs.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw time (Fig. 9) and breakdown (Fig. 10) over the number of active CPEs."""
     points = sweep.points
     with saved_figure(path, max(7.0, 0.75 * len(points) + 3.5), 7.2, dpi=120) as figure:
         times, parts = figure.subplots(2, 1)

@@ -34,13 +34,7 @@ _RANGE_PARTS = (2, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadRequest:
-    """The command line; fields are its options.
-
-    Raises
-    ------
-    click.UsageError
-        If options do not go together.
-    """
+    """The command line; fields are its options."""
 
     files: tuple[Path, ...]
     machine: str

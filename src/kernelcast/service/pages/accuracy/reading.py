@@ -97,24 +97,7 @@ _PLACES_LOCK: Final = threading.Lock()
 def read_state(
     service: Service, compared: tuple[Compared, ...], job_id: str | None = None
 ) -> AccuracyState:
-    """Read what there is; blocks.
-
-    Parameters
-    ----------
-    service : Service
-        The running service.
-    compared : tuple of Compared
-        Answers of this process that were observed since.
-    job_id : str, optional
-        A validation whose report is shown in place of the models' own.
-
-    Raises
-    ------
-    StoreError
-        If the database does not answer.
-    ApiError
-        If there is no such validation.
-    """
+    """Read what there is; blocks."""
     with _PLACES_LOCK:
         place = _PLACES[service.database, service.settings.registry]
     content = place.read(service)  # only what has changed since the last look is read

@@ -24,17 +24,7 @@ _LABELS = {
 
 
 class Choice:
-    """What is to be shown, out of the address.
-
-    Parameters
-    ----------
-    source : Source
-        Where predictions come from.
-    device, method : str
-        What is wanted of it.
-    job : str
-        A validation in place of those of the models in use; it sets the source.
-    """
+    """What is to be shown, out of the address."""
 
     def __init__(
         self,

@@ -31,17 +31,7 @@ _MOST_WON = 5
 
 
 class Choice:
-    """What is to be shown, out of the address.
-
-    Parameters
-    ----------
-    of : str
-        The job whose result is shown; the newest when left out.
-    first, second : str
-        Models of a validation.
-    device : str
-        What is wanted.
-    """
+    """What is to be shown, out of the address."""
 
     def __init__(
         self, of: Name = "", first: Name = "", second: Name = "", device: Name = ""

@@ -22,15 +22,7 @@ Plain = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """Something that happened to a job.
-
-    Parameters
-    ----------
-    when : datetime
-        When.
-    text : str
-        What.
-    """
+    """Something that happened to a job."""
 
     when: datetime
     text: str
@@ -38,17 +30,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
-    """A table of a job's result.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    columns : tuple of str
-        Headings.
-    rows : tuple of tuple of str
-        Cells.
-    """
+    """A table of a job's result."""
 
     title: str
     columns: tuple[str, ...]
@@ -57,31 +39,7 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job.
-
-    Parameters
-    ----------
-    id, kind, title, state : str
-        Names.
-    is_final, is_cancel_wanted, has_result : bool
-        Where it stands.
-    options : tuple of (str, str)
-        What was asked for, by name.
-    created_at, started_at, ended_at : datetime or None
-        When.
-    created_by : str
-        By whom.
-    done, total : int or None
-        Parts; None before they are known.
-    stage : str
-        What is at work.
-    remaining : str
-        How long it is likely to take; empty where nobody knows.
-    crashes : int
-        How often its process died since the last progress.
-    error : str
-        Why it failed; empty unless it did.
-    """
+    """A job."""
 
     id: str
     kind: str

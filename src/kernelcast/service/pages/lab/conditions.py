@@ -69,13 +69,7 @@ class ConditionFields:
         return cls(**long, **short)
 
     def to_task(self, machine: str) -> ConditionsTask:
-        """Make the question.
-
-        Raises
-        ------
-        FieldError
-            If a number cannot be read.
-        """
+        """Make the question."""
         task = ConditionsTask(
             nest=WrittenNestTask(
                 constants=self.constants, loops=self.loops, arrays=self.arrays,

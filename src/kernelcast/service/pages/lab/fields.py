@@ -32,21 +32,7 @@ _TYPED: Final = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabFields:
-    """What stands in the fields.
-
-    Parameters
-    ----------
-    code, kernel, build_options, parameters, global_size, local_size, global_offset, args : str
-        Of the problem, as typed.
-    devices : tuple of str
-        Ids.
-    machine : str
-        Name of the description that is modelled.
-    method : str
-        ``analytic`` or ``estimate``: how local sizes are compared.
-    may_sample : bool
-        Whether work-groups may be run.
-    """
+    """What stands in the fields."""
 
     code: str = ""
     kernel: str = ""
@@ -58,7 +44,7 @@ class LabFields:
     args: str = ""
     devices: tuple[str, ...] = ()
     machine: str = ""
-    method: str = "analytic"
+    method: str = "analytic"  # or "estimate": how local sizes are compared
     may_sample: bool = True
 
     @classmethod
@@ -99,13 +85,7 @@ class LabFields:
         return self.build_options.split()
 
     def choose_kernel(self) -> str:
-        """Give the kernel that is meant: the one named, else the only one of the source.
-
-        Raises
-        ------
-        FieldError
-            If there is none, or several.
-        """
+        """Give the kernel that is meant: the one named, else the only one of the source."""
         if self.kernel:
             return self.kernel
         found = list(dict.fromkeys(_KERNEL.findall(self.code)))
@@ -119,13 +99,7 @@ class LabFields:
         raise FieldError(name="kernel" if found else "code", message=message)
 
     def check_code(self, service: Service) -> None:
-        """Refuse a source and options that could reach files, or are too long.
-
-        Raises
-        ------
-        FieldError
-            If they could.
-        """
+        """Refuse a source and options that could reach files, or are too long."""
         if not self.code.strip():
             raise FieldError(name="code", message="paste OpenCL C here, or load an example")
         try:
@@ -139,13 +113,7 @@ class LabFields:
             raise FieldError(name="build_options", message=message_of(error)) from error
 
     def to_content(self) -> dict[str, Any]:
-        """Give the problem as the API takes it.
-
-        Raises
-        ------
-        FieldError
-            If a field cannot be read.
-        """
+        """Give the problem as the API takes it."""
         content: dict[str, Any] = {
             "code": self.code,
             "kernel": self.choose_kernel(),
@@ -175,25 +143,7 @@ class LabFields:
     async def make_problem(
         self, service: Service, changes: Mapping[str, Any] | None = None
     ) -> tuple[str, Problem]:
-        """Make the problem and keep it, as if it had been sent to the API.
-
-        Parameters
-        ----------
-        service : Service
-            Keeps it.
-        changes : mapping, optional
-            Keys of the problem that replace those of the fields.
-
-        Returns
-        -------
-        (str, Problem)
-            Digest and problem.
-
-        Raises
-        ------
-        FieldError
-            If a field cannot be used.
-        """
+        """Make the problem and keep it, as if it had been sent to the API."""
         self.check_code(service)
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})

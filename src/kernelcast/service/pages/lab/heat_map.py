@@ -18,19 +18,7 @@ _MOST_LETTERED: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeTime:
-    """A local size and what it takes.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        Work-items of a work-group, per dimension.
-    seconds : float or None
-        None where there is no answer.
-    detail : str
-        What bounds it, or which tier has answered.
-    reason : str
-        Why there is no answer.
-    """
+    """A local size and what it takes."""
 
     local_size: tuple[int, ...]
     seconds: float | None
@@ -44,17 +32,7 @@ class LocalSizeTime:
 
 
 def make_heat_map(name: str, where: str, times: Sequence[LocalSizeTime]) -> Picture:
-    """Make the picture: columns are dimension 0, rows the other dimensions.
-
-    Parameters
-    ----------
-    name : str
-        Of the kernel.
-    where : str
-        Device or machine.
-    times : sequence of LocalSizeTime
-        At least one with a time.
-    """
+    """Make the picture: columns are dimension 0, rows the other dimensions."""
     known = sorted((one for one in times if one.seconds is not None), key=_seconds)
     best, worst = known[0], known[-1]
     rows = len({one.local_size[1:] for one in known})

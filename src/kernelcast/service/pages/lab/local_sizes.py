@@ -36,19 +36,7 @@ _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizes:
-    """Times over local sizes.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    where : str
-        Machine or device.
-    is_modelled : bool
-        Whether nothing was run.
-    times : tuple of LocalSizeTime
-        Those without an answer too.
-    """
+    """Times over local sizes."""
 
     kernel: str
     where: str
@@ -57,13 +45,7 @@ class LocalSizes:
 
 
 async def compare_local_sizes(fields: LabFields, service: Service, caller: Caller) -> LocalSizes:
-    """Compare local sizes in the way that was chosen.
-
-    Raises
-    ------
-    FieldError
-        If a field cannot be used, or the kernel takes one local size only.
-    """
+    """Compare local sizes in the way that was chosen."""
     _, problem = await fields.make_problem(service)
     if fields.method == "estimate":
         return await _estimate(fields, problem, service, caller)

@@ -68,19 +68,7 @@ async def show_page(
 
 
 class Question:
-    """What the fields ask, and of whom.
-
-    Parameters
-    ----------
-    request : Request
-        Brings the fields.
-    form : Form
-        The fields.
-    service : Service
-        Answers.
-    caller : Caller
-        Asks.
-    """
+    """What the fields ask, and of whom."""
 
     def __init__(
         self, request: Request, form: SentForm, service: OurService, caller: PageReader
@@ -231,13 +219,7 @@ async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
 async def _read_source(
     fields: LabFields, problem: Problem | None, service: Service
 ) -> SourceReport:
-    """Read the source in a process of its own; errors of it go beside the field.
-
-    Raises
-    ------
-    FieldError
-        If it has errors.
-    """
+    """Read the source in a process of its own; errors of it go beside the field."""
     task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
     try:
         report = await service.static_work.run(

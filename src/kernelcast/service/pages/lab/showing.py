@@ -23,19 +23,7 @@ from kernelcast.service.service import Service
 
 @dataclass(slots=True, kw_only=True)
 class LabAnswer:
-    """What is shown below the fields.
-
-    Parameters
-    ----------
-    template : str
-        The part; empty for nothing.
-    values : dict
-        What it needs.
-    errors : dict of str to str
-        By field.
-    status : int
-        HTTP status.
-    """
+    """What is shown below the fields."""
 
     template: str = ""
     values: dict[str, Any] = field(default_factory=dict)
@@ -83,13 +71,7 @@ async def list_devices(service: Service) -> tuple[list[DeviceDescription], str]:
 
 
 def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
-    """Give the machine that is meant; its name is looked up and never becomes a path.
-
-    Raises
-    ------
-    FieldError
-        If there is none of that name.
-    """
+    """Give the machine that is meant; its name is looked up and never becomes a path."""
     names = [one.name for one in known]
     if not names:
         raise FieldError(name="machine", message="there is no machine description")
