@@ -34,7 +34,7 @@ class DeviceDirectory:
             return set()
 
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
-        """Give the devices of those ids or beginnings of ids, each once; all where there is none."""
+        """Give the devices of those ids or beginnings of ids, each once, or all of them."""
         known = await self._read()
         if not wanted:
             return list(known.values())
