@@ -9,9 +9,10 @@ from kernelcast.sampling.runtimes import ensure_vendors
 if TYPE_CHECKING:
     from kernelcast.balancing.api import balance
     from kernelcast.launches.devices import examine_devices
+    from kernelcast.launches.live import Launch
     from kernelcast.launches.problem_file import read_problem
     from kernelcast.launches.settings import EstimateSettings
-    from kernelcast.predictor.api import estimate, estimate_problem
+    from kernelcast.predictor.api import estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
@@ -27,6 +28,7 @@ __all__ = [
     "InputError",
     "Interval",
     "KernelcastError",
+    "Launch",
     "Measurement",
     "Predictor",
     "TuneReport",
@@ -35,6 +37,7 @@ __all__ = [
     "estimate",
     "estimate_problem",
     "examine_devices",
+    "observe",
     "read_problem",
     "tune",
 ]
@@ -52,6 +55,7 @@ _HOMES = {
     "InputError": "kernelcast.records.errors",
     "Interval": "kernelcast.records.estimates",
     "KernelcastError": "kernelcast.records.errors",
+    "Launch": "kernelcast.launches.live",
     "Measurement": "kernelcast.records.estimates",
     "Predictor": "kernelcast.predictor.predictor",
     "TuneReport": "kernelcast.tuning.report",
@@ -60,6 +64,7 @@ _HOMES = {
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.launches.devices",
+    "observe": "kernelcast.predictor.api",
     "read_problem": "kernelcast.launches.problem_file",
     "tune": "kernelcast.tuning.api",
 }

@@ -9,7 +9,7 @@ from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
 from kernelcast.launches.weighing import apply_profile
 from kernelcast.predictor import api
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, ElementType
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -350,11 +350,16 @@ def test_row_pointers_on_the_device_tell_the_work(
         np.testing.assert_array_equal(read(session, buffer, len(content)), content)
 
 
-def test_only_buffers_of_some_size_are_held(session: DeviceSession) -> None:
-    """What is no buffer has no content to look at; the content comes as bytes."""
-    content = make_content(5)
-    held = hold_buffer(session, put(session, content))
-    assert held is not None
+def test_contents_are_told_apart_where_they_decide(session: DeviceSession) -> None:
+    """A buffer's content comes as bytes; its digest differs with it, and only if it decides."""
+    element, content = ElementType("int32"), make_content(5)
+    buffer, other = put(session, content), put(session, content + 1)
+    held = hold_buffer(session, buffer, element, is_decisive=True)
+    assert held.read is not None
     np.testing.assert_array_equal(held.read().view(np.int32), content)
-    assert hold_buffer(session, np.int32(3)) is None
-    assert hold_buffer(session, cl.LocalMemory(64)) is None
+    assert (held.bytes, held.count) == (content.nbytes, content.size)
+    assert held == hold_buffer(session, put(session, content), element, is_decisive=True)
+    assert held != hold_buffer(session, other, element, is_decisive=True)
+    assert hold_buffer(session, buffer, element, is_decisive=False) == hold_buffer(
+        session, other, element, is_decisive=False
+    )

@@ -9,8 +9,9 @@ from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain
 from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings, replay
+from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.predictor.estimates import estimate_on_devices
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem

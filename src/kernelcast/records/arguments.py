@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -211,6 +211,24 @@ class BufferArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBuffer(BufferArgument):
+    """A buffer of the caller's, which is there already; nobody knows a recipe of its content.
+
+    Parameters
+    ----------
+    digest : str
+        Tells contents apart where the kernel's work depends on them; empty where it does not.
+    read : callable or None
+        Gives the content, of any element type; None where it cannot be had cheaply.
+    """
+
+    digest: str = ""
+    read: Callable[[], npt.NDArray[np.generic]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarArgument:
     """A scalar or vector passed by value; `values` holds one number per lane."""
 
@@ -240,19 +258,6 @@ class LocalArgument:
 
 
 Argument = BufferArgument | ScalarArgument | LocalArgument
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldBuffer:
-    """A buffer that is there already; it is read when its content is asked for.
-
-    Parameters
-    ----------
-    read : callable
-        Gives the content, of any element type.
-    """
-
-    read: Callable[[], npt.NDArray[np.generic]]
 
 
 def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:

@@ -6,7 +6,7 @@ far from the device. Format: JSON, see `FORMAT_VERSION`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,10 @@ class Recording:
         Durations of whole runs, in seconds.
     plan : SamplingPlan or None
         How much was sampled: a replay asks for the same places; None where it is not known.
+    weights : tuple of float
+        Work of each sampled launch's work-groups over the mean, in the order they were planned.
+    facts : mapping or None
+        What learned models were told beside samples, as JSON holds it; None where none asked.
     """
 
     kernel_name: str
@@ -69,6 +73,8 @@ class Recording:
     launches: tuple[tuple[GroupBox, float], ...]
     whole_s: tuple[float, ...] = ()
     plan: SamplingPlan | None = None
+    weights: tuple[float, ...] = ()
+    facts: Mapping[str, Any] | None = None
 
 
 class RecordingLaunch:
@@ -239,7 +245,16 @@ def _read(one: dict[str, Any]) -> Recording:
         ),
         whole_s=tuple(take_number(value, "a whole run") for value in _take_list(one["whole_s"])),
         plan=_read_plan(one.get("plan")),
+        weights=tuple(take_number(value, "a weight") for value in one.get("weights", ())),
+        facts=_read_facts(one.get("facts")),
     )
+
+
+def _read_facts(content: object) -> dict[str, Any] | None:
+    if isinstance(content, dict | None):
+        return content
+    msg = f"facts: expected a mapping, found {content!r}"
+    raise ValueError(msg)
 
 
 def _read_device(content: dict[str, Any]) -> DeviceDescription:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from kernelcast.launches.data_store import choose_store
+from kernelcast.predictor.answering.devices_at_work import ChildProcesses
 from kernelcast.predictor.confinement import Protection
 from kernelcast.service.auditing import Auditor
 from kernelcast.service.authentication import Authenticator
@@ -80,7 +81,9 @@ class Service:
         database = settings.database or str(choose_store())
         state = open_state(database)
         protection = protect(settings, database)
-        asked = backend or PredictorBackend(database, settings.registry, protection.confinement)
+        asked = backend or PredictorBackend(
+            database, settings.registry, ChildProcesses(protection.confinement)
+        )
         predictions = Predictions(metrics)
         versions = Versions()
         authenticator = Authenticator(settings, state)

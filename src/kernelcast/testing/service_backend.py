@@ -6,15 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelcast.predictor.answering.doubts import update_doubts
+from kernelcast.predictor.answering.asking import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.predictor.answering.devices_at_work import ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.service.backend import Ask, PredictorBackend
 from kernelcast.testing.builders import make_description
+from kernelcast.testing.fakes import SyntheticLaunch
 
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""
@@ -57,7 +66,7 @@ class FakeBackend(PredictorBackend):
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        super().__init__(self.database, None)
+        super().__init__(self.database, None, FakeDevices(lambda: self.is_calibrated))
 
     def list_devices(self) -> Sequence[DeviceDescription]:
         """Describe the fake devices."""
@@ -73,7 +82,7 @@ class FakeBackend(PredictorBackend):
         try:
             self.before(ask)
             time.sleep(self.pause_s)
-            return self._answer(ask, Tier.LINEAR)
+            return super().sample(ask)
         finally:
             with self._guard:
                 self._now[device_id] -= 1
@@ -81,33 +90,63 @@ class FakeBackend(PredictorBackend):
     def model(self, ask: Ask) -> Estimate:
         """Answer where the device counts as calibrated."""
         self.calls["model"] += 1
-        if not self.is_calibrated:
-            msg = f"{ask.device.id} was not calibrated"
-            raise DeviceError(msg)
-        return self._answer(ask, Tier.ANALYTIC)
-
-    def _answer(self, ask: Ask, tier: Tier) -> Estimate:
-        """Make the answer, as the real backend remembers it and speaks of observations."""
-        estimate = make_answer(ask, tier)
-        self._memory.keep_estimate(estimate)
-        facts = self._remember(ask).facts
-        return estimate if facts is None else update_doubts(estimate, facts)
+        return super().model(ask)
 
     def generation(self) -> int:
         """Give a number that tests change."""
         return self.models
 
 
+@dataclass(frozen=True, slots=True)
+class FakeDevices:
+    """Devices that answer by arithmetic; an `Asker`.
+
+    Parameters
+    ----------
+    is_calibrated : callable
+        Tells whether the analytic model has an answer.
+    """
+
+    is_calibrated: Callable[[], bool]
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Answer at once."""
+        del report
+        device = next(one for one in make_devices() if one.id == task.device_id)
+        ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
+        estimate = make_answer(ask, Tier.LINEAR)
+        launch = RecordingLaunch(SyntheticLaunch(estimate.ndrange, lambda _: 1e-6), estimate.kernel)
+        return EstimateOutcome(
+            estimate=estimate, recording=replace(launch.recording(), device=device)
+        )
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Answer where the device counts as calibrated."""
+        del timeout_s, report
+        ndrange = _choose_local(task.problem.ndrange)
+        seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
+        found = AnalyticEstimate(
+            model="cpu",
+            machine=task.device_id,
+            seconds=seconds,
+            limiter="DRAM",
+            limiters={"DRAM": seconds},
+        )
+        return ModelOutcome(analytic=found if self.is_calibrated() else None, ndrange=ndrange)
+
+
+def _choose_local(ndrange: NDRange) -> NDRange:
+    if ndrange.local_size is not None:
+        return ndrange
+    return replace(ndrange, local_size=(1,) * ndrange.dimensions)
+
+
 def make_answer(ask: Ask, tier: Tier) -> Estimate:
     """Make the answer of a fake device."""
     problem, device = ask.problem, ask.device
-    ndrange = problem.ndrange
-    if ndrange.local_size is None:
-        ndrange = NDRange(
-            global_size=ndrange.global_size,
-            local_size=(1,) * ndrange.dimensions,
-            global_offset=ndrange.global_offset,
-        )
+    ndrange = _choose_local(problem.ndrange)
     seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
     chosen = replace(problem, ndrange=ndrange)
     return Estimate(

@@ -11,8 +11,9 @@ from kernelcast.cli.estimate.explanation import list_explanations
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
-from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Tier
 from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
 from kernelcast.records.observation import Origin
@@ -31,10 +32,11 @@ def asker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAsker:
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
     monkeypatch.setattr("kernelcast.cli.collecting.choose_devices", lambda _: [DEVICE])
 
-    def make(**options: object) -> Answerer:
-        return Answerer(**{**options, "asker": found})  # type: ignore[arg-type]  # fields by name
+    def make(registry: str, store: str) -> Predictor:
+        options = PredictorOptions(asker=found)
+        return Predictor(registry=registry, store=store, options=options)
 
-    monkeypatch.setattr(estimates, "Answerer", make)
+    monkeypatch.setattr(estimates, "_find_predictor", make)
     return found
 
 
@@ -141,7 +143,6 @@ def test_runs_nothing_if_told_so(asker: FakeAsker) -> None:
 def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
     """Where the store cannot be read the launch is sampled, and a warning says so."""
     (tmp_path / "observations.sqlite").write_bytes(b"no store" * 100)
-    estimates._find_memory.cache_clear()
     status, output = run("--json")
     (answer,) = json.loads(output)
     assert (status, answer["tier"]) == (0, "linear")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import Argument, HeldBuffer, ScalarArgument
+from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
@@ -79,7 +79,7 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     return WorkItems(bindings=bindings, is_present=is_present)
 
 
-def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument | HeldBuffer]) -> dict[str, int]:
+def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
     """Give the whole numbers that a kernel is called with, by the names of their symbols.
 
     Parameters

@@ -1,7 +1,7 @@
 """What is asked of a device, in a child process, and what comes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -32,6 +32,8 @@ class LaunchFacts:
         What could not be had, and why.
     cost_s : float
         Host time of finding it out, in seconds.
+    peaks : DevicePeaks
+        Of the device.
     """
 
     values: Mapping[str, float]
@@ -40,6 +42,7 @@ class LaunchFacts:
     accesses: tuple[Access | None, ...] = ()
     notes: tuple[str, ...] = ()
     cost_s: float = 0.0
+    peaks: DevicePeaks = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,16 @@ class EstimateOutcome:
     facts: LaunchFacts | None = None
     row_failure: str = ""
     accesses: tuple[Access | None, ...] = ()
+
+    def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
+        """Put facts into the recording, from which they answer again."""
+        return replace(self, recording=replace(self.recording, facts=facts))
+
+    def without_launches(self) -> "EstimateOutcome":
+        """Give all but the launches behind it: thousands of answers stay in memory."""
+        return replace(
+            self, recording=replace(self.recording, launches=(), whole_s=(), weights=(), facts=None)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

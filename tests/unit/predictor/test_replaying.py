@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.launches.estimation import estimate_launch
-from kernelcast.launches.recordings import Recording, replay
+from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings, make_settings
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.replay import RecordingLaunch
@@ -18,7 +19,7 @@ def recording() -> Recording:
     """Give a recording of a launch that was sampled with another budget and seed than usual."""
     ndrange = NDRange(global_size=(80_000,), local_size=(8,))
     launch = RecordingLaunch(SyntheticLaunch(ndrange, lambda _: 1e-5), "triad")
-    estimate_launch(launch, "triad", SETTINGS)
+    sample_launch(launch, "triad", SETTINGS)
     return replace(launch.recording(), plan=SETTINGS.plan)
 
 

@@ -1,4 +1,4 @@
-"""Remembers what a predictor was told, so that nothing counts twice."""
+"""Notices observations that repeat a key, and those that are a kernel's first."""
 
 import threading
 from typing import Final
@@ -8,7 +8,7 @@ from kernelcast.records.launch_identity import LaunchIdentity
 _MOST: Final = 100_000
 
 
-class ToldBefore:
+class RepeatedObservations:
     """Keys of observations and kernels that were started; threads share it."""
 
     def __init__(self) -> None:

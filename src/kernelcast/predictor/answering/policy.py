@@ -1,8 +1,9 @@
-"""Which methods answer, and which only stand beside the answer."""
+"""What may be used for an answer: what may run, which evidence and methods, how long."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
 
@@ -58,3 +59,23 @@ class MethodChoice:
 def choose_methods(names: Sequence[str] | None, shadow: str | None) -> MethodChoice:
     """Make a choice of names."""
     return MethodChoice(wanted=None if names is None else frozenset(names), shadow=shadow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What an answer may be made of.
+
+    Parameters
+    ----------
+    settings : EstimateSettings
+        Budget, coverage, seed; whether work-groups may run, and whether observations and learned
+        models count.
+    methods : MethodChoice
+        Which methods answer.
+    timeout_s : float
+        Time limit of one sampling, in seconds.
+    """
+
+    settings: EstimateSettings = field(default_factory=EstimateSettings)
+    methods: MethodChoice = field(default_factory=MethodChoice)
+    timeout_s: float = DEFAULT_TIMEOUT_S
