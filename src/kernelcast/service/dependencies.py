@@ -1,6 +1,8 @@
 """What the routes ask of a request: the service, the caller, and scopes."""
 
+import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -8,9 +10,10 @@ from fastapi.security import HTTPBearer
 from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.service_state import Scope
+from kernelcast.records.service_state import AuditRecord, Scope
 from kernelcast.service.authentication import Caller, require
 from kernelcast.service.errors import ApiError
+from kernelcast.service.logs import log
 from kernelcast.service.service import Service
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
@@ -86,12 +89,16 @@ async def audit(  # noqa: PLR0913 - what, who, where
     subject: str,
     detail: dict[str, object] | None = None,
 ) -> None:
-    """Write down what an administrator is about to do."""
-    await service.auditor.note(
-        caller,
-        action,
-        subject,
+    """Write down what an administrator is about to do; nothing is done if that fails."""
+    record = AuditRecord(
+        at=datetime.now(UTC),
+        actor=caller.name,
+        action=action,
+        subject=subject,
+        detail=detail or {},
         remote=request.client.host if request.client else "",
         request_id=request.state.request_id,
-        detail=detail,
     )
+    await asyncio.to_thread(service.state.audit.add, record)
+    log("admin action", action=action, subject=subject, actor=caller.name,
+        request_id=record.request_id)  # fmt: skip

@@ -18,6 +18,7 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.reports.formats import estimate_to_json
 from kernelcast.service.backend import Ask, Backend
+from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
@@ -32,8 +33,6 @@ T = TypeVar("T")
 _MOST_KEPT: Final = 10_000
 # Programs may write into the store without the service: after so long it is asked again.
 _STANDS_S: Final = 600.0
-# An analytic model is asked in a process of its own: more at once would only wait for each other.
-_MODELS_AT_ONCE: Final = 2
 _MOST_MODELS: Final = 32
 _RECALLS_AT_ONCE: Final = 4
 
@@ -151,8 +150,7 @@ class Estimating:
         self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(_MOST_KEPT)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
-        self._models = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix="model")
-        self._model_count = 0
+        self._models = BoundedPool(_MOST_MODELS, "launches")
         self._timeouts = TimeoutMemory()
         self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
         self.queues = SamplingQueues(limits, metrics)
@@ -188,8 +186,8 @@ class Estimating:
     def close(self) -> None:
         """Begin nothing new."""
         self.queues.close()
-        for one in (self._recalls, self._models):
-            one.shutdown(wait=False, cancel_futures=True)
+        self._models.close()
+        self._recalls.shutdown(wait=False, cancel_futures=True)
 
     async def _find(self, wanted: Wanted) -> _Kept:
         """Give the answer; equal questions at the same time are asked once."""
@@ -283,18 +281,7 @@ class Estimating:
         return explain_unsampled(estimate, cause.message)
 
     async def _model(self, ask: Ask) -> Estimate:
-        if self._model_count >= _MOST_MODELS:
-            raise ApiError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "models_busy",
-                f"{self._model_count} launches wait for analytic models already",
-                retry_after_s=2,
-            )
-        self._model_count += 1
-        try:
-            return await _run(self._models, partial(self._backend.model, ask))
-        finally:
-            self._model_count -= 1
+        return await self._models.run(partial(self._backend.model, ask))
 
     def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
         kind = kind_of(error)

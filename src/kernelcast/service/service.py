@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Final, Protocol, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.answering.devices_at_work import ChildProcesses
 from kernelcast.predictor.confinement import Protection
-from kernelcast.service.auditing import Auditor
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend
+from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.change_watcher import ChangeWatcher
 from kernelcast.service.directory import DeviceDirectory
 from kernelcast.service.editing import Editing
@@ -23,8 +24,25 @@ from kernelcast.service.problems import ProblemCache
 from kernelcast.service.repeats import Repeats
 from kernelcast.service.sandboxing import protect
 from kernelcast.service.settings import ServiceSettings
-from kernelcast.service.static_work import StaticWork
 from kernelcast.service_state import ServiceState, open_state
+from kernelcast.workers import Confinement
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+Q_contra = TypeVar("Q_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+_MOST_QUESTIONS: Final = 16
+_TIME_LIMIT_S: Final = 60.0  # of one question: what somebody has typed may take for ever
+
+
+class Question(Protocol[Q_contra, R_co]):
+    """Answers a question in a process of its own."""
+
+    def __call__(
+        self, task: Q_contra, *, timeout_s: float, confinement: Confinement | None
+    ) -> R_co:
+        """Ask."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,13 +56,13 @@ class Service:
     database : str
         Where observations and state are.
     state, metrics, authenticator, devices, problems, predictions, estimating, repeats, observing,
-    editing, auditor
+    editing
         Its parts.
     watcher, runner
         What runs beside requests.
     protection : Protection
         Of what is ours from submitted sources and kernels.
-    static_work : StaticWork
+    static_work : BoundedPool
         Answers questions about sources and loops that run nothing.
     stopping : asyncio.Event
         Is set when the service ends: streams end then.
@@ -64,11 +82,10 @@ class Service:
     repeats: Repeats
     observing: Observing
     editing: Editing
-    auditor: Auditor
     watcher: ChangeWatcher
     runner: JobRunner
     protection: Protection
-    static_work: StaticWork
+    static_work: BoundedPool
     stopping: asyncio.Event
     streams: int = 0
     _tasks: list[asyncio.Task[None]]
@@ -104,13 +121,23 @@ class Service:
             repeats=repeats,
             observing=observing,
             editing=Editing(database, state, observing.forget),
-            auditor=Auditor(state),
             watcher=ChangeWatcher(state, asked, versions, authenticator.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
             protection=protection,
-            static_work=StaticWork(),
+            static_work=BoundedPool(_MOST_QUESTIONS, "questions"),
             stopping=asyncio.Event(),
             _tasks=[],
+        )
+
+    async def ask(self, question: Question[Q, R], task: Q) -> R:
+        """Ask about a source or loops, within the sandbox; nothing of them is run."""
+        return await self.static_work.run(
+            partial(
+                question,
+                task,
+                timeout_s=_TIME_LIMIT_S,
+                confinement=self.protection.confinement,
+            )
         )
 
     async def start(self) -> None:

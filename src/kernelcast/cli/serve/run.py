@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -17,21 +18,15 @@ from kernelcast.service_state import ServiceState, open_state
 _SECRET = ("salt", "digest")
 
 
-def run_service(  # noqa: PLR0913 - one per option
+def run_service(  # noqa: PLR0913 - options that are no settings as they are
     *,
-    host: str,
-    port: int,
     database: str | None,
-    registry: str | None,
-    workers: int,
     token_file: Path | None,
-    require_tokens: bool,
-    trusted_proxies: Sequence[str],
-    allow_run: bool,
     sandbox: str,
     no_jobs: bool,
     queue: int,
     timeout_s: float,
+    **options: Any,  # noqa: ANN401 - ServiceSettings has the types
 ) -> None:
     """Check what can be checked before anything listens, then serve."""
     from kernelcast.service.authentication import read_token_file
@@ -40,15 +35,9 @@ def run_service(  # noqa: PLR0913 - one per option
     from kernelcast.service.settings import Limits, ServiceSettings
 
     settings = ServiceSettings(
-        host=host,
-        port=port,
-        workers=workers,
+        **options,
         database=database or str(choose_store()),
-        registry=registry,
-        allow_run=allow_run,
         sandbox=SandboxMode(sandbox),
-        require_tokens=require_tokens,
-        trusted_proxies=tuple(trusted_proxies),
         token_file=token_file,
         runs_jobs=not no_jobs,
         limits=replace(Limits(), queue=queue, sample_seconds=timeout_s),

@@ -11,7 +11,6 @@ from kernelcast.records.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 
-_CHOLESKY_LAUNCHES = 4
 _FORK_WIDTH_PER_DEVICE = 4
 _PREDECESSORS = 3
 _LAYERS_OF_RANDOM = 50

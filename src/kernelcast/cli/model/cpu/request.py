@@ -10,6 +10,7 @@ import click
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.units import Unit, read_unit
+from kernelcast.cli.ranges import read_range
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
@@ -17,7 +18,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.drawing import check_plot
 
-_MOST_SIZES = 10_000
 _YAML = frozenset({".yaml", ".yml"})
 
 
@@ -104,7 +104,8 @@ class CpuRequest:
         swept: dict[str, tuple[int, ...]] = {}
         for name, text in self.defines:
             if ":" in text:
-                swept[name] = _read_range(name, text)
+                told = f"-D {name} {text!r}"
+                swept[name] = read_range(text, told=told, example="100:2000:20")
             else:
                 fixed[name] = _read_number(name, text)
         if len(swept) > 1:
@@ -167,26 +168,6 @@ class CpuRequest:
             architecture=self.architecture or "",
             iterations=self.iterations_per_pass or 0.0,
         )
-
-
-def _read_range(name: str, text: str) -> tuple[int, ...]:
-    """Read ``FIRST:LAST:STEP``; the last value belongs to it.
-
-    Examples
-    --------
-    >>> _read_range("N", "100:200:50")
-    (100, 150, 200)
-    """
-    parts = text.split(":")
-    if len(parts) not in {2, 3}:
-        msg = f"-D {name} {text!r}: expected FIRST:LAST:STEP, such as 100:2000:20"
-        raise InputError(msg)
-    first, last, *rest = (_read_number(name, one) for one in parts)
-    step = rest[0] if rest else 1
-    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
-        msg = f"-D {name} {text!r}: expected 0 < FIRST <= LAST, at most {_MOST_SIZES} sizes"
-        raise InputError(msg)
-    return tuple(range(first, last + 1, step))
 
 
 def _read_number(name: str, text: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kernelcast.cli.ranges import read_range
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -20,7 +21,7 @@ from kernelcast.launches.modelling.sources import (
     read_launch_source,
     use_written,
 )
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
+from kernelcast.launches.problem_file.arithmetic import Number
 from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
@@ -28,7 +29,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import check_plot
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
-_MOST_SIZES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,20 +175,11 @@ def parse_sweep(text: str) -> SizeSweep:
     (300, 550, 800)
     """
     match = _SWEEP.fullmatch(text)
-    bounds = match["range"].split(":") if match else []
-    if match is None or len(bounds) not in {2, 3}:
+    if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {text!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
-    try:
-        first, last, *rest = (_whole(match["name"], evaluate(one)) for one in bounds)
-    except ArithmeticProblem as problem:
-        msg = f"--sweep-size {text!r}: {problem}"
-        raise InputError(msg) from problem
-    step = rest[0] if rest else 1
-    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
-        msg = f"--sweep-size {text!r}: expected 0 < FIRST <= LAST, at most {_MOST_SIZES} sizes"
-        raise InputError(msg)
-    return SizeSweep(name=match["name"], values=tuple(range(first, last + 1, step)))
+    values = read_range(match["range"], told=f"--sweep-size {text!r}", example="300:800:20")
+    return SizeSweep(name=match["name"], values=values)
 
 
 def _whole(name: str, value: Number) -> int:

@@ -18,6 +18,7 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_cpes,
     vary_granularity,
 )
+from kernelcast.cli.ranges import read_range
 from kernelcast.launches.modelling.scratchpad_file import (
     depends_on_cpes,
     is_scratchpad_file,
@@ -28,8 +29,6 @@ from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_ke
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.problem_file.arithmetic import Number
 from kernelcast.reports.drawing import check_plot
-
-_RANGE_PARTS = (2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +97,5 @@ class ScratchpadRequest:
     def _list_counts(self) -> list[int]:
         if self.cpe_range is None:
             return list_cpe_counts(self.processor)
-        parts = self.cpe_range.split(":")
-        try:
-            numbers = [int(one) for one in parts]
-            if len(numbers) not in _RANGE_PARTS or min(numbers) < 1 or numbers[1] < numbers[0]:
-                raise ValueError  # noqa: TRY301 - all wrong ranges end the same way
-        except ValueError:
-            msg = f"--cpes {self.cpe_range!r}: expected FIRST:LAST:STEP, such as 8:64:8"
-            raise click.UsageError(msg) from None
-        step = numbers[2] if len(numbers) > _RANGE_PARTS[0] else 1
-        return list(range(numbers[0], numbers[1] + 1, step))
+        told = f"--cpes {self.cpe_range!r}"
+        return list(read_range(self.cpe_range, told=told, example="8:64:8"))

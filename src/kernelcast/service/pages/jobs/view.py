@@ -17,6 +17,9 @@ TITLES: Final[Mapping[JobKind, str]] = {
 }
 """What people call a kind of job."""
 _LONGEST: Final = 200
+_SHOWN: Final = (
+    "id", "is_cancel_wanted", "created_at", "started_at", "ended_at", "created_by", "crashes",
+)  # fmt: skip
 Plain = Mapping[str, Any]
 
 
@@ -37,55 +40,25 @@ class ResultTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
-    """A job."""
-
-    id: str
-    kind: str
-    title: str
-    state: str
-    is_final: bool
-    is_cancel_wanted: bool
-    has_result: bool
-    options: tuple[tuple[str, str], ...]
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    created_by: str
-    done: int | None
-    total: int | None
-    stage: str
-    remaining: str
-    crashes: int
-    error: str
-
-
-def make_view(job: JobRecord) -> JobView:
-    """Give a job as the page shows it."""
+def make_view(job: JobRecord) -> dict[str, Any]:
+    """Give a job as the page's templates show it."""
     progress = job.progress
     remaining_s = progress.get("remaining_seconds")
     is_running = job.state is JobState.RUNNING
-    return JobView(
-        id=job.id,
-        kind=job.kind.value,
-        title=TITLES[job.kind],
-        state=job.state.value,
-        is_final=job.state.is_final,
-        is_cancel_wanted=job.is_cancel_wanted,
-        has_result=job.state is JobState.DONE and job.result is not None,
-        options=tuple((name.replace("_", " "), _say(one)) for name, one in job.options.items()),
-        created_at=job.created_at,
-        started_at=job.started_at,
-        ended_at=job.ended_at,
-        created_by=job.created_by,
-        done=progress.get("done"),
-        total=progress.get("total"),
-        stage=str(progress.get("stage", "")),
-        remaining=format_duration(remaining_s) if is_running and remaining_s is not None else "",
-        crashes=job.crashes,
-        error="" if job.error is None else str(job.error.get("message", "")),
-    )
+    return {
+        **{name: getattr(job, name) for name in _SHOWN},
+        "title": TITLES[job.kind],
+        "kind": job.kind.value,
+        "state": job.state.value,
+        "is_final": job.state.is_final,
+        "has_result": job.state is JobState.DONE and job.result is not None,
+        "options": [(name.replace("_", " "), _say(one)) for name, one in job.options.items()],
+        "done": progress.get("done"),
+        "total": progress.get("total"),
+        "stage": str(progress.get("stage", "")),
+        "remaining": format_duration(remaining_s) if is_running and remaining_s is not None else "",
+        "error": "" if job.error is None else str(job.error.get("message", "")),
+    }
 
 
 def list_log(job: JobRecord) -> tuple[LogLine, ...]:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -24,7 +23,6 @@ from kernelcast.service.pages.pictures import Picture, embed
 from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
 from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
@@ -116,14 +114,7 @@ async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
         machine = choose_machine(machine, await run_in_thread(list_machines))
     task = fields.to_task(machine)
     try:
-        found = await service.static_work.run(
-            partial(
-                ask_conditions,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
+        found = await service.ask(ask_conditions, task)
     except InputError as error:
         raise FieldError(name="machine", message=message_of(error)) from error
     if isinstance(found, FieldComplaint):

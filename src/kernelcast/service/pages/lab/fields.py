@@ -28,6 +28,7 @@ _TYPED: Final = frozenset({
     "args",
 })  # fmt: skip
 """Fields of a problem; other keys belong to arguments."""
+_LONG: Final = frozenset({"code", "args"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +52,8 @@ class LabFields:
     def read(cls, form: Form) -> Self:
         """Take the fields of a form that was sent."""
         return cls(
-            code=form.raw("code"),
-            kernel=form.get("kernel"),
-            build_options=form.get("build_options"),
-            parameters=form.get("parameters"),
-            global_size=form.get("global_size"),
-            local_size=form.get("local_size"),
-            global_offset=form.get("global_offset"),
-            args=form.raw("args"),
+            **{name: form.get(name) for name in _TYPED - _LONG},
+            **{name: form.raw(name) for name in _LONG},
             devices=tuple(one for one in form.list("device") if 0 < len(one) <= _LONGEST_ID),
             machine=form.get("machine"),
             method=form.get("method", "analytic"),
@@ -68,16 +63,7 @@ class LabFields:
     @classmethod
     def of_example(cls, example: Example) -> Self:
         """Give the fields of an example."""
-        return cls(
-            code=example.code,
-            kernel=example.kernel,
-            build_options=example.build_options,
-            parameters=example.parameters,
-            global_size=example.global_size,
-            local_size=example.local_size,
-            global_offset=example.global_offset,
-            args=example.args,
-        )
+        return cls(**{name: getattr(example, name) for name in _TYPED})
 
     @property
     def options(self) -> list[str]:

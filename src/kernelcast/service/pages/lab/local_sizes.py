@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from kernelcast.lab.asking import ask_local_sizes
@@ -26,7 +25,6 @@ from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 MOST_SAMPLED: Final = 16
 """Local sizes that are estimated on a device: each may take samples."""
@@ -54,26 +52,23 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
 
 async def _model(fields: LabFields, problem: Problem, service: Service) -> LocalSizes:
     machine = choose_machine(fields.machine, await run_in_thread(list_machines))
-    task = LocalSizeTask(problem=problem, machine=machine)
-    try:
-        answers = await service.static_work.run(
-            partial(
-                ask_local_sizes,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
-    except CompileError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
-    except InputError as error:
-        raise FieldError(name="machine", message=message_of(error)) from error
+    answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
     return LocalSizes(
         kernel=problem.kernel.name,
         where=machine,
         is_modelled=True,
         times=tuple(map(_of_model, answers)),
     )
+
+
+async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the analytic model; what is wrong is told beside the field that it is about."""
+    try:
+        return await service.ask(ask_local_sizes, task)
+    except CompileError as error:
+        raise FieldError(name="code", message=message_of(error)) from error
+    except InputError as error:
+        raise FieldError(name="machine", message=message_of(error)) from error
 
 
 def _of_model(one: LocalSizeAnswer) -> LocalSizeTime:

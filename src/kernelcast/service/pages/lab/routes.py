@@ -3,20 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.lab.asking import ask_local_sizes, ask_source
+from kernelcast.lab.asking import ask_source
 from kernelcast.lab.local_sizes import LocalSizeTask
 from kernelcast.lab.source import SourceReport, SourceTask
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
@@ -35,7 +34,7 @@ from kernelcast.service.pages.lab.estimates import (
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import make_heat_map
-from kernelcast.service.pages.lab.local_sizes import compare_local_sizes
+from kernelcast.service.pages.lab.local_sizes import ask_model, compare_local_sizes
 from kernelcast.service.pages.lab.showing import (
     LabAnswer,
     choose_machine,
@@ -48,7 +47,6 @@ from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 router = APIRouter(route_class=PageRoute)
 router.include_router(conditions.router)
@@ -180,19 +178,7 @@ async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
     problem = (await fields.make_problem(service))[1]
     ndrange = choose_local_size(problem.ndrange)[0]
     task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
-    try:
-        [found] = await service.static_work.run(
-            partial(
-                ask_local_sizes,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
-    except CompileError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
-    except InputError as error:
-        raise FieldError(name="machine", message=message_of(error)) from error
+    [found] = await ask_model(task, service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
@@ -222,11 +208,7 @@ async def _read_source(
     """Read the source in a process of its own; errors of it go beside the field."""
     task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
     try:
-        report = await service.static_work.run(
-            partial(
-                ask_source, task, timeout_s=TIME_LIMIT_S, confinement=service.protection.confinement
-            )
-        )
+        report = await service.ask(ask_source, task)
     except InputError as error:
         raise FieldError(name="code", message=message_of(error)) from error
     if report.errors:
