@@ -1,12 +1,10 @@
 """The table of memory accesses that ``kernelcast features`` shows, wide or narrow."""
 
-from collections.abc import Iterable
-
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.operations import MemorySpace
@@ -63,15 +61,6 @@ def make_access_table(features: KernelFeatures) -> _AccessTable | None:
         wide.add_row(*row)
         narrow.add_row(*short)
     return _AccessTable(wide, narrow) if rows else None
-
-
-def make_table(*titles: str, right: Iterable[str] = ()) -> Table:
-    """Make an empty table; columns of numbers stand at the right."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    numbers = set(right)
-    for title in titles:
-        table.add_column(title, justify="right" if title in numbers else "left", overflow="fold")
-    return table
 
 
 def _join_place(access: MemoryAccess, address: str, guard: str) -> str:

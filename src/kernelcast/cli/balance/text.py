@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich import box
 from rich.table import Table
 
+from kernelcast.cli import terminal
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
@@ -28,11 +28,8 @@ _HOST = "host"
 
 def make_table(report: BalanceReport) -> Table:
     """Lay out what each device was expected to do and did, one per row."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in ("device", "cores", "alone, estimated", "interval", "share, estimated", "share",
-                  "busy"):  # fmt: skip
-        is_text = title in {"device", "cores"}
-        table.add_column(title, justify="left" if is_text else "right", overflow="fold")
+    numbers = ("alone, estimated", "interval", "share, estimated", "share", "busy")
+    table = terminal.make_table("device", "cores", *numbers, right=numbers)
     for share in report.shares:
         table.add_row(*_cells(share))
     return table

@@ -5,16 +5,15 @@ from typing import Any
 
 from rich.table import Table
 
+from kernelcast.cli.terminal import make_table
 from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
 from kernelcast.reports.plain import to_plain
 
 
 def make_summary(outcome: CollectionOutcome) -> Table:
     """Make a table with a line per device."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("device")
-    for heading in ("kernels", "rows measured", "there already", "disturbed", "failed", "left out"):
-        table.add_column(heading, justify="right")
+    titles = ("kernels", "rows measured", "there already", "disturbed", "failed", "left out")
+    table = make_table("device", *titles, right=titles)
     for one in outcome.devices:
         numbers = (
             one.kernels,

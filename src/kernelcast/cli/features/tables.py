@@ -7,7 +7,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.access_table import make_access_table, make_table
+from kernelcast.cli.access_table import make_access_table
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.feature_vector import FeatureGroup, group_of

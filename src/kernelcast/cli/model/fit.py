@@ -9,10 +9,9 @@ import click
 from rich.table import Table
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
-from kernelcast.cli.access_table import make_table
 from kernelcast.cli.model.plot import draw_hit_rates
 from kernelcast.cli.options import FILE, debug_option, parameters_option, plot_option
-from kernelcast.cli.terminal import show, show_line
+from kernelcast.cli.terminal import make_table, show, show_line
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.hit_rate_file import (
     fit_all,

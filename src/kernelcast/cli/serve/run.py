@@ -5,10 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import complain, make_table, show, show_json, show_line
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -77,7 +74,7 @@ def list_tokens(database: str | None, *, as_json: bool) -> None:
     if not found:
         show_line("no tokens yet; `kernelcast serve token create NAME` makes one")
         return
-    table = Table("id", "name", "scopes", "made", "revoked", box=box.SIMPLE_HEAD)
+    table = make_table("id", "name", "scopes", "made", "revoked")
     for one in found:
         revoked = "" if one.revoked_at is None else f"{one.revoked_at:%Y-%m-%d %H:%M}"
         made = f"{one.created_at:%Y-%m-%d %H:%M}"

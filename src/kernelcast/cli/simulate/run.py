@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich import box
 from rich.table import Table
 
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import show, show_json
+from kernelcast.cli.terminal import make_table, show, show_json
 from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_share
 from kernelcast.scheduling.cluster.errors import ErrorModel, lognormal_errors
@@ -97,10 +96,9 @@ def run_simulation(request: SimulateRequest) -> ExitStatus:
 
 
 def _make_table(outcomes: Sequence[Outcome]) -> Table:
-    table = Table(
+    table = make_table(
         "shape", "the scheduler knows", "mean error", "makespan", "least", "most",
-        box=box.SIMPLE_HEAD, caption="makespan: over that with perfect knowledge, median of all "
-        "repeats", caption_justify="left",
+        caption="makespan: over that with perfect knowledge, median of all repeats",
     )  # fmt: skip
     for one in outcomes:
         table.add_row(

@@ -1,8 +1,8 @@
 """The table that ``kernelcast tune`` prints."""
 
-from rich import box
 from rich.table import Table
 
+from kernelcast.cli import terminal
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 
@@ -12,19 +12,11 @@ def make_table(report: TuneReport, *, top: int) -> Table:
     shown = [one for one in report.configurations if not one.obstacle][:top]
     is_sampled = any(one.sampled_s is not None for one in shown)
     is_measured = any(one.runs_s for one in shown)
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        title=f"{report.problem} on {report.device_id}",
-        title_justify="left",
+    numbers = [*report.names, "local size", "predicted"]
+    numbers += ["sampled"] * is_sampled + ["measured"] * is_measured
+    table = terminal.make_table(
+        *numbers, "limited by", right=numbers, title=f"{report.problem} on {report.device_id}"
     )
-    for name in (*report.names, "local size", "predicted"):
-        table.add_column(name, justify="right")
-    for name, is_there in (("sampled", is_sampled), ("measured", is_measured)):
-        if is_there:
-            table.add_column(name, justify="right")
-    table.add_column("limited by")
     for one in shown:
         cells = [*(f"{one.parameters[name]:g}" for name in report.names)]
         cells += [" x ".join(map(str, one.local_size)), format_seconds(one.predicted_s)]

@@ -10,7 +10,7 @@ from rich.text import Text
 from kernelcast.analytic.cpu.ecm import ScalingPoint
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.units import Unit, convert
-from kernelcast.cli.access_table import make_table
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.modelling.cpu_loops import LoopPrediction
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.reports.numbers import format_seconds, format_share

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.access_table import make_table
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
@@ -77,8 +77,7 @@ def make_machine_table(name: str, found: Sequence[Configuration]) -> Table:
     """Lay out one kernel's answers of several machines, a row each."""
     titles = ("machine", "local size", "time", "updates/s", "limited by", "B/update\nL2 to L1",
               "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
-    table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]])
-    table.title, table.title_justify = name, "left"
+    table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]], title=name)
     for one in found:
         table.add_row(one.estimate.machine, one.label, *_list_numbers(one))
     return table
