@@ -12,18 +12,7 @@ from kernelcast.reports.plain import to_plain
 
 
 def features_to_json(features: KernelFeatures) -> dict[str, object]:
-    """Turn features into what `kernelcast features --json` prints of them.
-
-    Parameters
-    ----------
-    features : KernelFeatures
-        Of one problem.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn features into what `kernelcast features --json` prints of them."""
     facts, problem = features.facts, features.problem
     counts = features.counters.block_counts
     local_size = problem.ndrange.local_size

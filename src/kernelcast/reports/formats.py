@@ -13,18 +13,7 @@ METHODS = ("linear", "two_point", "pooled_rate", "analytic", "hybrid", "history"
 
 
 def estimate_to_json(answer: DeviceAnswer) -> dict[str, object]:
-    """Turn an answer into what `kernelcast estimate --json` prints of it.
-
-    Parameters
-    ----------
-    answer : DeviceAnswer
-        Of one problem on one device.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn an answer into what `kernelcast estimate --json` prints of it."""
     if answer.estimate is None:
         return {
             "device": answer.device,

@@ -5,18 +5,7 @@ from kernelcast.reports.plain import to_plain
 
 
 def trace_to_json(answer: TraceAnswer) -> dict[str, object]:
-    """Turn an answer into what `kernelcast trace --json` prints of it.
-
-    Parameters
-    ----------
-    answer : TraceAnswer
-        Of one problem on one device.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn an answer into what `kernelcast trace --json` prints of it."""
     about: dict[str, object] = {
         "device": answer.device,
         "device_id": answer.device_id,

@@ -56,15 +56,7 @@ def explain(texts: Iterable[str]) -> str:
 
 
 def write_address(access: MemoryAccess, facts: KernelFacts) -> str:
-    """Write where an access goes: as an element of its buffer where it is whole elements.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        The access.
-    facts : KernelFacts
-        For the size of the buffer's elements.
-    """
+    """Write where an access goes: as an element of its buffer where it is whole elements."""
     buffer = access.buffer or "?"
     if access.offset_bytes is None:
         sources = ", ".join(access.sources)

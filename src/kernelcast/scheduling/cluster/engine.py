@@ -23,15 +23,7 @@ DEFAULT_LOOKAHEAD = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Schedule:
-    """What ran where and when.
-
-    Parameters
-    ----------
-    devices : ndarray of shape (n_tasks,)
-        Number of the device of each task.
-    starts_s, ends_s : ndarray of shape (n_tasks,), in seconds
-        When it began and ended.
-    """
+    """What ran where and when."""
 
     devices: npt.NDArray[np.int64]
     starts_s: npt.NDArray[np.float64]
@@ -50,23 +42,7 @@ def simulate(
     *,
     lookahead: int = DEFAULT_LOOKAHEAD,
 ) -> Schedule:
-    """Run all tasks.
-
-    Parameters
-    ----------
-    graph : TaskGraph
-        The tasks.
-    cluster : Cluster
-        The devices, and what tasks really take on them.
-    knowledge : Knowledge
-        Decides; is used up.
-    lookahead : int
-        Tasks that may be under way, per device.
-
-    Returns
-    -------
-    Schedule
-    """
+    """Run all tasks."""
     run = _Run(graph, cluster, knowledge, lookahead * cluster.devices)
     run.work()
     return Schedule(devices=run.devices, starts_s=run.starts_s, ends_s=run.ends_s)

@@ -18,11 +18,6 @@ _NORMAL = NormalDist()
 def mean_error_of(deviation: float) -> float:
     """Give the mean of |ratio - 1| where the ratio's logarithm is normal about 0.
 
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation of the logarithm.
-
     Notes
     -----
     E|exp(s Z) - 1| = exp(s^2 / 2) (2 Phi(s) - 1), Z standard normal. `deviation_of` is the inverse.

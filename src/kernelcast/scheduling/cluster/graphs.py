@@ -78,10 +78,6 @@ def rank_upward(graph: TaskGraph, weights_s: npt.NDArray[np.float64]) -> npt.NDA
     weights_s : ndarray of shape (n_launches,), in seconds
         Mean time of each launch over devices.
 
-    Returns
-    -------
-    ndarray of shape (n_tasks,), in seconds
-
     Notes
     -----
     Source: H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task

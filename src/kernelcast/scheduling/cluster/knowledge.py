@@ -131,13 +131,7 @@ class History:
 
 
 class Nothing:
-    """No times at all: each task goes to the device with the fewest unfinished ones.
-
-    Parameters
-    ----------
-    launches : int
-        Number of launches.
-    """
+    """No times at all: each task goes to the device with the fewest unfinished ones."""
 
     def __init__(self, launches: int) -> None:
         self._launches = launches

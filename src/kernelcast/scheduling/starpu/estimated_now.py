@@ -11,17 +11,7 @@ from kernelcast.scheduling.starpu.times import ExpectedTime, Wanted, deviation_o
 
 
 class EstimatesNow:
-    """Runs a few work-groups of each kernel on its device.
-
-    Parameters
-    ----------
-    settings : EstimateSettings
-        Budget and coverage.
-    timeout_s : float
-        Time limit of each estimate, in seconds.
-    report : callable, optional
-        Is told of each stage.
-    """
+    """Runs a few work-groups of each kernel on its device."""
 
     def __init__(
         self,

@@ -20,15 +20,7 @@ _HOMES = ("XDG_CACHE_HOME", "STARPU_HOME", "HOME")  # StarPU 1.3.10, src/common/
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTime:
-    """One time of an exported model.
-
-    Parameters
-    ----------
-    wanted : Wanted
-        Codelet, worker and size.
-    time : ExpectedTime
-        What was exported.
-    """
+    """One time of an exported model."""
 
     wanted: Wanted
     time: ExpectedTime
@@ -36,15 +28,7 @@ class ExportedTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedModel:
-    """A performance model with what its times come from.
-
-    Parameters
-    ----------
-    model : CodeletModel
-        What is written.
-    times : tuple of ExportedTime
-        One per worker and size.
-    """
+    """A performance model with what its times come from."""
 
     model: CodeletModel
     times: tuple[ExportedTime, ...]
@@ -103,22 +87,7 @@ def default_host() -> str:
 
 
 def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
-    """Write a performance model where StarPU looks for it.
-
-    Parameters
-    ----------
-    model : CodeletModel
-        The model.
-    folder : Path
-        What STARPU_PERF_MODEL_DIR names.
-    host : str
-        Name of the machine that will run the program.
-
-    Returns
-    -------
-    Path
-        The file: ``codelets/45/SYMBOL.HOST``.
-    """
+    """Write a performance model where StarPU looks for it."""
     path = folder / "codelets" / str(FORMAT) / f"{model.symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"

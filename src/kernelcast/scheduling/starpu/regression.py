@@ -20,17 +20,7 @@ _LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSums:
-    """Sums over measurements, x the logarithm of the size and y that of the time.
-
-    Parameters
-    ----------
-    x, xx, y, xy : float
-        Sums of x, of its square, of y and of the product.
-    samples : int
-        Number of measurements.
-    smallest_bytes, largest_bytes : int
-        Range of sizes.
-    """
+    """Sums over measurements, x the logarithm of the size and y that of the time."""
 
     x: float
     xx: float

@@ -26,10 +26,6 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     units : int
         Passes of the whole loop.
 
-    Returns
-    -------
-    Interval
-
     Examples
     --------
     >>> stretches = [(0, 10, 0.010), (100, 10, 0.010), (200, 20, 0.020), (300, 20, 0.020)]

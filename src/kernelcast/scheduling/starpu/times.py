@@ -80,13 +80,7 @@ class TimeSource(Protocol):
 
 
 class EstimateFiles:
-    """What ``kernelcast estimate --json`` has written.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-    """
+    """What ``kernelcast estimate --json`` has written."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._answers: list[Mapping[str, Any]] = []
