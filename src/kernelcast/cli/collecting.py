@@ -1,14 +1,16 @@
 """Asks for every answer and keeps what is there, whatever ends the asking."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain
 from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.predictor.estimates import estimate_on_devices
 from kernelcast.predictor.replaying import replay
@@ -78,6 +80,22 @@ class CollectedEstimates(Collected[DeviceAnswer]):
             self.failures.append((one.answer.problem, one.answer.error))
         if one.recording is not None:
             self.recordings.append(one.recording)
+
+
+def read_problems(
+    paths: Sequence[Path], parameters: Mapping[str, int | float]
+) -> tuple[list[Problem], list[KernelcastError]]:
+    """Read problem files."""
+    problems: list[Problem] = []
+    refusals: list[KernelcastError] = []
+    for path in paths:
+        try:
+            problems.append(read_problem(path, parameters=parameters))
+        except KernelcastError as error:
+            if len(paths) == 1:
+                raise
+            refusals.append(error)
+    return problems, refusals
 
 
 def collect(

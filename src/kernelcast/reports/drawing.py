@@ -4,7 +4,7 @@ import importlib.util
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +38,11 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "text.parse_math": False,  # kernels and devices may have any name
 }  # fmt: skip
 """Settings of matplotlib for figures of pages."""
+PANEL_INCHES: Final = 3.2
+"""Height of a panel of bars."""
+SMALL_FONT: Final = 6.5
+"""Of names below bars."""
+_NAMES_ACROSS: Final = 60
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 # Bars are cut where a few would make all others unreadable: beyond so many times the 90th
@@ -167,6 +172,45 @@ def write_percent(value: float, _: object = None) -> str:
     ('2.5 %', '10 %')
     """
     return f"{value * 100:.3g} %"
+
+
+def count_panels(names: int) -> int:
+    """Give how many panels so many names below bars need."""
+    return -(-names // _NAMES_ACROSS)
+
+
+def draw_panels(
+    figure: "Figure", names: Sequence[str], draw: "Callable[[Axes, slice], None]"
+) -> "Axes":
+    """Draw bars with names below them, as many as stay legible in a panel.
+
+    Parameters
+    ----------
+    figure : Figure
+        Empty.
+    names : sequence of str
+        At least one.
+    draw : callable
+        Draws the bars of a part of the names at 0, 1, 2, ...
+
+    Returns
+    -------
+    Axes
+        The first panel.
+    """
+    panels = count_panels(len(names))
+    across = -(-len(names) // panels)
+    every = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    for place, axes in enumerate(every):
+        part = slice(place * across, (place + 1) * across)
+        draw(axes, part)
+        shown = names[part]
+        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_FONT)
+        axes.set_xlim(-0.7, across - 0.3)
+        axes.grid(visible=True, axis="y")
+        axes.set_axisbelow(True)
+    first: Axes = every[0]
+    return first
 
 
 def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:

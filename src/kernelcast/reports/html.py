@@ -41,9 +41,13 @@ def make_environment(*folders: Path) -> Environment:
 
 
 @cache
+def _find_templates() -> Environment:
+    return make_environment()
+
+
 def find_part(template: str, name: str) -> Any:  # noqa: ANN401 - the library's macros have no types
     """Give a macro of a template of the reports; plain texts that it is given are escaped."""
-    return getattr(make_environment().get_template(template).module, name)
+    return getattr(_find_templates().get_template(template).module, name)
 
 
 def save_document(path: Path, title: str, body: Html) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.collecting import Collected, Report, prefix
+from kernelcast.cli.collecting import Collected, Report, prefix, read_problems
 from kernelcast.cli.features.annotated_source import AnnotatedSource
 from kernelcast.cli.features.tables import make_report
 from kernelcast.cli.options import (
@@ -19,7 +19,6 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.problem_reading import read_problems
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import progress, show, show_json
 from kernelcast.launches.devices import choose_devices

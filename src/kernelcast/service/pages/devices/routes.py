@@ -15,9 +15,9 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.machine import list_headlines, make_tables, plan_figures
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
+from kernelcast.service.known_machines import list_shipped, read_calibration, read_named
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.devices.pictures import make_picture
-from kernelcast.service.pages.devices.reading import list_shipped, read_calibration, read_named
 from kernelcast.service.pages.pictures import Theme, link, respond
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread

@@ -1,4 +1,4 @@
-"""Finds what is known of devices and machines, in a worker thread."""
+"""Machine descriptions by their names; all of it blocks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,3 +41,8 @@ def read_named(name: str) -> MachineDescription:
 def list_shipped() -> list[str]:
     """Name the descriptions that came with kernelcast."""
     return [one.name for one in list_machines() if one.is_shipped]
+
+
+def list_calibrated() -> set[str]:
+    """Name the devices that were calibrated here."""
+    return {one.name for one in list_machines() if not one.is_shipped}
