@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from kernelcast.balancing.safety import cut_axis
 from machine import describe_machine
 
-from kernelcast.balancing.safety import cut_axis
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.collection.corpus.corpus import prepare_corpus_problem
 from kernelcast.expressions.kernel_facts import KernelFacts

@@ -22,12 +22,6 @@ def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict
         The launch, local size chosen.
     group : int
         Number of the work-group, dimension 0 fastest.
-    scalars : mapping of str to int
-        Scalar arguments.
-
-    Returns
-    -------
-    dict of Symbol to int or ndarray of int64, shape (work-items, 1)
     """
     items = np.arange(ndrange.work_group_size, dtype=np.int64)[:, None]
     bound: dict[Symbol, Value] = {

@@ -65,8 +65,6 @@ def make_nest(  # noqa: PLR0913 - a nest has that many parts
         ``double``, ``float`` or ``int``, for all arrays.
     flops : mapping of str to float
         How often each of ``+ - * /`` is executed per iteration.
-    name : str
-        For messages.
     """
     width = _BYTES[element_type]
     names = [loop for loop, *_ in loops]

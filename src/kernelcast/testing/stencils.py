@@ -36,8 +36,6 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         Work-items of a work-group per dimension.
     fold : tuple of int
         Neighbouring results that one work-item computes, per dimension.
-    element_bytes : int
-        Bytes of an element.
     registers : int or None
         32-bit registers per work-item.
     first : sequence of int or None
@@ -48,10 +46,6 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         Whether the global size is a multiple of the local size and a guard cuts the rest.
     alignment_bytes : int
         Address of both arrays, from a 128-byte boundary.
-
-    Returns
-    -------
-    ModelledLaunch
 
     Examples
     --------

@@ -55,10 +55,6 @@ class Nest:
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    ndrange : NDRange
-        Its launch.
     counts : tuple of float
         Mean executions of each block per work-item.
     loops : mapping of int to Loop
@@ -120,15 +116,7 @@ class Nest:
 
 
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
-    """Count a launch's blocks and find its loops.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    """
+    """Count a launch's blocks and find its loops."""
     facts = kernel.facts
     counts = _count_blocks(kernel, ndrange)
     children: dict[int, list[int]] = {}

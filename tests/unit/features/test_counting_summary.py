@@ -81,7 +81,6 @@ def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
     found = summarise(facts, make_sample([[lane % 2] for lane in range(64)]), warp_widths=(32,))
     [warp] = found.warps
     assert warp.lane_efficiency == pytest.approx(0.5)
-    assert warp.serialisation == pytest.approx(1.0)
     assert (warp.branches, warp.divergent_branches) == (1, 1)
 
 

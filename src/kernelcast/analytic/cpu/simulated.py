@@ -44,7 +44,7 @@ class SimulatedVolumes:
     Examples
     --------
     >>> from kernelcast.testing.reference_nests import make_nest
-    >>> from kernelcast.testing.cpu_machines import IVY_BRIDGE
+    >>> from kernelcast.testing.machines import IVY_BRIDGE
     >>> copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
     >>> volumes = SimulatedVolumes(copy, IVY_BRIDGE).predict({"N": 100_000})
     >>> [(one.name, one.misses, one.evicts) for one in volumes.levels]
