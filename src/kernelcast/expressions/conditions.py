@@ -68,13 +68,7 @@ class Condition(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Always(Condition):
-    """A condition that always holds, or never.
-
-    Parameters
-    ----------
-    holds : bool
-        Which of the two.
-    """
+    """A condition that always holds, or never."""
 
     holds: bool
 

@@ -58,19 +58,7 @@ def count_traffic(
     execution: Execution,
     patterns: Sequence[AccessPattern],
 ) -> list[LevelTraffic]:
-    """Count what crosses each boundary.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Index space and buffers.
-    device : CpuDevice
-        Caches.
-    execution : Execution
-        Which work-items run together.
-    patterns : sequence of AccessPattern
-        With addresses.
-    """
+    """Count what crosses each boundary."""
     grid = Groups.of(launch.ndrange)
     counter = _Counter(launch, grid, execution, device.line_bytes)
     own = [one for one in patterns if not one.is_local]
