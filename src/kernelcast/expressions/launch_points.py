@@ -7,6 +7,7 @@ from typing import Final
 import islpy
 
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import list_axes
 from kernelcast.expressions.choices import minimum
 from kernelcast.expressions.comparisons import less, less_equal
 from kernelcast.expressions.conditions import TRUE, Condition
@@ -16,7 +17,7 @@ from kernelcast.expressions.point_sets import PointSet
 from kernelcast.expressions.polynomials import Expr, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.balance import SlabSpace
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.ndrange import NDRange
 
 SLAB: Final = Symbol(SymbolKind.LOOP, "slab of the index space")
 """Stands for the number of a slab."""
@@ -152,10 +153,10 @@ class LaunchPoints:
     def find_slab(self, symbol: Symbol, value: IntArray) -> IntArray:
         """Give the numbers of the slabs to which group ids or global ids belong."""
         assert self.slabs is not None
-        _, local, _, offset = self._sizes(symbol.axis)
+        axis = list_axes(self.ndrange)[symbol.axis]
         if symbol.kind is SymbolKind.GROUP_ID:
             return value // self.slabs.thickness
-        return (value - offset) // (self.slabs.thickness * local)
+        return (value - axis.offset) // (self.slabs.thickness * axis.local)
 
     def _find_reach(
         self, access: MemoryAccess, split: frozenset[int], *, is_exact: bool
@@ -179,29 +180,22 @@ class LaunchPoints:
             for name, value in self.scalars.items()
             if abs(value) < _LARGEST
         }
-        for axis in range(MAX_DIMENSIONS):
-            size, local, groups, offset = self._sizes(axis)
-            group_id, local_id, global_id = (Symbol(kind, axis=axis) for kind in _IDS)
-            start = Expr.symbol(group_id) * local
+        for axis in list_axes(self.ndrange):
+            group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
+            start = Expr.symbol(group_id) * axis.local
             found |= {
-                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): size,
-                Symbol(SymbolKind.GROUP_COUNT, axis=axis): groups,
-                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis): offset,
-                Symbol(SymbolKind.LOCAL_SIZE, axis=axis): (
-                    minimum(local, size - start) if size % local else local
+                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis.number): axis.items,
+                Symbol(SymbolKind.GROUP_COUNT, axis=axis.number): axis.groups,
+                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis.number): axis.offset,
+                Symbol(SymbolKind.LOCAL_SIZE, axis=axis.number): (
+                    minimum(axis.local, axis.items - start)
+                    if axis.items % axis.local
+                    else axis.local
                 ),
             }
-            if axis in split:
-                found[global_id] = start + local_id + offset
+            if axis.number in split:
+                found[global_id] = start + local_id + axis.offset
         return found
-
-    def _sizes(self, axis: int) -> tuple[int, int, int, int]:
-        """Give a dimension's global size, local size, work-groups and offset."""
-        one = self.ndrange
-        if axis >= one.dimensions:
-            return 1, 1, 1, 0
-        local = one.known_local_size[axis]
-        return one.global_size[axis], local, one.group_counts[axis], one.global_offset[axis]
 
     def _order(self, symbols: frozenset[Symbol]) -> tuple[Symbol, ...]:
         """Order coordinates: slabs, ids of the slowest dimension first, loops."""
@@ -217,19 +211,20 @@ class LaunchPoints:
 
     def _limit(self, symbols: Sequence[Symbol], reach: "_Reach") -> Iterator[Condition]:
         """Give the conditions on coordinates."""
+        axes = list_axes(self.ndrange)
         for symbol in symbols:
             if symbol.kind not in _IDS:
                 continue
-            size, local, groups, offset = self._sizes(symbol.axis)
+            axis = axes[symbol.axis]
             first, count, unit = {
-                SymbolKind.GROUP_ID: (0, groups, 1),
-                SymbolKind.LOCAL_ID: (0, local, 0),
-                SymbolKind.GLOBAL_ID: (offset, size, local),
+                SymbolKind.GROUP_ID: (0, axis.groups, 1),
+                SymbolKind.LOCAL_ID: (0, axis.local, 0),
+                SymbolKind.GLOBAL_ID: (axis.offset, axis.items, axis.local),
             }[symbol.kind]
             yield from (less_equal(first, symbol), less(symbol, first + count))
-            if symbol.kind is SymbolKind.GROUP_ID and size % local:
+            if symbol.kind is SymbolKind.GROUP_ID and axis.items % axis.local:
                 local_id = Symbol(SymbolKind.LOCAL_ID, axis=symbol.axis)
-                yield less(local * Expr.symbol(symbol) + local_id, size)
+                yield less(axis.local * Expr.symbol(symbol) + local_id, axis.items)
             if unit and self.slabs is not None and self.slabs.axis == symbol.axis:
                 width = self.slabs.thickness * unit
                 start = first + width * Expr.symbol(SLAB)

@@ -118,7 +118,7 @@ class _Counter:
     def pass_by(self, cache: DeviceCache, wanted: _Fresh, loads: _Fresh, stores: _Fresh) -> float:
         """Give the lines of an average work-group that a cache does not hold any more."""
         every = [one + other for one, other in zip(loads.reached, stores.reached, strict=True)]
-        x, y, _ = self._grid.counts
+        x, y, _ = (one.groups for one in self._grid.axes)
         needs = [every[0] + every[1], every[1] * x, every[2] * x * y]
         lines = wanted.reached[0]
         if not self._execution.steps_together:
