@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.balancing.safety import cut_axis
 from machine import describe_machine
 
 from kernelcast.balancing.settings import BalanceSettings
+from kernelcast.balancing.splitting import cut_axis
 from kernelcast.collection.corpus.corpus import prepare_corpus_problem
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
