@@ -70,7 +70,7 @@ def collect(
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
             watch.begin(job, on_device)
-            outcome.is_out_of_time = _run_job(job, storage, on_device, watch.tell)
+            outcome.is_out_of_time = run_job(job, storage, on_device, watch.tell)
             watch.end(on_device)
             if outcome.is_out_of_time:
                 break
@@ -98,34 +98,11 @@ def list_jobs(order: CollectionOrder) -> list[KernelJob]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """What one job has come to.
-
-    Parameters
-    ----------
-    outcome : DeviceOutcome
-        Of its device, this job alone.
-    is_out_of_time : bool
-        Whether the time budget ended it.
-    """
-
-    outcome: DeviceOutcome
-    is_out_of_time: bool = False
-
-
-def run_job(job: KernelJob, storage: RowStorage) -> JobResult:
-    """Collect one kernel on one device."""
-    outcome = DeviceOutcome(device_id=job.device.id)
-    is_out_of_time = _run_job(job, storage, outcome, lambda _: None)
-    return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)
-
-
-def _run_job(
+def run_job(
     job: KernelJob,
     storage: RowStorage,
     outcome: DeviceOutcome,
-    report: Callable[[str], None],
+    report: Callable[[str], None] = lambda _: None,
 ) -> bool:
     """Collect a kernel on a device; tell whether the time budget ended it."""
     if job.kernel.uses_fp64 and not job.device.has_fp64:
