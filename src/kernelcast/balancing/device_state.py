@@ -171,20 +171,14 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitLaunch:
-    """What a launch asks of devices.
-
-    Parameters
-    ----------
-    collect : callable
-        Gives the command for the results of some slabs, of a device by its number.
-    result_bytes : mapping of int to int
-        Bytes that all devices together give back, by buffer, unless they write in place.
-    """
+    """What a launch asks of devices."""
 
     space: SlabSpace
     prepare: Prepare
     collect: Callable[[int, BoolArray], Collect]
+    """Gives the command for the results of some slabs, of a device by its number."""
     result_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Bytes that all devices together give back, by buffer, unless they write in place."""
     is_known_even: bool = False
 
 

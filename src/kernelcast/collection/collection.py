@@ -25,27 +25,19 @@ _NO_FP64 = "the device has no double precision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionOrder:
-    """What to collect.
-
-    Parameters
-    ----------
-    devices : tuple of DeviceDescription
-        One after the other: two at once would time each other.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        A device of the store: kernels are collected at the sizes of its rows, so that both have
-        the same launches. None: at sizes chosen for each device.
-    budget_s : float or None
-        No further row is begun after so many seconds.
-    """
+    """What to collect."""
 
     kernels: tuple[CorpusKernel, ...]
     devices: tuple[DeviceDescription, ...]
+    """One after the other: two at once would time each other."""
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """A device of the store: kernels are collected at the sizes of its rows, so that both have the
+    same launches. None: at sizes chosen for each device."""
     budget_s: float | None = None
+    """No further row is begun after so many seconds."""
 
 
 def collect(

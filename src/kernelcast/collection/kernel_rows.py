@@ -36,46 +36,31 @@ class OutOfTimeError(KernelcastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStorage:
-    """Where rows go, and where what they need is kept.
-
-    Parameters
-    ----------
-    store : Store
-        Of observations.
-    plans : SizePlans
-        Chosen sizes.
-    cache_folder : Path
-        Generated inputs.
-    """
+    """Where rows go, and where what they need is kept."""
 
     store: Store
+    """Of observations."""
     plans: SizePlans
+    """Chosen sizes."""
     cache_folder: Path
+    """Generated inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelJob:
-    """One kernel on one device.
-
-    Parameters
-    ----------
-    suite : str
-        Its application's suite.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        The device of the store whose sizes are taken; None: sizes chosen for this one.
-    ends_s : float or None
-        `time.time` after which no further row is begun.
-    """
+    """One kernel on one device."""
 
     kernel: CorpusKernel
     suite: str
+    """Its application's suite."""
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """The device of the store whose sizes are taken; None: sizes chosen for this one."""
     ends_s: float | None = None
+    """`time.time` after which no further row is begun."""
 
 
 def collect_rows(

@@ -41,25 +41,18 @@ from kernelcast.workers.task import Reporter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """What to collect.
-
-    Parameters
-    ----------
-    suite : str
-        Where its application's namesake comes from.
-    sizes : tuple of int
-        Values of the size parameter; empty: find them.
-    done : frozenset of str
-        Keys of launches that need no row any more (`LaunchIdentity.key`).
-    """
+    """What to collect."""
 
     kernel: CorpusKernel
     suite: str
+    """Where its application's namesake comes from."""
     device_id: str
     settings: CollectionSettings
     cache_folder: Path
     sizes: tuple[int, ...] = ()
+    """Values of the size parameter; empty: find them."""
     done: frozenset[str] = frozenset()
+    """Keys of launches that need no row any more (`LaunchIdentity.key`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,34 +69,22 @@ class DeviceOutcome:
 
 @dataclass(slots=True, kw_only=True)
 class CollectionOutcome:
-    """What a collection has come to.
-
-    Parameters
-    ----------
-    devices : list of DeviceOutcome
-        In the order they were asked.
-    is_interrupted : bool
-        Whether Ctrl-C ended it.
-    is_out_of_time : bool
-        Whether the time budget ended it.
-    """
+    """What a collection has come to."""
 
     devices: list[DeviceOutcome] = field(default_factory=list)
+    """In the order they were asked."""
     is_interrupted: bool = False
+    """Whether Ctrl-C ended it."""
     is_out_of_time: bool = False
+    """Whether the time budget ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesChosen:
-    """At which sizes a kernel is collected on this device.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Values of its size parameter, ascending.
-    """
+    """At which sizes a kernel is collected on this device."""
 
     sizes: tuple[int, ...]
+    """Values of its size parameter, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +104,11 @@ class RowStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSkipped:
-    """A row that is not measured: it is there already, or too small or long for the collection.
-
-    Parameters
-    ----------
-    reason : str
-        Why; empty if it is there already.
-    """
+    """A row that is not measured: it is there already, or too small or long for the collection."""
 
     launch_key: str
     reason: str = ""
+    """Why; empty if it is there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,21 +76,14 @@ def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltKernel:
-    """A kernel built for a device, with its signature.
-
-    Parameters
-    ----------
-    program : pyopencl.Program
-        Kept because some drivers drop a program whose last user handle is gone.
-    kernel : pyopencl.Kernel
-        The kernel; its arguments are set by one launch at a time.
-    parameters : tuple of Parameter
-        The signature; empty where nobody asked for argument information.
-    """
+    """A kernel built for a device, with its signature."""
 
     program: cl.Program
+    """Kept because some drivers drop a program whose last user handle is gone."""
     kernel: cl.Kernel
+    """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
+    """The signature; empty where nobody asked for argument information."""
 
 
 def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:

@@ -22,18 +22,12 @@ _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """The host's processor; what cannot be read is empty.
-
-    Parameters
-    ----------
-    name : str
-        What it calls itself.
-    generation : str
-        Its family and model, as numbers.
-    """
+    """The host's processor; what cannot be read is empty."""
 
     name: str
+    """What it calls itself."""
     generation: str
+    """Its family and model, as numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,25 +21,17 @@ _GROUP_STEPS = ("", *(f"{what} {at}" for what in ("local", "group") for at in ra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """One access with its way through memory.
-
-    Parameters
-    ----------
-    lane_bytes : int or None
-        From one work-item to its neighbour along dimension 0; None if it depends on data.
-    loop_bytes : int or None
-        From one iteration of the innermost loop around it to the next; None as before.
-    executions : float
-        Per work-item, as compiled: what does not change within loops is loaded before them.
-    box : Box or None
-        Where it goes; None if that depends on data, or in local memory.
-    """
+    """One access with its way through memory."""
 
     access: MemoryAccess
     lane_bytes: int | None
+    """From one work-item to its neighbour along dimension 0; None if it depends on data."""
     loop_bytes: int | None
+    """From one iteration of the innermost loop around it to the next; None as before."""
     executions: float
+    """Per work-item, as compiled: what does not change within loops is loaded before them."""
     box: Box | None
+    """Where it goes; None if that depends on data, or in local memory."""
 
 
 def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:

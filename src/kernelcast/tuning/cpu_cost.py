@@ -38,30 +38,20 @@ _NEAR_BYTES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostConstants:
-    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
-
-    Parameters
-    ----------
-    group_adds : float
-        Time that a core spends on entering and leaving a work-group, in scalar additions.
-    address_operations : float
-        Integer operations per access that compilers turn into steps of a pointer.
-    registers : int
-        Vector registers that hold accumulators.
-    misses_at_once : float
-        Cache misses that a core waits for at once.
-    overlap : float
-        Share of the shorter of computing and moving data that adds to the longer.
-    imbalance : float
-        Part of a work-group's time that cores wait for each other at the end.
-    """
+    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`."""
 
     group_adds: float = 40.0
+    """Time that a core spends on entering and leaving a work-group, in scalar additions."""
     address_operations: float = 5.0
+    """Integer operations per access that compilers turn into steps of a pointer."""
     registers: int = 28
+    """Vector registers that hold accumulators."""
     misses_at_once: float = 4.0
+    """Cache misses that a core waits for at once."""
     overlap: float = 0.3
+    """Share of the shorter of computing and moving data that adds to the longer."""
     imbalance: float = 0.3
+    """Part of a work-group's time that cores wait for each other at the end."""
 
 
 CHOSEN = CostConstants()
@@ -69,22 +59,15 @@ CHOSEN = CostConstants()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a launch costs.
-
-    Parameters
-    ----------
-    limiter : str
-        The largest part.
-    parts : dict of str to float
-        Seconds by what they are spent on.
-    width : int
-        Work-items in the lanes of a vector.
-    """
+    """What a launch costs."""
 
     seconds: float
     limiter: str
+    """The largest part."""
     parts: dict[str, float]
+    """Seconds by what they are spent on."""
     width: int
+    """Work-items in the lanes of a vector."""
 
 
 def cost_launch(

@@ -30,20 +30,14 @@ _IOCTL_ENABLE, _IOCTL_DISABLE = 0x2400, 0x2401
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfEvent:
-    """One event that Linux can count.
-
-    Parameters
-    ----------
-    kind : int
-        ``perf_type_id``: 0 hardware, 1 software, 3 hardware cache.
-    is_user_only : bool
-        Whether what the kernel does for the process is left out, which needs no privileges.
-    """
+    """One event that Linux can count."""
 
     name: str
     kind: int
+    """``perf_type_id``: 0 hardware, 1 software, 3 hardware cache."""
     config: int
     is_user_only: bool = True
+    """Whether what the kernel does for the process is left out, which needs no privileges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

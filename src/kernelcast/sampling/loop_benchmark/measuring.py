@@ -120,43 +120,29 @@ _LARGE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long to measure.
-
-    Parameters
-    ----------
-    least_s : float
-        Shortest time of a sample: the loop is repeated until it takes so long.
-    limit_s : float
-        After which a program is taken for stuck.
-    """
+    """How long to measure."""
 
     least_s: float = 0.05
+    """Shortest time of a sample: the loop is repeated until it takes so long."""
     samples: int = 5
     limit_s: float = 600.0
+    """After which a program is taken for stuck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
-    """A loop of one size.
-
-    Parameters
-    ----------
-    constants : mapping of str to int
-        Values of its constants; the compiler knows them.
-    elements : mapping of str to int
-        Elements of each array.
-    compiler : str
-        A C compiler; the first of `COMPILERS` that there is when empty, or `CC`.
-    flags : sequence of str
-        For the compiler.
-    """
+    """A loop of one size."""
 
     source: str
     constants: Mapping[str, int]
+    """Values of its constants; the compiler knows them."""
     elements: Mapping[str, int] = field(default_factory=dict)
+    """Elements of each array."""
     array_bytes: int = 0
     compiler: str = ""
+    """A C compiler; the first of `COMPILERS` that there is when empty, or `CC`."""
     flags: Sequence[str] = FLAGS
+    """For the compiler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

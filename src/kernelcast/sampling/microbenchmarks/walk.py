@@ -119,42 +119,28 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPoint:
-    """Latency in an array of one size.
-
-    Parameters
-    ----------
-    latency_s : float
-        Shortest run, in seconds per step: neighbours on a machine only ever add time.
-    usual_s : float
-        Median of the runs.
-    """
+    """Latency in an array of one size."""
 
     size_bytes: int
     latency_s: float
+    """Shortest run, in seconds per step: neighbours on a machine only ever add time."""
     usual_s: float
+    """Median of the runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPlan:
-    """How long to walk.
-
-    Parameters
-    ----------
-    run_s : float
-        Length of one run, in seconds; short runs fit between the disturbances of a busy machine.
-    runs : int
-        Runs of each size in each pass.
-    passes : int
-        Times to go through all sizes, each time with other cycles: a neighbour that is busy for
-        a second disturbs a size in one pass only.
-    warm_s : float
-        Longest walk before anything counts, in seconds.
-    """
+    """How long to walk."""
 
     run_s: float
+    """Length of one run, in seconds; short runs fit between the disturbances of a busy machine."""
     runs: int
+    """Runs of each size in each pass."""
     passes: int
+    """Times to go through all sizes, each time with other cycles: a neighbour that is busy for a
+    second disturbs a size in one pass only."""
     warm_s: float
+    """Longest walk before anything counts, in seconds."""
 
 
 class Walk:
