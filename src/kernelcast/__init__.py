@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+    from kernelcast.records.frames import to_frame
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
@@ -38,6 +39,7 @@ __all__ = [
     "examine_devices",
     "observe",
     "read_problem",
+    "to_frame",
     "tune",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "examine_devices": "kernelcast.launches.devices",
     "observe": "kernelcast.predictor.api",
     "read_problem": "kernelcast.launches.problem_file",
+    "to_frame": "kernelcast.records.frames",
     "tune": "kernelcast.tuning.api",
 }
 

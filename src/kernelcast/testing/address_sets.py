@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.accesses import MemoryAccess
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 
 _AXES = 3
 _FIRST_TRIPS = 64

@@ -151,10 +151,7 @@ def make_analytic(seconds: float = 0.5) -> AnalyticEstimate:
 def widen_schema(table: TrainingTable, schema: FeatureSchema) -> TrainingTable:
     """Give a table of another schema: features that it lacks are absent."""
     features = np.column_stack([table.column(name) for name in schema.names])
-    names = [one for one in table.__slots__ if one not in {"schema", "features"}]
-    return TrainingTable(
-        schema=schema, features=features, **{name: getattr(table, name) for name in names}
-    )
+    return table.with_features(schema, features)
 
 
 def row_of(table: TrainingTable, place: int) -> LaunchRow:

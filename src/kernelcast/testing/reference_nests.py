@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _BYTES = {"double": 8, "float": 4, "int": 4}
 _KINDS = {

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 from kernelcast.tuning.footprints import Axis, Box
 from kernelcast.tuning.nest import Loop, Nest
 

@@ -16,8 +16,8 @@ from kernelcast.analytic.cpu.opencl.constants import FITTED
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,

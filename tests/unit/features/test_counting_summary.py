@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks, summarise
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,

@@ -11,8 +11,8 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
 )
 from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes
-from kernelcast.records.loop_nest import LoopNest
 
 _MOST_WAYS = 64
 """More than any cache has: so many ways are what stands in for an unknown number."""

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.error_text import format_class, format_error
-from kernelcast.cli.text import format_share
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
     Explanation,
 )
-from kernelcast.models.validation.report import ErrorSummary
+from kernelcast.records.error_summary import ErrorSummary
+from kernelcast.reports.numbers import format_class, format_error, format_share
 
 _MOST_WON = 3
 

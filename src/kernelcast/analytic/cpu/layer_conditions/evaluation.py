@@ -18,8 +18,8 @@ from kernelcast.analytic.cpu.layer_conditions.profile import ReuseProfile, profi
 from kernelcast.analytic.cpu.layer_conditions.regime_traffic import Lines, RegimeTraffic
 from kernelcast.analytic.cpu.layer_conditions.regimes import Regime, RegimeFinder
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
-from kernelcast.records.loop_nest import LoopNest
 
 
 class LayerConditions:
