@@ -100,21 +100,16 @@ class Opened(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared(Reply):
-    """Kernel and buffers are on the device.
-
-    Parameters
-    ----------
-    build_s, upload_s : float
-        Host time of building and of taking the buffers.
-    in_place : frozenset of int
-        Positions of the buffers that are used where they lie.
-    """
+    """Kernel and buffers are on the device."""
 
     ndrange: NDRange
     build_s: float
+    """Host time of building."""
     upload_s: float
+    """Host time of taking the buffers."""
     uploaded_bytes: int = 0
     in_place: frozenset[int] = frozenset()
+    """Positions of the buffers that are used where they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

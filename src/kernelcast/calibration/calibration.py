@@ -73,26 +73,19 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a calibration stands.
-
-    Parameters
-    ----------
-    done, total : int
-        Microbenchmarks.
-    title : str
-        What is measured now.
-    stage : str
-        What its process does.
-    remaining_s : float or None
-        How long the rest will take, by how long it took before, in seconds.
-    """
+    """Where a calibration stands."""
 
     device_id: str
     done: int
+    """Microbenchmarks."""
     total: int
+    """Of so many."""
     title: str
+    """What is measured now."""
     stage: str = ""
+    """What its process does."""
     remaining_s: float | None = None
+    """How long the rest will take, by how long it took before, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,19 +188,14 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Lines that a level sends towards a core.
-
-    Parameters
-    ----------
-    loaded, stored : float
-        Lines over all axes; what is written is loaded first.
-    unforeseen : float
-        Lines among them that no prefetcher brings in time.
-    """
+    """Lines that a level sends towards a core."""
 
     loaded: float
+    """Lines over all axes; what is written is loaded first."""
     stored: float
+    """The same of what goes back."""
     unforeseen: float
+    """Lines among them that no prefetcher brings in time."""
 
 
 def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:

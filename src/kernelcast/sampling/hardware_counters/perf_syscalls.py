@@ -42,17 +42,13 @@ class PerfEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a counter holds.
-
-    Parameters
-    ----------
-    enabled_ns, running_ns : int
-        Time in which the thread ran while the counter was on, and in which the counter ran too.
-    """
+    """What a counter holds."""
 
     value: int
     enabled_ns: int
+    """Time in which the thread ran while the counter was on."""
     running_ns: int
+    """Of that, time in which the counter ran too."""
 
 
 def is_supported() -> bool:

@@ -147,17 +147,12 @@ class LoopToRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
-    """Times of one pass over the whole nest.
-
-    Parameters
-    ----------
-    wall_s, cpu_s : tuple of float
-        Samples, by the clock on the wall and by the processor's time; the latter is empty where
-        nobody tells.
-    """
+    """Times of one pass over the whole nest."""
 
     wall_s: tuple[float, ...]
+    """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]
+    """The same by the processor's time; empty where nobody tells."""
     compiler: str
 
     @property

@@ -103,22 +103,16 @@ class OccupancyResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """A vendor's answer: work-groups that fit by each limiter, and what they are made of.
-
-    Parameters
-    ----------
-    by_limiter : tuple of (Limiter, int)
-        Work-groups that fit if this limiter were the only one, in the order of `Limiter`.
-    warps_per_group, max_warps : int
-        Warps of one work-group, and warps the hardware unit can hold.
-    assumed : tuple of str
-        Unknown fields of `KernelResources`.
-    """
+    """A vendor's answer: work-groups that fit by each limiter, and what they are made of."""
 
     by_limiter: tuple[tuple[Limiter, int], ...]
+    """Work-groups that fit if this limiter were the only one, in the order of `Limiter`."""
     warps_per_group: int
+    """Warps of one work-group."""
     max_warps: int
+    """Warps the hardware unit can hold."""
     assumed: tuple[str, ...]
+    """Unknown fields of `KernelResources`."""
 
 
 def round_up(value: int, unit: int) -> int:
