@@ -119,7 +119,7 @@ _LARGE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class LoopSampling:
     """How long to measure."""
 
     least_s: float = 0.05
@@ -180,7 +180,7 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((one for one in names if one and shutil.which(one)), None)
 
 
-def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasurement:
+def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
     """Compile, warm up and time a loop.
 
     Raises
@@ -190,20 +190,20 @@ def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasureme
     MeasurementError
         If it ends with an error, or not in time.
     """
-    effort = effort or Effort()
+    sampling = sampling or LoopSampling()
     compiler = find_compiler(loop.compiler)
     if compiler is None:
         # Drivers take a moment to load.
         from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
 
         wall_s, name = measure_as_kernel(
-            loop.source, loop.constants, loop.elements, least_s=effort.least_s,
-            samples=effort.samples,
+            loop.source, loop.constants, loop.elements, least_s=sampling.least_s,
+            samples=sampling.samples,
         )  # fmt: skip
         return LoopMeasurement(wall_s=wall_s, cpu_s=(), compiler=name)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
-        lines = _run([str(program), str(effort.least_s), str(effort.samples)], effort.limit_s)
+        lines = _run([str(program), str(sampling.least_s), str(sampling.samples)], sampling.limit_s)
     pairs = [tuple(float(one) for one in line.split()) for line in lines.splitlines()]
     return LoopMeasurement(
         wall_s=tuple(one[0] for one in pairs),
