@@ -32,7 +32,10 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    """Put together how a launch went."""
+    """Put together how a launch went; `errors` are those of devices that had failed before."""
+    now = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
+    failed = {**errors, **now}
+    left_out = (name for name, one in zip(names, execution.states, strict=True) if one.is_left_out)
     first_s = execution.first_s or times.merging_s
     last_s = max(execution.last_s, first_s)
     host = Bar(
@@ -52,7 +55,7 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
                 device_id=place.device_id,
                 device=name,
                 cores=place.cores,
-                failure=str(errors.get(number, "")),
+                failure=str(failed.get(number, "")),
             )
             for number, (state, place, name) in enumerate(
                 zip(execution.states, places, names, strict=True)
@@ -69,7 +72,7 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
         prepare_s=first_s - times.started_s,
         merge_s=times.ended_s - times.merging_s,
         total_s=times.ended_s - times.started_s,
-        notes=tuple(notes),
+        notes=(*notes, *(f"{one}: left out, too slow to be of use" for one in left_out)),
     )
 
 

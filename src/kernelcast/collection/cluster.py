@@ -118,16 +118,11 @@ def collect_on_cluster(
                 found, is_out_of_time = _take(future, job)
                 outcome.is_out_of_time |= is_out_of_time
                 by_device[job.device.id].absorb(found)
-                report(
-                    CollectionProgress(
-                        device_id=job.device.id,
-                        kernel=job.kernel.name,
-                        stage="done",
-                        done=len(jobs) - len(waiting),
-                        total=len(jobs),
-                        rows=sum(one.measured for one in outcome.devices),
-                    )
-                )
+                report(CollectionProgress(
+                    device_id=job.device.id, kernel=job.kernel.name, stage="done",
+                    done=len(jobs) - len(waiting), total=len(jobs),
+                    rows=sum(one.measured for one in outcome.devices),
+                ))  # fmt: skip
             time.sleep(_POLL_S if waiting else 0)
     except KeyboardInterrupt:
         client.cancel(list(waiting), force=True)
