@@ -105,12 +105,8 @@ class Balancer:
 
         Parameters
         ----------
-        kernel, ndrange, arguments
-            The launch.
         settings : BalanceSettings, optional
             Used instead of the balancer's own.
-        report : callable, optional
-            Is told of each stage.
 
         Raises
         ------
