@@ -31,7 +31,7 @@ from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results"
@@ -215,7 +215,7 @@ def sweep(machine: CpuMachine, sizes: Sequence[int], *, measures: bool) -> dict[
                     source=source, constants=constants, array_bytes=3 * 8 * count,
                     elements=dict.fromkeys(("U", "V", "ROC"), count),
                 ),
-                Effort(least_s=0.1, samples=5),
+                LoopSampling(least_s=0.1, samples=5),
             )  # fmt: skip
             row["measured"] = {
                 "cycles": to_cycles_per_line(measured.seconds, Unit.SECONDS, found.work),

@@ -15,11 +15,11 @@ import numpy as np
 from machine import describe_machine
 
 import kernelcast
-from kernelcast.predictor.api import session_of
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.runtimes import pin_threads
+from kernelcast.sampling.user_objects import session_of
 
 RESULTS = Path(__file__).resolve().parent / "results" / "overhead"
 ESTIMATES = 60

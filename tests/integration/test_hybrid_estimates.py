@@ -9,6 +9,7 @@ from kernelcast.collection.row import observe_launch
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
@@ -26,7 +27,6 @@ from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
-from kernelcast.sampling.replay import read_recordings, write_recordings
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.testing.fake_asker import widen_schema
 from kernelcast.testing.synthetic_rows import make_rows

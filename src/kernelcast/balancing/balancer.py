@@ -105,12 +105,8 @@ class Balancer:
 
         Parameters
         ----------
-        kernel, ndrange, arguments
-            The launch.
         settings : BalanceSettings, optional
             Used instead of the balancer's own.
-        report : callable, optional
-            Is told of each stage.
 
         Raises
         ------
@@ -154,21 +150,8 @@ class Balancer:
         self._finish(buffers, arguments, memory, execution)
         self._release()
         times = HostTimes(started_s=started_s, merging_s=merging_s, ended_s=time.monotonic())
-        errors = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
-        notes += tuple(
-            f"{self._names[number]}: left out, too slow to be of use"
-            for number, state in enumerate(execution.states)
-            if state.is_left_out
-        )
         return make_report(
-            problem,
-            safety,
-            execution,
-            times,
-            self._places,
-            self._names,
-            notes,
-            self._errors | errors,
+            problem, safety, execution, times, self._places, self._names, notes, self._errors
         )
 
     def _list_devices(self, fixed: Sequence[float]) -> list[int]:

@@ -41,22 +41,18 @@ class Stage(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class DeviceState:
-    """A device and what it has done.
-
-    Parameters
-    ----------
-    anchor : float
-        From where it takes slabs: 0 is the first, 1 the last.
-    ran, owned, handed_over, collected : ndarray of bool, shape (slabs,)
-        Slabs that it has run; those that its results are to be taken of; those whose results it
-        was told to hand over; those whose results are in the shared memory.
-    """
+    """A device and what it has done."""
 
     anchor: float
+    """From where it takes slabs: 0 is the first, 1 the last."""
     ran: BoolArray
+    """Slabs that it has run."""
     owned: BoolArray
+    """Those that its results are to be taken of."""
     handed_over: BoolArray
+    """Those whose results it was told to hand over."""
     collected: BoolArray
+    """Those whose results are in the shared memory."""
     stage: Stage = Stage.PREPARING
     outstanding: int = 0
     queued: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
@@ -171,40 +167,29 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitLaunch:
-    """What a launch asks of devices.
-
-    Parameters
-    ----------
-    collect : callable
-        Gives the command for the results of some slabs, of a device by its number.
-    result_bytes : mapping of int to int
-        Bytes that all devices together give back, by buffer, unless they write in place.
-    """
+    """What a launch asks of devices."""
 
     space: SlabSpace
     prepare: Prepare
     collect: Callable[[int, BoolArray], Collect]
+    """Gives the command for the results of some slabs, of a device by its number."""
     result_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Bytes that all devices together give back, by buffer, unless they write in place."""
     is_known_even: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
-    """How a launch went; times are by the devices' clock.
-
-    Parameters
-    ----------
-    estimated_end_s : float or None
-        When all results would be there, said once all speeds were known.
-    first_s, last_s : float
-        Begin of the first sample, and when the last result was there.
-    """
+    """How a launch went; times are by the devices' clock."""
 
     states: list[DeviceState]
     bars: list[Bar] = field(default_factory=list)
     estimated_end_s: float | None = None
+    """When all results would be there, said once all speeds were known."""
     first_s: float = 0.0
+    """Begin of the first sample."""
     last_s: float = 0.0
+    """When the last result was there."""
 
     def explain_end(self) -> KernelcastError:
         """Say why nobody is left."""

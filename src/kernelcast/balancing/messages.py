@@ -35,23 +35,17 @@ class OpenDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
-    """Build the kernel, take the buffers.
-
-    Parameters
-    ----------
-    memory_bytes : int
-        Size of the shared memory by now.
-    in_place : frozenset of int
-        Positions of buffers that all devices may use where they lie: those that are only read, and
-        those that are only written, each byte by one device.
-    """
+    """Build the kernel, take the buffers."""
 
     kernel: Kernel
     ndrange: NDRange
     arguments: tuple[Argument, ...]
     contents: tuple[MemoryRange | np.generic | LocalArgument, ...]
     memory_bytes: int
+    """Size of the shared memory by now."""
     in_place: frozenset[int] = frozenset()
+    """Positions of buffers that all devices may use where they lie: those that are only read, and
+    those that are only written, each byte by one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +100,16 @@ class Opened(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared(Reply):
-    """Kernel and buffers are on the device.
-
-    Parameters
-    ----------
-    build_s, upload_s : float
-        Host time of building and of taking the buffers.
-    in_place : frozenset of int
-        Positions of the buffers that are used where they lie.
-    """
+    """Kernel and buffers are on the device."""
 
     ndrange: NDRange
     build_s: float
+    """Host time of building."""
     upload_s: float
+    """Host time of taking the buffers."""
     uploaded_bytes: int = 0
     in_place: frozenset[int] = frozenset()
+    """Positions of the buffers that are used where they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,22 +121,15 @@ class Hint(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlabSamples:
-    """What came of sampling slabs, which are done.
-
-    Parameters
-    ----------
-    interval : Interval or None
-        Time of the whole launch on this device; None if too little ran to tell.
-    rates : tuple of (float, float)
-        Middle of each timed launch as a share of the slabs, and seconds per slab.
-    is_even : bool
-        Whether work seems the same everywhere.
-    """
+    """What came of sampling slabs, which are done."""
 
     spans: tuple[Span, ...]
     interval: Interval | None = None
+    """Time of the whole launch on this device; None if too little ran to tell."""
     rates: tuple[tuple[float, float], ...] = ()
+    """Middle of each timed launch as a share of the slabs, and seconds per slab."""
     is_even: bool = True
+    """Whether work seems the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kernelcast.balancing.device_state import DeviceState, Execution
 from kernelcast.balancing.settings import DevicePlace
@@ -31,8 +32,10 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    """Put together how a launch went."""
-    total = problem.ndrange.work_group_count
+    """Put together how a launch went; `errors` are those of devices that had failed before."""
+    now = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
+    failed = {**errors, **now}
+    left_out = (name for name, one in zip(names, execution.states, strict=True) if one.is_left_out)
     first_s = execution.first_s or times.merging_s
     last_s = max(execution.last_s, first_s)
     host = Bar(
@@ -41,20 +44,22 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
         start_s=times.merging_s,
         end_s=times.ended_s,
     )
-    shares = [_describe(state, safety, total) for state in execution.states]
     return BalanceReport(
         kernel=problem.kernel.name,
         space=safety.space,
         merges=dict(safety.rules),
         shares=tuple(
-            replace(
-                share,
+            _describe(
+                state,
+                safety,
                 device_id=place.device_id,
                 device=name,
                 cores=place.cores,
-                failure=str(errors.get(number, "")),
+                failure=str(failed.get(number, "")),
             )
-            for number, (share, place, name) in enumerate(zip(shares, places, names, strict=True))
+            for number, (state, place, name) in enumerate(
+                zip(execution.states, places, names, strict=True)
+            )
         ),
         bars=tuple(
             replace(bar, start_s=bar.start_s - times.started_s, end_s=bar.end_s - times.started_s)
@@ -67,19 +72,17 @@ def make_report(  # noqa: PLR0913 - a report has that many sources
         prepare_s=first_s - times.started_s,
         merge_s=times.ended_s - times.merging_s,
         total_s=times.ended_s - times.started_s,
-        notes=tuple(notes),
+        notes=(*notes, *(f"{one}: left out, too slow to be of use" for one in left_out)),
     )
 
 
-def _describe(state: DeviceState, safety: SplitSafety, total: int) -> DeviceShare:
-    space = safety.space
-    done = space.work_groups(spans_of(state.owned.nonzero()[0]))
+def _describe(state: DeviceState, safety: SplitSafety, **named: Any) -> DeviceShare:  # noqa: ANN401
+    done = safety.space.work_groups(spans_of(state.owned.nonzero()[0]))
     interval = None if state.sampled is None else state.sampled.interval
     return DeviceShare(
-        device_id="",
-        device="",
+        **named,
         work_groups=done,
-        share=done / total,
+        share=done / safety.space.ndrange.work_group_count,
         estimated_share=state.estimated_share,
         estimated_s=None if interval is None else interval.seconds,
         low_s=None if interval is None else interval.low,

@@ -53,7 +53,9 @@ class SharedMemory:
     def close(self) -> None:
         """Give it back; views that are still held keep its pages until they go."""
         self._bytes = None
-        os.close(self.descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 class Layout:

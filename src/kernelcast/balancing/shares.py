@@ -19,41 +19,27 @@ _SHORT = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpeed:
-    """What is known of a device while work is given out.
-
-    Parameters
-    ----------
-    rate : float or None
-        Work that it does per second, transfers of results included; None if nobody knows yet.
-    free_at_s : float
-        When it will have done what it has been given, about.
-    doubt : float
-        By which factor the rate may be wrong either way, at least 1.
-    """
+    """What is known of a device while work is given out."""
 
     rate: float | None
+    """Work that it does per second, transfers of results included; None if nobody knows yet."""
     free_at_s: float
+    """When it will have done what it has been given, about."""
     doubt: float = 1.0
+    """By which factor the rate may be wrong either way, at least 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePolicy:
-    """Rules for giving out work.
-
-    Parameters
-    ----------
-    first_share : float
-        Part of its fair share that a device gets at first; the rest is divided by the speeds seen
-        by then.
-    shortest_s : float
-        The least that is worth a launch, in seconds.
-    is_known_even : bool
-        Whether all work-groups surely do the same.
-    """
+    """Rules for giving out work."""
 
     first_share: float
+    """Part of its fair share that a device gets at first; the rest is divided by the speeds seen by
+    then."""
     shortest_s: float
+    """The least that is worth a launch, in seconds."""
     is_known_even: bool = False
+    """Whether all work-groups surely do the same."""
 
     @classmethod
     def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":

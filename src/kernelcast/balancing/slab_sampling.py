@@ -38,22 +38,16 @@ class BoxRunner(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class SlabLaunch:
-    """A launch whose work-groups are slabs, for the sampler: a `PreparedLaunch`.
-
-    Parameters
-    ----------
-    is_stopped : callable
-        Tells whether the host wants no more samples; asked before each launch.
-    tell : callable
-        Is told of the first speeds seen, in slabs per second.
-    """
+    """A launch whose work-groups are slabs, for the sampler: a `PreparedLaunch`."""
 
     launch: BoxRunner
     space: SlabSpace
     device: DeviceDescription
     kernel_digest: str
     is_stopped: Callable[[], bool] = lambda: False
+    """Tells whether the host wants no more samples; asked before each launch."""
     tell: Callable[[float], None] = lambda _: None
+    """Is told of the first speeds seen, in slabs per second."""
     spans: list[Span] = field(default_factory=list)
     rates: list[tuple[float, float]] = field(default_factory=list)
     order: DispatchOrder = DispatchOrder.ROWS

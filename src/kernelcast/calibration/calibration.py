@@ -44,15 +44,6 @@ _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 class CalibrationSettings:
     """How a calibration is made.
 
-    Parameters
-    ----------
-    only : tuple of str
-        Microbenchmarks to run; all when empty.
-    is_fresh : bool
-        Whether to measure again what an interrupted calibration has measured.
-    output : Path or None
-        The file to write; None means the user's data folder.
-
     Raises
     ------
     InputError
@@ -61,8 +52,11 @@ class CalibrationSettings:
 
     effort: Effort = Effort.NORMAL
     only: tuple[str, ...] = ()
+    """Microbenchmarks to run; all when empty."""
     is_fresh: bool = False
+    """Whether to measure again what an interrupted calibration has measured."""
     output: Path | None = None
+    """The file to write; None means the user's data folder."""
 
     def __post_init__(self) -> None:
         titles = list_benchmarks()
@@ -79,47 +73,33 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a calibration stands.
-
-    Parameters
-    ----------
-    done, total : int
-        Microbenchmarks.
-    title : str
-        What is measured now.
-    stage : str
-        What its process does.
-    remaining_s : float or None
-        How long the rest will take, by how long it took before, in seconds.
-    """
+    """Where a calibration stands."""
 
     device_id: str
     done: int
+    """Microbenchmarks."""
     total: int
+    """Of so many."""
     title: str
+    """What is measured now."""
     stage: str = ""
+    """What its process does."""
     remaining_s: float | None = None
+    """How long the rest will take, by how long it took before, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Outcome of a calibration.
-
-    Parameters
-    ----------
-    durations_s : mapping of str to float
-        How long each microbenchmark took that ran now, in seconds.
-    resumed : tuple of str
-        Those that an earlier, interrupted calibration had run.
-    failed : mapping of str to str
-        Those that crashed, hung or gave up, and why.
-    """
+    """Outcome of a calibration."""
 
     machine: MachineDescription
     path: Path
     durations_s: Mapping[str, float]
+    """How long each microbenchmark took that ran now, in seconds."""
     resumed: tuple[str, ...]
+    """Those that an earlier, interrupted calibration had run."""
     failed: Mapping[str, str]
+    """Those that crashed, hung or gave up, and why."""
 
 
 def list_benchmarks() -> dict[str, str]:

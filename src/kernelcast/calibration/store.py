@@ -19,22 +19,16 @@ _STATE = "state.json"
 
 @dataclass(slots=True, kw_only=True)
 class CalibrationStore:
-    """A folder with one machine description per microbenchmark that is done.
-
-    Parameters
-    ----------
-    folder : Path
-        Of one device and effort.
-    driver, kernelcast : str
-        Versions that the parts were measured with.
-    durations_s : dict of str to float
-        How long each microbenchmark took at its last run, in seconds; outlives the parts.
-    """
+    """A folder with one machine description per microbenchmark that is done."""
 
     folder: Path
+    """Of one device and effort."""
     driver: str
+    """Version that the parts were measured with."""
     kernelcast: str
+    """Version that measured them."""
     durations_s: dict[str, float] = field(default_factory=dict)
+    """How long each microbenchmark took at its last run, in seconds; outlives the parts."""
 
     def read(self, name: str) -> MachineDescription | None:
         """Give what a microbenchmark has found already; None if it has not run."""

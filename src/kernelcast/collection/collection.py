@@ -25,27 +25,19 @@ _NO_FP64 = "the device has no double precision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionOrder:
-    """What to collect.
-
-    Parameters
-    ----------
-    devices : tuple of DeviceDescription
-        One after the other: two at once would time each other.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        A device of the store: kernels are collected at the sizes of its rows, so that both have
-        the same launches. None: at sizes chosen for each device.
-    budget_s : float or None
-        No further row is begun after so many seconds.
-    """
+    """What to collect."""
 
     kernels: tuple[CorpusKernel, ...]
     devices: tuple[DeviceDescription, ...]
+    """One after the other: two at once would time each other."""
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """A device of the store: kernels are collected at the sizes of its rows, so that both have the
+    same launches. None: at sizes chosen for each device."""
     budget_s: float | None = None
+    """No further row is begun after so many seconds."""
 
 
 def collect(
@@ -70,7 +62,7 @@ def collect(
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
             watch.begin(job, on_device)
-            outcome.is_out_of_time = _run_job(job, storage, on_device, watch.tell)
+            outcome.is_out_of_time = run_job(job, storage, on_device, watch.tell)
             watch.end(on_device)
             if outcome.is_out_of_time:
                 break
@@ -98,34 +90,11 @@ def list_jobs(order: CollectionOrder) -> list[KernelJob]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """What one job has come to.
-
-    Parameters
-    ----------
-    outcome : DeviceOutcome
-        Of its device, this job alone.
-    is_out_of_time : bool
-        Whether the time budget ended it.
-    """
-
-    outcome: DeviceOutcome
-    is_out_of_time: bool = False
-
-
-def run_job(job: KernelJob, storage: RowStorage) -> JobResult:
-    """Collect one kernel on one device."""
-    outcome = DeviceOutcome(device_id=job.device.id)
-    is_out_of_time = _run_job(job, storage, outcome, lambda _: None)
-    return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)
-
-
-def _run_job(
+def run_job(
     job: KernelJob,
     storage: RowStorage,
     outcome: DeviceOutcome,
-    report: Callable[[str], None],
+    report: Callable[[str], None] = lambda _: None,
 ) -> bool:
     """Collect a kernel on a device; tell whether the time budget ended it."""
     if job.kernel.uses_fp64 and not job.device.has_fp64:

@@ -24,31 +24,21 @@ _NOTHING: Final = Selection()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Observations that a selection means.
-
-    Parameters
-    ----------
-    rows : tuple of mapping
-        The first of them, as `kernelcast data ls --rows --json` shows them.
-    """
+    """Observations that a selection means."""
 
     count: int
     rows: tuple[Mapping[str, object], ...]
+    """The first of them, as `kernelcast data ls --rows --json` shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What is to be different in an observation; None and an empty tuple leave it as it is.
-
-    Parameters
-    ----------
-    flags : mapping of ObservationFlag to bool
-        Flags that it shall have, or not.
-    """
+    """What is to be different in an observation; None and an empty tuple leave it as it is."""
 
     durations_s: tuple[float, ...] = ()
     measured_at: datetime | None = None
     flags: Mapping[ObservationFlag, bool]
+    """Flags that it shall have, or not."""
 
 
 def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.collection.kernel_task import KernelTask, make_failure
-from kernelcast.collection.messages import (
+from kernelcast.collection.progress import (
+    DeviceOutcome,
     Message,
     RowFailed,
     RowMeasured,
@@ -14,7 +15,6 @@ from kernelcast.collection.messages import (
     RowStarted,
     SizesChosen,
 )
-from kernelcast.collection.progress import DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.device import DeviceDescription
@@ -36,46 +36,31 @@ class OutOfTimeError(KernelcastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStorage:
-    """Where rows go, and where what they need is kept.
-
-    Parameters
-    ----------
-    store : Store
-        Of observations.
-    plans : SizePlans
-        Chosen sizes.
-    cache_folder : Path
-        Generated inputs.
-    """
+    """Where rows go, and where what they need is kept."""
 
     store: Store
+    """Of observations."""
     plans: SizePlans
+    """Chosen sizes."""
     cache_folder: Path
+    """Generated inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelJob:
-    """One kernel on one device.
-
-    Parameters
-    ----------
-    suite : str
-        Its application's suite.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        The device of the store whose sizes are taken; None: sizes chosen for this one.
-    ends_s : float or None
-        `time.time` after which no further row is begun.
-    """
+    """One kernel on one device."""
 
     kernel: CorpusKernel
     suite: str
+    """Its application's suite."""
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """The device of the store whose sizes are taken; None: sizes chosen for this one."""
     ends_s: float | None = None
+    """`time.time` after which no further row is begun."""
 
 
 def collect_rows(
@@ -125,7 +110,7 @@ class _Keeper:
         report: Callable[[str], None],
     ) -> None:
         self._job = job
-        self._place = storage
+        self._storage = storage
         self._outcome = outcome
         self.report = report
         self.current: LaunchIdentity | None = None
@@ -138,7 +123,7 @@ class _Keeper:
         match message:
             case SizesChosen(sizes=sizes):
                 job = self._job
-                self._place.plans.write(job.device, job.kernel, job.settings, sizes)
+                self._storage.plans.write(job.device, job.kernel, job.settings, sizes)
             case RowStarted(launch=launch, number=number, total=total):
                 self.current = launch
                 self.report(f"row {number} of {total}")
@@ -154,7 +139,7 @@ class _Keeper:
         self._check_time()
 
     def _store(self, message: RowMeasured | RowFailed) -> None:
-        store, outcome = self._place.store, self._outcome
+        store, outcome = self._storage.store, self._outcome
         if isinstance(message, RowMeasured):
             observation = message.observation
             store.add(observation, replace=True)  # a disturbed one may be there

@@ -101,12 +101,7 @@ def observe_launch(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Observation:
-    """Make an observation of a launch on a device that is open.
-
-    Parameters
-    ----------
-    identity : LaunchIdentity
-        What it is stored under.
+    """Make an observation of a launch on a device that is open, to be stored under an identity.
 
     Returns
     -------

@@ -17,15 +17,10 @@ from kernelcast.training_data.store import StoreError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePlans:
-    """A folder with a small file per device and kernel.
-
-    Parameters
-    ----------
-    folder : Path
-        Need not be there yet.
-    """
+    """A folder with a small file per device and kernel."""
 
     folder: Path
+    """Need not be there yet."""
 
     def read(
         self, device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings

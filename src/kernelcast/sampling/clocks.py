@@ -50,42 +50,28 @@ kernel void kc_read_clock(global ulong *readings, int count)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClock:
-    """A clock that kernels can read.
-
-    Parameters
-    ----------
-    name : str
-        What answers call it.
-    declarations : str
-        OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute
-        unit that a work-item runs on.
-    build_options : tuple of str
-        What the compiler needs beside a kernel's own options.
-    tells_unit : bool
-        Whether `kc_unit` knows.
-    counts_cycles : bool
-        Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one.
-    """
+    """A clock that kernels can read."""
 
     name: str
+    """What answers call it."""
     declarations: str
+    """OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute unit
+    that a work-item runs on."""
     build_options: tuple[str, ...] = ()
+    """What the compiler needs beside a kernel's own options."""
     tells_unit: bool = False
+    """Whether `kc_unit` knows."""
     counts_cycles: bool = False
+    """Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockCheck:
-    """What a clock's trial found.
-
-    Parameters
-    ----------
-    resolution_s : float
-        Least difference seen between two readings, in seconds.
-    """
+    """What a clock's trial found."""
 
     tick_s: float
     resolution_s: float
+    """Least difference seen between two readings, in seconds."""
 
 
 _NO_UNIT = "static inline ulong kc_unit(void) { return 0; }\n"

@@ -25,19 +25,13 @@ _ZERO = np.zeros(1, dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedBox:
-    """What the work-items of one box of work-groups counted.
-
-    Parameters
-    ----------
-    counts : ndarray of uint32, shape (counters, work-items)
-        Work-items in the order of their global ids, dimension 0 fastest.
-    log : ndarray of uint64, shape (work-items, capacity, 2), or None
-        Place and address of each access, in the order of execution; zeros behind the last.
-    """
+    """What the work-items of one box of work-groups counted."""
 
     box: GroupBox
     counts: npt.NDArray[np.uint32]
+    """Work-items in the order of their global ids, dimension 0 fastest."""
     log: npt.NDArray[np.uint64] | None
+    """Place and address of each access, in the order of execution; zeros behind the last."""
     duration_s: float
 
 

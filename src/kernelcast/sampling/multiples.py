@@ -17,19 +17,13 @@ _LARGEST_SHARE = 1 / 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSample:
-    """Launches of k and k + 1 times the unit.
-
-    Parameters
-    ----------
-    window_set : int
-        Which choice of places.
-    launches : tuple of TimedLaunch
-        The shorter and the longer one, in the order they ran.
-    """
+    """Launches of k and k + 1 times the unit."""
 
     multiple: int
     window_set: int
+    """Which choice of places."""
     launches: tuple[TimedLaunch, ...]
+    """The shorter and the longer one, in the order they ran."""
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:

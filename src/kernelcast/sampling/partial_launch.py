@@ -28,15 +28,10 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """A buffer's content that a device may use where it lies, if it works in the host's memory.
-
-    Parameters
-    ----------
-    array : ndarray
-        The kernel only reads it, or only writes it; then it changes.
-    """
+    """A buffer's content that a device may use where it lies, if it works in the host's memory."""
 
     array: npt.NDArray[Any]
+    """The kernel only reads it, or only writes it; then it changes."""
 
 
 Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument

@@ -77,19 +77,13 @@ _PAGES_EACH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """One run of the probe kernel.
-
-    Parameters
-    ----------
-    concurrency : int
-        Most work-groups that were active together.
-    tickets : ndarray of shape (n_groups,)
-        Order in which the work-groups started.
-    """
+    """One run of the probe kernel."""
 
     duration_s: float
     concurrency: int
+    """Most work-groups that were active together."""
     tickets: np.ndarray[tuple[int], np.dtype[np.int32]]
+    """Order in which the work-groups started."""
 
 
 class Probe:

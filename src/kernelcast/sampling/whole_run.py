@@ -21,17 +21,13 @@ Value: TypeAlias = npt.NDArray[Any] | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeRun:
-    """What a launch was given and what it left.
-
-    Parameters
-    ----------
-    before, after : tuple of ndarray, NumPy scalar or None
-        One per argument, in the kernel's order: buffers as arrays of shape (count,), or
-        (count, lanes) for vectors; scalars as they are; None for local memory.
-    """
+    """What a launch was given and what it left."""
 
     before: tuple[Value, ...]
+    """One per argument, in the kernel's order: buffers as arrays of shape (count,), or (count,
+    lanes) for vectors; scalars as they are; None for local memory."""
     after: tuple[Value, ...]
+    """The same when it had ended."""
 
 
 def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:

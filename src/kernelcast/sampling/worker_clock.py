@@ -58,22 +58,15 @@ RunProbe: TypeAlias = Callable[[int, int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerClock:
-    """Counts what the threads of a device do.
-
-    Parameters
-    ----------
-    cores : int
-        Processors that they share.
-    asleep_s : float
-        What a launch lasts beside the work of its threads, usually, in seconds.
-    with_caller : bool
-        Whether the calling thread works along.
-    """
+    """Counts what the threads of a device do."""
 
     threads: tuple[int, ...]
     cores: int
+    """Processors that they share."""
     asleep_s: float = 0.0
+    """What a launch lasts beside the work of its threads, usually, in seconds."""
     with_caller: bool = False
+    """Whether the calling thread works along."""
 
     def read(self) -> float:
         """Give the seconds that the threads have worked so far, per core.
@@ -108,23 +101,16 @@ class WorkerClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One launch of some milliseconds, and a pause right after it.
-
-    Parameters
-    ----------
-    caller_s : float
-        Processor time of the calling thread during the launch.
-    busy_s : mapping of int to float
-        That of each other thread.
-    restless_s : mapping of int to float
-        Processor time of each of them during the pause.
-    """
+    """One launch of some milliseconds, and a pause right after it."""
 
     duration_s: float
     caller_s: float
+    """Processor time of the calling thread during the launch."""
     busy_s: Seconds
+    """That of each other thread."""
     paused_s: float
     restless_s: Seconds
+    """Processor time of each of them during the pause."""
 
 
 def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
@@ -307,21 +293,14 @@ _LEAST_SHARE = 0.1
 
 @dataclass(slots=True)
 class LaunchTimer:
-    """Times launches of one queue.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        Queue with profiling.
-    uses_event_timer : bool
-        Whether profiling events are believed; else the host's clock is read around each launch.
-    workers : WorkerClock or None
-        Processor time of the device's threads, where it tells more than the clock.
-    """
+    """Times launches of one queue."""
 
     queue: cl.CommandQueue
+    """Queue with profiling."""
     uses_event_timer: bool
+    """Whether profiling events are believed; else the host's clock is read around each launch."""
     workers: WorkerClock | None = None
+    """Processor time of the device's threads, where it tells more than the clock."""
 
     def by_clock(self, enqueue: Enqueue) -> float:
         """Run a launch; give its time by the clock, in seconds, whatever happened meanwhile."""

@@ -42,24 +42,19 @@ class RanTwiceError(AssertionError):
 
 @dataclass(slots=True, kw_only=True)
 class FakeDevice:
-    """A device whose times follow from a formula and whose kernel is a Python function.
-
-    Parameters
-    ----------
-    item_s : callable or float
-        Seconds of each work-item, or of work-items by their numbers.
-    launch_s, prepare_s, upload_s : float
-        What every launch costs beside its work-items; building and taking buffers; taking alone.
-    failing : mapping of type to int
-        At which command of a kind it fails, counted from 0.
-    """
+    """A device whose times follow from a formula and whose kernel is a Python function."""
 
     compute: Compute
     item_s: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | float = 1e-6
+    """Seconds of each work-item, or of work-items by their numbers."""
     launch_s: float = 10e-6
+    """What every launch costs beside its work-items."""
     prepare_s: float = 1e-3
+    """What building and taking buffers cost."""
     upload_s: float = 0.0
+    """What taking them costs alone."""
     failing: Mapping[type, int] = field(default_factory=dict)
+    """At which command of a kind it fails, counted from 0."""
     noise: float = 0.0
     ran: set[int] = field(default_factory=set)
     arrays: list[Any] = field(default_factory=list)

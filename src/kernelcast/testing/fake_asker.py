@@ -42,30 +42,20 @@ LOCAL_SIZE = (64,)
 
 @dataclass(slots=True)
 class FakeAsker:
-    """Samples synthetic launches; an `Asker`.
-
-    Parameters
-    ----------
-    work_group_s : float
-        Time of each work-group, in seconds; may be changed between samplings.
-    row : LaunchRow or None
-        What learned models see of every launch, where it is asked for.
-    row_failure : str
-        Why there is no row.
-    analytic : AnalyticEstimate or None
-        What the analytic model says.
-    error : KernelcastError or None
-        Is raised instead of any answer.
-    driver : str
-        Of the device that really samples.
-    """
+    """Samples synthetic launches; an `Asker`."""
 
     work_group_s: float = 5e-6
+    """Time of each work-group, in seconds; may be changed between samplings."""
     row: LaunchRow | None = None
+    """What learned models see of every launch, where it is asked for."""
     row_failure: str = ""
+    """Why there is no row."""
     analytic: AnalyticEstimate | None = None
+    """What the analytic model says."""
     error: KernelcastError | None = None
+    """Is raised instead of any answer."""
     driver: str = "1"
+    """Of the device that really samples."""
     tasks: list[EstimateTask] = field(default_factory=list)
     busy: threading.Lock = field(default_factory=threading.Lock)
 

@@ -27,24 +27,16 @@ class RepeatedWorkGroupError(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """What keeps a device from taking the same time twice.
-
-    Parameters
-    ----------
-    noise : float
-        Relative standard deviation of each launch's time, log-normal.
-    spike_share : float
-        Share of launches that are hit by a spike.
-    spike_factor : float
-        How many times as long a launch takes that is hit.
-    hidden_overhead_s : float
-        What every launch costs on top of what it is said to cost, in seconds.
-    """
+    """What keeps a device from taking the same time twice."""
 
     noise: float = 0.0
+    """Relative standard deviation of each launch's time, log-normal."""
     spike_share: float = 0.0
+    """Share of launches that are hit by a spike."""
     spike_factor: float = 3.0
+    """How many times as long a launch takes that is hit."""
     hidden_overhead_s: float = 0.0
+    """What every launch costs on top of what it is said to cost, in seconds."""
     seed: int = 0
 
 

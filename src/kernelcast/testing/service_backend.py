@@ -37,30 +37,20 @@ def make_devices() -> tuple[DeviceDescription, ...]:
 
 @dataclass
 class FakeBackend(PredictorBackend):
-    """Answers by arithmetic; observations, models and problems are the real ones.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    pause_s : float
-        How long a sampling takes.
-    before : callable
-        Is called inside each sampling; may wait or raise.
-    is_calibrated : bool
-        Whether the analytic model has an answer.
-    calls : Counter
-        Samplings and models asked, by ``sample`` and ``model``.
-    most_at_once : Counter
-        Most samplings at the same time, by device.
-    """
+    """Answers by arithmetic; observations, models and problems are the real ones."""
 
     database: str
+    """Store of observations."""
     pause_s: float = 0.0
+    """How long a sampling takes."""
     before: Callable[[Ask], None] = lambda _: None
+    """Is called inside each sampling; may wait or raise."""
     is_calibrated: bool = False
+    """Whether the analytic model has an answer."""
     calls: Counter[str] = field(default_factory=Counter)
+    """Samplings and models asked, by ``sample`` and ``model``."""
     most_at_once: Counter[str] = field(default_factory=Counter)
+    """Most samplings at the same time, by device."""
     models: int = 0
     _now: Counter[str] = field(default_factory=Counter)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -99,15 +89,10 @@ class FakeBackend(PredictorBackend):
 
 @dataclass(frozen=True, slots=True)
 class FakeDevices:
-    """Devices that answer by arithmetic; an `Asker`.
-
-    Parameters
-    ----------
-    is_calibrated : callable
-        Tells whether the analytic model has an answer.
-    """
+    """Devices that answer by arithmetic; an `Asker`."""
 
     is_calibrated: Callable[[], bool]
+    """Tells whether the analytic model has an answer."""
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress

@@ -27,38 +27,27 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningEvent:
-    """What happened to a configuration.
-
-    Parameters
-    ----------
-    cost_s : float
-        Host time of it, in seconds.
-    cpu_s : float
-        Of a build or run: time of all threads of the process that did it, in seconds. On a CPU
-        device and a machine that others use as well, it says more than the time that passed.
-    """
+    """What happened to a configuration."""
 
     number: int
     kind: EventKind
     seconds: float = 0.0
     cost_s: float = 0.0
+    """Host time of it, in seconds."""
     reason: str = ""
     cpu_s: float = 0.0
+    """Of a build or run: time of all threads of the process that did it, in seconds. On a CPU
+    device and a machine that others use as well, it says more than the time that passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureTask:
-    """Configurations to be measured on one device.
-
-    Parameters
-    ----------
-    runs : dict of int to int
-        Runs that each still needs.
-    """
+    """Configurations to be measured on one device."""
 
     device_id: str
     problems: dict[int, Problem]
     runs: dict[int, int]
+    """Runs that each still needs."""
     seed: int
 
 

@@ -29,42 +29,28 @@ _WORK_GROUPS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop of one work-item.
-
-    Parameters
-    ----------
-    body : int
-        Block of its body.
-    trips : float
-        Mean iterations per entry.
-    is_unrolled : bool
-        Whether the compiler knows the number of iterations and writes them out.
-    has_barrier : bool
-        Whether work-items wait for each other in it.
-    """
+    """A loop of one work-item."""
 
     body: int
+    """Block of its body."""
     trips: float
+    """Mean iterations per entry."""
     is_unrolled: bool
+    """Whether the compiler knows the number of iterations and writes them out."""
     has_barrier: bool
+    """Whether work-items wait for each other in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """The loops of a kernel for one launch.
-
-    Parameters
-    ----------
-    counts : tuple of float
-        Mean executions of each block per work-item.
-    loops : mapping of int to Loop
-        By the block of their body.
-    """
+    """The loops of a kernel for one launch."""
 
     facts: KernelFacts
     ndrange: NDRange
     counts: tuple[float, ...]
+    """Mean executions of each block per work-item."""
     loops: Mapping[int, Loop]
+    """By the block of their body."""
     _around: dict[int, tuple[Loop, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -20,42 +20,28 @@ _LARGEST_GROUP = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way to launch.
-
-    Parameters
-    ----------
-    number : int
-        Place in the space, from 0.
-    parameters : mapping of str to number
-        Values of what is searched over.
-    problem : Problem or None
-        The launch; None where the values allow none.
-    obstacle : str
-        Why there is none.
-    """
+    """One way to launch."""
 
     number: int
+    """Place in the space, from 0."""
     parameters: Mapping[str, Number]
+    """Values of what is searched over."""
     problem: Problem | None
+    """The launch; None where the values allow none."""
     obstacle: str = ""
+    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
-    """All configurations of a problem.
-
-    Parameters
-    ----------
-    names : tuple of str
-        What is searched over.
-    configurations : tuple of Configuration
-        In the order of the lists, the last fastest.
-    """
+    """All configurations of a problem."""
 
     name: str
     kernel: str
     names: tuple[str, ...]
+    """What is searched over."""
     configurations: tuple[Configuration, ...]
+    """In the order of the lists, the last fastest."""
 
 
 def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> SearchSpace:

@@ -305,6 +305,7 @@ def test_second_launch_uses_the_same_devices() -> None:
             ndrange = NDRange(global_size=(items,), local_size=(4,))
             balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
             assert np.array_equal(y, 3 * np.arange(items) + 5)
+    balancer.close()  # once more does no harm
     assert devices.is_closed
 
 

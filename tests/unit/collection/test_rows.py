@@ -9,7 +9,7 @@ from kernelcast.collection import kernel_rows
 from kernelcast.collection.collection import CollectionOrder, collect
 from kernelcast.collection.kernel_rows import RowStorage
 from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
-from kernelcast.collection.messages import (
+from kernelcast.collection.progress import (
     Message,
     RowFailed,
     RowMeasured,

@@ -7,6 +7,7 @@ import pytest
 
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import read_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.predictor.answering.asking import LaunchRow
@@ -15,7 +16,6 @@ from kernelcast.predictor.answering.shelf import ModelShelf
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import Observation
-from kernelcast.sampling.replay import read_recordings
 from kernelcast.training.peaks import DevicePeaks, read_peaks
 from kernelcast.training_data.parquet.reader import read_parquet
 

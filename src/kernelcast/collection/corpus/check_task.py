@@ -94,23 +94,16 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """How a kernel's check ended on a device.
-
-    Parameters
-    ----------
-    kernel : str
-        Name of the kernel in the corpus.
-    status : CheckStatus
-        Passed, result differs, could not be run, or not possible on this device.
-    seconds : float
-        How long the check took, build and reference included.
-    """
+    """How a kernel's check ended on a device."""
 
     kernel: str
+    """Name of the kernel in the corpus."""
     device_id: str
     status: CheckStatus
+    """Passed, result differs, could not be run, or not possible on this device."""
     explanation: str = ""
     seconds: float = 0.0
+    """How long the check took, build and reference included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,24 +17,17 @@ LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedProblem:
-    """A launch of a corpus kernel.
-
-    Parameters
-    ----------
-    parameters : mapping of str to int
-        All parameters of the problem file, those that follow from others and from the inputs
-        included.
-    replaced : mapping of str to int
-        Those of them that are not as the problem file has them: given, of the local size, of the
-        inputs.
-    inputs_folder : Path or None
-        Where the generated inputs lie, if there are any.
-    """
+    """A launch of a corpus kernel."""
 
     problem: Problem
     parameters: Mapping[str, int]
+    """All parameters of the problem file, those that follow from others and from the inputs
+    included."""
     replaced: Mapping[str, int]
+    """Those of them that are not as the problem file has them: given, of the local size, of the
+    inputs."""
     inputs_folder: Path | None
+    """Where the generated inputs lie, if there are any."""
 
 
 def prepare_launch(

@@ -119,59 +119,40 @@ _LARGE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How long to measure.
-
-    Parameters
-    ----------
-    least_s : float
-        Shortest time of a sample: the loop is repeated until it takes so long.
-    limit_s : float
-        After which a program is taken for stuck.
-    """
+class LoopSampling:
+    """How long to measure."""
 
     least_s: float = 0.05
+    """Shortest time of a sample: the loop is repeated until it takes so long."""
     samples: int = 5
     limit_s: float = 600.0
+    """After which a program is taken for stuck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
-    """A loop of one size.
-
-    Parameters
-    ----------
-    constants : mapping of str to int
-        Values of its constants; the compiler knows them.
-    elements : mapping of str to int
-        Elements of each array.
-    compiler : str
-        A C compiler; the first of `COMPILERS` that there is when empty, or `CC`.
-    flags : sequence of str
-        For the compiler.
-    """
+    """A loop of one size."""
 
     source: str
     constants: Mapping[str, int]
+    """Values of its constants; the compiler knows them."""
     elements: Mapping[str, int] = field(default_factory=dict)
+    """Elements of each array."""
     array_bytes: int = 0
     compiler: str = ""
+    """A C compiler; the first of `COMPILERS` that there is when empty, or `CC`."""
     flags: Sequence[str] = FLAGS
+    """For the compiler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
-    """Times of one pass over the whole nest.
-
-    Parameters
-    ----------
-    wall_s, cpu_s : tuple of float
-        Samples, by the clock on the wall and by the processor's time; the latter is empty where
-        nobody tells.
-    """
+    """Times of one pass over the whole nest."""
 
     wall_s: tuple[float, ...]
+    """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]
+    """The same by the processor's time; empty where nobody tells."""
     compiler: str
 
     @property
@@ -199,7 +180,7 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((one for one in names if one and shutil.which(one)), None)
 
 
-def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasurement:
+def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
     """Compile, warm up and time a loop.
 
     Raises
@@ -209,20 +190,20 @@ def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasureme
     MeasurementError
         If it ends with an error, or not in time.
     """
-    effort = effort or Effort()
+    sampling = sampling or LoopSampling()
     compiler = find_compiler(loop.compiler)
     if compiler is None:
         # Drivers take a moment to load.
         from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
 
         wall_s, name = measure_as_kernel(
-            loop.source, loop.constants, loop.elements, least_s=effort.least_s,
-            samples=effort.samples,
+            loop.source, loop.constants, loop.elements, least_s=sampling.least_s,
+            samples=sampling.samples,
         )  # fmt: skip
         return LoopMeasurement(wall_s=wall_s, cpu_s=(), compiler=name)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
-        lines = _run([str(program), str(effort.least_s), str(effort.samples)], effort.limit_s)
+        lines = _run([str(program), str(sampling.least_s), str(sampling.samples)], sampling.limit_s)
     pairs = [tuple(float(one) for one in line.split()) for line in lines.splitlines()]
     return LoopMeasurement(
         wall_s=tuple(one[0] for one in pairs),

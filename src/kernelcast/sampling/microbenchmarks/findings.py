@@ -13,24 +13,19 @@ from kernelcast.sampling.opencl import cl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkResult:
-    """Outcome of one microbenchmark; fields as in `MachineDescription`.
-
-    Parameters
-    ----------
-    instructions, caches, memories : tuple
-        Facts; those with the name of facts that are known already add to them.
-    costs : mapping of str to Trait of float
-        By names that end in their unit.
-    """
+    """Outcome of one microbenchmark; fields as in `MachineDescription`."""
 
     name: str
     duration_s: float
     instructions: tuple[InstructionFacts, ...] = ()
     caches: tuple[CacheFacts, ...] = ()
     memories: tuple[MemoryFacts, ...] = ()
+    """Like instructions and caches, facts; those with the name of facts that are known already add
+    to them."""
     warp_width: Trait[int] | None = None
     clock_hz: Trait[float] | None = None
     costs: Mapping[str, Trait[float]] = field(default_factory=dict)
+    """By names that end in their unit."""
     curves: tuple[Curve, ...] = ()
     not_obtained: Mapping[str, str] = field(default_factory=dict)
 

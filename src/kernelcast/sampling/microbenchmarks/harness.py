@@ -289,17 +289,12 @@ def _as_tuple(size: Size) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopLaunch:
-    """A kernel with its launch; the iteration count is its last argument.
-
-    Parameters
-    ----------
-    arguments : tuple
-        All arguments but the last.
-    """
+    """A kernel with its launch; the iteration count is its last argument."""
 
     bench: Bench
     kernel: cl.Kernel
     arguments: tuple[object, ...]
+    """All arguments but the last."""
     global_size: int
     local_size: int
 

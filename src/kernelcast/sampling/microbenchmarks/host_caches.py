@@ -13,21 +13,15 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCache:
-    """A data cache of this host.
-
-    Parameters
-    ----------
-    level : int
-        1 is nearest.
-    size_bytes, line_bytes, ways, shared_by : int
-        Capacity, line, associativity, and how many logical processors share it; 0 if unknown.
-    """
+    """A data cache of this host."""
 
     level: int
+    """1 is nearest."""
     size_bytes: int
     line_bytes: int
     ways: int
     shared_by: int
+    """Logical processors; this, line and ways are 0 if unknown."""
     origin: str
 
     @property

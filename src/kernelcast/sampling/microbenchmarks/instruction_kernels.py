@@ -20,30 +20,21 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionKind:
-    """A kind of instruction as it is executed.
-
-    Parameters
-    ----------
-    name : str
-        One of `records.machine.INSTRUCTIONS`.
-    step : str
-        OpenCL C of one step on ``x``; ``a`` and ``b`` are read from a buffer.
-    operations : int
-        Operations that a step counts as; a multiply-add is two.
-    unroll : int
-        Steps per iteration: less for what compilers put inline.
-    tolerance : float
-        Relative error that is allowed; none for integers.
-    """
+    """A kind of instruction as it is executed."""
 
     name: str
+    """One of `records.machine.INSTRUCTIONS`."""
     type_name: str
     step: str
+    """OpenCL C of one step on ``x``; ``a`` and ``b`` are read from a buffer."""
     model: Callable[[Array, Any, Any], Array]
     operations: int
+    """Operations that a step counts as; a multiply-add is two."""
     operands: tuple[float, float]
     unroll: int = 16
+    """Steps per iteration: less for what compilers put inline."""
     tolerance: float = 1e-3
+    """Relative error that is allowed; none for integers."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -107,16 +98,11 @@ iteration, so that an odd number of iterations ends in another value than it beg
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Shape:
-    """How much a work-item has at once.
-
-    Parameters
-    ----------
-    chains : int
-        Independent chains of dependent instructions: the paper's ILP.
-    """
+    """How much a work-item has at once."""
 
     width: int = 1
     chains: int = 1
+    """Independent chains of dependent instructions: the paper's ILP."""
 
     @property
     def streams(self) -> int:

@@ -34,27 +34,18 @@ _WARPS_NORMAL = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccupancyPoint:
-    """A launch that keeps so many work-items active on every compute unit.
-
-    Parameters
-    ----------
-    local_size : int
-        Work-items of a work-group.
-    groups_per_unit : int
-        Work-groups active at once on a compute unit: the paper's concWG.
-    runs : int
-        Times that a compute unit is filled: the paper's runsCU.
-    local_bytes : int
-        Local memory per work-group that admits no more of them at once: equation 2.
-    warp_width : int
-        Work-items that are issued together; 1 on CPUs.
-    """
+    """A launch that keeps so many work-items active on every compute unit."""
 
     local_size: int
+    """Work-items of a work-group."""
     groups_per_unit: int = 1
+    """Work-groups active at once on a compute unit: the paper's concWG."""
     runs: int = 1
+    """Times that a compute unit is filled: the paper's runsCU."""
     local_bytes: int = 1
+    """Local memory per work-group that admits no more of them at once: equation 2."""
     warp_width: int = 1
+    """Work-items that are issued together; 1 on CPUs."""
 
     @property
     def work_items_per_unit(self) -> int:

@@ -42,17 +42,12 @@ _LONGEST_BUILD_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflinePoint:
-    """One point of a roofline.
-
-    Parameters
-    ----------
-    steps_per_unit : float
-        Instructions that the work-items of one compute unit executed.
-    """
+    """One point of a roofline."""
 
     at: OccupancyPoint
     measured: Measured
     steps_per_unit: float
+    """Instructions that the work-items of one compute unit executed."""
 
     @property
     def latency_scale(self) -> float:

@@ -22,32 +22,25 @@ _LEAST_GROWTH = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What repeated runs have shown.
-
-    Parameters
-    ----------
-    median : float
-        Of the runs; decisions and traits take it, since neighbours on a machine only ever add.
-    low, high : float
-        95 % interval of one run: 1.96 standard deviations on either side of the mean, as in the
-        microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
-        interval of a rate, holds the median always, and differs from the paper's by less than
-        0.5 % of the mean where the deviation is below 5 %. The drift of the device's speed from
-        one minute to another, as the reference kernel has it, is part of it.
-    repeated : int
-        Runs that were thrown away because the device was slow meanwhile.
-    drift : float
-        Median time of the reference kernel meanwhile over its usual time; 1 is no drift.
-    """
+    """What repeated runs have shown."""
 
     median: float
+    """Of the runs; decisions and traits take it, since neighbours on a machine only ever add."""
     mean: float
     low: float
+    """Begin of the 95 % interval of one run: 1.96 standard deviations on either side of the mean,
+    as in the microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
+    interval of a rate, holds the median always, and differs from the paper's by less than 0.5 % of
+    the mean where the deviation is below 5 %. The drift of the device's speed from one minute to
+    another, as the reference kernel has it, is part of it."""
     high: float
+    """Its end."""
     minimum: float
     count: int
     repeated: int = 0
+    """Runs that were thrown away because the device was slow meanwhile."""
     drift: float = 1.0
+    """Median time of the reference kernel meanwhile over its usual time; 1 is no drift."""
 
 
 def summarise(

@@ -63,21 +63,15 @@ _INDICES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One kernel.
-
-    Parameters
-    ----------
-    loads : int
-        Elements of a work-item.
-    is_copy : bool
-        Whether it stores them as well.
-    """
+    """One kernel."""
 
     element_bytes: int
     order: Order
     loop: Loop
     loads: int
+    """Elements of a work-item."""
     is_copy: bool = False
+    """Whether it stores them as well."""
 
     @property
     def label(self) -> str:
@@ -173,19 +167,13 @@ class StreamMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedStream:
-    """A stream that is built and checked.
-
-    Parameters
-    ----------
-    run : callable
-        Runs it once and gives the time in seconds.
-    moved_bytes : int
-        What one run moves.
-    """
+    """A stream that is built and checked."""
 
     stream: Stream
     run: Callable[[], float]
+    """Runs it once and gives the time in seconds."""
     moved_bytes: int
+    """What one run moves."""
     trial_s: float
 
     def measure(self, bench: Bench) -> Trait[float]:

@@ -17,19 +17,13 @@ from kernelcast.sampling.microbenchmarks.transfers import run_transfers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """A microbenchmark that a calibration can run, repeat or leave out.
-
-    Parameters
-    ----------
-    name : str
-        Short and stable: ``kernelcast calibrate --only`` takes it.
-    run : callable
-        Measures on a bench; a number that cannot be vouched for goes into `not_obtained`.
-    """
+    """A microbenchmark that a calibration can run, repeat or leave out."""
 
     name: str
+    """Short and stable: ``kernelcast calibrate --only`` takes it."""
     title: str
     run: Callable[[Bench], BenchmarkResult]
+    """Measures on a bench; a number that cannot be vouched for goes into `not_obtained`."""
 
 
 __all__ = ["Benchmark", "suite"]

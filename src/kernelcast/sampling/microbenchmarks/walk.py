@@ -22,35 +22,12 @@ from kernelcast.sampling.opencl import cl
 Indices: TypeAlias = npt.NDArray[np.uint32]
 
 
-def shuffle_cycle(length: int, generator: np.random.Generator) -> Indices:
-    """Draw a random cycle by Sattolo's algorithm.
-
-    The partner of each element is drawn from ``[index + 1, length)``. The microbenchmarks paper
-    draws from ``[index, length)``, which may leave an element in its place: then the walk ends in
-    a short cycle and never sees the rest of the array.
-
-    Returns
-    -------
-    ndarray of shape (length,)
-        The successor of each element.
-
-    Examples
-    --------
-    >>> shuffle_cycle(2, np.random.default_rng(0)).tolist()
-    [1, 0]
-    """
-    successors = np.arange(length, dtype=np.uint32)
-    for index in range(length - 1):
-        other = int(generator.integers(index + 1, length))
-        successors[index], successors[other] = successors[other], successors[index]
-    return successors
-
-
 def draw_order(length: int, generator: np.random.Generator) -> Indices:
     """Draw the order in which a random cycle visits its elements.
 
-    Each of the ``(length - 1)!`` cycles is as likely as with `shuffle_cycle`, since each belongs
-    to ``length`` orders; numpy draws a million elements in 20 ms instead of 2 s.
+    Each of the ``(length - 1)!`` cycles is as likely, since each belongs to ``length`` orders. The
+    microbenchmarks paper swaps each element with one from ``[index, length)``, which may leave an
+    element in its place: then the walk ends in a short cycle and never sees the rest of the array.
     """
     return generator.permutation(length).astype(np.uint32)
 
@@ -66,22 +43,6 @@ def link_order(order: Indices) -> Indices:
     successors = np.empty_like(order)
     successors[order] = np.roll(order, -1)
     return successors
-
-
-def follow_order(successors: Indices) -> Indices:
-    """Give the order in which the elements are visited from element 0 on: the inverse.
-
-    Examples
-    --------
-    >>> follow_order(np.array([2, 0, 1], dtype=np.uint32)).tolist()
-    [0, 2, 1]
-    """
-    order = np.empty_like(successors)
-    index = 0
-    for step in range(len(successors)):
-        order[step] = index
-        index = int(successors[index])
-    return order
 
 
 LARGE_PAGE_BYTES = 2 * 2**20
@@ -158,42 +119,28 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPoint:
-    """Latency in an array of one size.
-
-    Parameters
-    ----------
-    latency_s : float
-        Shortest run, in seconds per step: neighbours on a machine only ever add time.
-    usual_s : float
-        Median of the runs.
-    """
+    """Latency in an array of one size."""
 
     size_bytes: int
     latency_s: float
+    """Shortest run, in seconds per step: neighbours on a machine only ever add time."""
     usual_s: float
+    """Median of the runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPlan:
-    """How long to walk.
-
-    Parameters
-    ----------
-    run_s : float
-        Length of one run, in seconds; short runs fit between the disturbances of a busy machine.
-    runs : int
-        Runs of each size in each pass.
-    passes : int
-        Times to go through all sizes, each time with other cycles: a neighbour that is busy for
-        a second disturbs a size in one pass only.
-    warm_s : float
-        Longest walk before anything counts, in seconds.
-    """
+    """How long to walk."""
 
     run_s: float
+    """Length of one run, in seconds; short runs fit between the disturbances of a busy machine."""
     runs: int
+    """Runs of each size in each pass."""
     passes: int
+    """Times to go through all sizes, each time with other cycles: a neighbour that is busy for a
+    second disturbs a size in one pass only."""
     warm_s: float
+    """Longest walk before anything counts, in seconds."""
 
 
 class Walk:

@@ -59,16 +59,11 @@ kernel void kc_copy(global const TYPE *array, global TYPE *copies, int rounds, i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How work-groups read.
-
-    Parameters
-    ----------
-    words : int
-        4-byte words that a work-item reads at once: 1 to 16.
-    """
+    """How work-groups read."""
 
     local_size: int
     words: int
+    """4-byte words that a work-item reads at once: 1 to 16."""
 
     @property
     def block_bytes(self) -> int:

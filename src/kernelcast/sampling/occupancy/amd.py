@@ -16,55 +16,43 @@ from kernelcast.sampling.occupancy.resources import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmdLimits:
-    """Limits of one AMD compute unit (GCN, CDNA) or work-group processor (RDNA).
-
-    Parameters
-    ----------
-    name : str
-        Processor, such as ``"gfx90a"``.
-    wavefront_sizes : tuple of int
-        Work-items per wavefront, the compiler's default first.
-    simds, max_waves_per_simd : int
-        SIMDs that one work-group is spread over, and wavefront slots of each.
-    vector_registers, vector_register_granule : int
-        VGPRs of a SIMD lane and the multiple they are handed out in, for a wavefront of the
-        smallest size; both halve for one of twice that size.
-    vector_registers_max : int
-        VGPRs a work-item can address.
-    scalar_registers, scalar_register_granule, scalar_registers_max : int
-        SGPRs of a SIMD, the multiple they are handed out in, the most a wavefront can take;
-        all 0 where SGPRs do not limit (RDNA).
-    max_work_groups : int
-        Barriers of the unit: the most work-groups of more than one wavefront.
-    max_work_group_size : int
-        Work-items of the largest work-group.
-    local_memory_bytes, local_memory_per_work_group_bytes : int
-        LDS of the unit, in bytes, and the most that one work-group may take of it.
-    local_memory_allocation_bytes : int
-        LDS is handed out in multiples of this, in bytes.
-    source : str
-        Where the numbers are published.
-    compute_units_sharing : int
-        OpenCL compute units that share these limits.
-    """
+    """Limits of one AMD compute unit (GCN, CDNA) or work-group processor (RDNA)."""
 
     name: str
+    """Processor, such as ``"gfx90a"``."""
     wavefront_sizes: tuple[int, ...]
+    """Work-items per wavefront, the compiler's default first."""
     simds: int
+    """SIMDs that one work-group is spread over."""
     max_waves_per_simd: int
+    """Wavefront slots of each."""
     vector_registers: int
+    """VGPRs of a SIMD lane, for a wavefront of the smallest size; half for one of twice that
+    size."""
     vector_register_granule: int
+    """They are handed out in multiples of this; half as well."""
     vector_registers_max: int
+    """VGPRs a work-item can address."""
     scalar_registers: int
+    """SGPRs of a SIMD; this and the next two are 0 where SGPRs do not limit (RDNA)."""
     scalar_register_granule: int
+    """They are handed out in multiples of this."""
     scalar_registers_max: int
+    """The most a wavefront can take."""
     max_work_groups: int
+    """Barriers of the unit: the most work-groups of more than one wavefront."""
     max_work_group_size: int
+    """Work-items of the largest work-group."""
     local_memory_bytes: int
+    """LDS of the unit."""
     local_memory_per_work_group_bytes: int
+    """The most that one work-group may take of it."""
     local_memory_allocation_bytes: int
+    """LDS is handed out in multiples of this, in bytes."""
     source: str
+    """Where the numbers are published."""
     compute_units_sharing: int = 1
+    """OpenCL compute units that share these limits."""
 
 
 # Registers, waves, barriers, SIMDs: LLVM, llvm/lib/Target/AMDGPU/Utils/AMDGPUBaseInfo.cpp

@@ -14,43 +14,30 @@ from kernelcast.sampling.occupancy.resources import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntelLimits:
-    """Limits of one Intel subslice, dual subslice or Xe-core.
-
-    Parameters
-    ----------
-    name : str
-        Architecture, such as ``"Xe-HPG"``.
-    eus, threads_per_eu : int
-        Execution units (vector engines) of the unit, and thread slots of each.
-    sub_group_sizes : tuple of int
-        Work-items per EU thread, the one assumed when unknown first.
-    register_file_bytes : int
-        Registers of one EU thread in the default mode, in bytes.
-    has_large_registers : bool
-        Whether a kernel can be built for twice the registers and half the threads.
-    barriers : int
-        Work-groups with barriers that can be active.
-    max_work_group_size : int
-        Work-items of the largest work-group.
-    local_memory_bytes : int
-        Shared local memory of the unit, in bytes.
-    local_memory_sizes_bytes : tuple of int
-        Amounts a work-group can get, in bytes, ascending.
-    source : str
-        Where the numbers are published.
-    """
+    """Limits of one Intel subslice, dual subslice or Xe-core."""
 
     name: str
+    """Architecture, such as ``"Xe-HPG"``."""
     eus: int
+    """Execution units (vector engines) of the unit."""
     threads_per_eu: int
+    """Thread slots of each."""
     sub_group_sizes: tuple[int, ...]
+    """Work-items per EU thread, the one assumed when unknown first."""
     register_file_bytes: int
+    """Registers of one EU thread in the default mode, in bytes."""
     has_large_registers: bool
+    """Whether a kernel can be built for twice the registers and half the threads."""
     barriers: int
+    """Work-groups with barriers that can be active."""
     max_work_group_size: int
+    """Work-items of the largest work-group."""
     local_memory_bytes: int
+    """Shared local memory of the unit, in bytes."""
     local_memory_sizes_bytes: tuple[int, ...]
+    """Amounts a work-group can get, in bytes, ascending."""
     source: str
+    """Where the numbers are published."""
 
     @property
     def max_threads(self) -> int:

@@ -15,68 +15,50 @@ from kernelcast.sampling.occupancy.resources import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvidiaLimits:
-    """Limits of one NVIDIA streaming multiprocessor.
-
-    Parameters
-    ----------
-    name : str
-        Compute capability, such as ``"cc 8.0"``.
-    warp_size : int
-        Work-items per warp.
-    max_work_group_size : int
-        Work-items of the largest work-group.
-    max_work_groups, max_warps : int
-        Slots of the SM.
-    registers, registers_per_work_group : int
-        32-bit registers of the SM, and the most that one work-group may take.
-    registers_per_work_item_max : int
-        32-bit registers the instruction set can address.
-    register_allocation_unit : int
-        Registers are handed out in multiples of this, to a warp (cc 2.0 and later) or to a
-        work-group (cc 1.x).
-    register_partitions : int
-        Equal parts of the register file; a warp takes its registers from one of them.
-    register_check_granularity : int
-        Warps a work-group is rounded up to when its launch is checked against
-        `registers_per_work_group`.
-    warp_allocation_granularity : int
-        Warps a work-group is rounded up to when it takes its slots.
-    local_memory_bytes, local_memory_per_work_group_bytes : int
-        Local memory of the SM, in bytes, and the most that one work-group may take of it.
-    local_memory_allocation_bytes : int
-        Local memory is handed out in multiples of this, in bytes.
-    reserved_local_memory_bytes : int
-        What the driver adds to every work-group, in bytes.
-    source : str
-        Where the numbers are published.
-    allocates_registers_by_work_group : bool
-        Whether registers go to whole work-groups (cc 1.x).
-    coarse_register_counts : tuple of int
-        Registers per work-item that take twice the allocation unit (Fermi's irregularity).
-    compute_units_sharing : int
-        OpenCL compute units that share these limits.
-    """
+    """Limits of one NVIDIA streaming multiprocessor."""
 
     name: str
+    """Compute capability, such as ``"cc 8.0"``."""
     warp_size: int
+    """Work-items per warp."""
     max_work_group_size: int
+    """Work-items of the largest work-group."""
     max_work_groups: int
+    """Slots of the SM."""
     max_warps: int
+    """Slots of the SM."""
     registers: int
+    """32-bit registers of the SM."""
     registers_per_work_group: int
+    """The most that one work-group may take."""
     registers_per_work_item_max: int
+    """32-bit registers the instruction set can address."""
     register_allocation_unit: int
+    """Registers are handed out in multiples of this, to a warp (cc 2.0 and later) or to a
+    work-group (cc 1.x)."""
     register_partitions: int
+    """Equal parts of the register file; a warp takes its registers from one of them."""
     register_check_granularity: int
+    """Warps a work-group is rounded up to when its launch is checked against
+    `registers_per_work_group`."""
     warp_allocation_granularity: int
+    """Warps a work-group is rounded up to when it takes its slots."""
     local_memory_bytes: int
+    """Local memory of the SM."""
     local_memory_per_work_group_bytes: int
+    """The most that one work-group may take of it."""
     local_memory_allocation_bytes: int
+    """Local memory is handed out in multiples of this, in bytes."""
     reserved_local_memory_bytes: int
+    """What the driver adds to every work-group, in bytes."""
     source: str
+    """Where the numbers are published."""
     allocates_registers_by_work_group: bool = False
+    """Whether registers go to whole work-groups (cc 1.x)."""
     coarse_register_counts: tuple[int, ...] = ()
+    """Registers per work-item that take twice the allocation unit (Fermi's irregularity)."""
     compute_units_sharing: int = 1
+    """OpenCL compute units that share these limits."""
 
 
 # Slots, registers and memory: "Technical Specifications per Compute Capability" in the CUDA C++

@@ -26,19 +26,14 @@ _COOKIE: Final = "kernelcast_token"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackOutcome:
-    """What an attack got.
-
-    Parameters
-    ----------
-    faults : tuple of str
-        What the service should not have done; empty where it stood firm.
-    """
+    """What an attack got."""
 
     attack: Attack
     status: int
     code: str
     message: str
     faults: tuple[str, ...]
+    """What the service should not have done; empty where it stood firm."""
 
 
 class Secret:

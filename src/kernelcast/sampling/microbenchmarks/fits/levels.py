@@ -50,22 +50,15 @@ _HUBER_SQUARE = 1.345**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLevel:
-    """A cache as a random walk meets it.
-
-    Parameters
-    ----------
-    latency_s : Interval
-        Of a dependent load that hits it.
-    steepness : float
-        1 where replacement looks random, more for LRU, see `miss_share`.
-    is_gradual : bool
-        Whether misses begin well below its size, see `miss_share`.
-    """
+    """A cache as a random walk meets it."""
 
     capacity_bytes: Interval
     latency_s: Interval
+    """Of a dependent load that hits it."""
     steepness: float
+    """1 where replacement looks random, more for LRU, see `miss_share`."""
     is_gradual: bool = False
+    """Whether misses begin well below its size, see `miss_share`."""
 
     @property
     def step(self) -> Step:
@@ -79,24 +72,16 @@ class CacheLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyFit:
-    """Cache levels and what is beyond them.
-
-    Parameters
-    ----------
-    levels : tuple of CacheLevel
-        Nearest first; empty if the latency does not depend on the size.
-    beyond_s : Interval
-        Latency beyond all levels found.
-    noise : float
-        Standard deviation of the relative residuals of believed points.
-    used : tuple of bool
-        Which points were believed.
-    """
+    """Cache levels and what is beyond them."""
 
     levels: tuple[CacheLevel, ...]
+    """Nearest first; empty if the latency does not depend on the size."""
     beyond_s: Interval
+    """Latency beyond all levels found."""
     noise: float
+    """Standard deviation of the relative residuals of believed points."""
     used: tuple[bool, ...]
+    """Which points were believed."""
 
     def predict(self, sizes_bytes: Floats) -> Floats:
         """Evaluate the fitted latencies, in seconds."""

@@ -26,23 +26,16 @@ class SaturationShape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """A saturating rate.
-
-    Parameters
-    ----------
-    knee : Interval
-        Roofline: x where the slope meets the peak. Hyperbola: x of half the peak.
-    ridge_x : Interval
-        x from which on the rate is within 5 % of the peak.
-    noise : float
-        Root of the mean squared relative residual.
-    """
+    """A saturating rate."""
 
     shape: SaturationShape
     peak: Interval
     knee: Interval
+    """Roofline: x where the slope meets the peak. Hyperbola: x of half the peak."""
     ridge_x: Interval
+    """x from which on the rate is within 5 % of the peak."""
     noise: float
+    """Root of the mean squared relative residual."""
 
     def predict(self, x: Floats) -> Floats:
         """Evaluate the rate."""

@@ -52,15 +52,10 @@ def miss_share(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Where a step is and how sharp.
-
-    Parameters
-    ----------
-    capacity : float
-        Size from which on accesses miss, in bytes.
-    """
+    """Where a step is and how sharp."""
 
     capacity: float
+    """Size from which on accesses miss, in bytes."""
     steepness: float
     is_gradual: bool = False
 
@@ -71,24 +66,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFit:
-    """Heights of given steps.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        Nearest first.
-    heights : ndarray of shape (n_steps + 1,)
-        Base and the rise of each step, none negative.
-    residuals : ndarray of shape (n_points,)
-        Relative.
-    weights : ndarray of shape (n_points,)
-        1 for a point that is believed, less for an outlier.
-    """
+    """Heights of given steps."""
 
     steps: tuple[Step, ...]
+    """Nearest first."""
     heights: Floats
+    """Base and the rise of each step, none negative."""
     residuals: Floats
+    """Relative."""
     weights: Floats
+    """1 for a point that is believed, less for an outlier."""
 
     @property
     def plateaus(self) -> Floats:
