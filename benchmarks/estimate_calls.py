@@ -81,14 +81,19 @@ def trace(command: list[str], folder: Path) -> list[list[str]]:
     }
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     found = [json.loads(one.read_text(encoding="utf-8")) for one in calls.glob("*.json")]
-    awaiting = [one["receive"] for one in found if "_enqueue" not in one]
+    # A child that only waited for orders is not on the way: the service lists devices at its start.
+    awaiting = [
+        one["receive"]
+        for one in found
+        if "_enqueue" not in one and not one["receive"][0].startswith("workers.child_main")
+    ]
     sampling = [one["_enqueue"] for one in found if "_enqueue" in one]
     return [*awaiting, *sampling]
 
 
 def summarise(chains: list[list[str]]) -> dict[str, Any]:
     """Count processes and different functions."""
-    names = list(dict.fromkeys(name for chain in chains for name in chain))
+    names = {name for chain in chains for name in chain if not name.endswith(">")}
     return {"processes": len(chains), "functions": len(names), "chains": chains}
 
 

@@ -3,8 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from kernelcast.sampling.caches import ensure_caches
-from kernelcast.sampling.runtimes import ensure_vendors
+from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
     from kernelcast.balancing.api import balance
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+    from kernelcast.records.frames import to_frame
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
@@ -39,6 +39,7 @@ __all__ = [
     "examine_devices",
     "observe",
     "read_problem",
+    "to_frame",
     "tune",
 ]
 
@@ -66,6 +67,7 @@ _HOMES = {
     "examine_devices": "kernelcast.launches.devices",
     "observe": "kernelcast.predictor.api",
     "read_problem": "kernelcast.launches.problem_file",
+    "to_frame": "kernelcast.records.frames",
     "tune": "kernelcast.tuning.api",
 }
 

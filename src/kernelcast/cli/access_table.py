@@ -5,8 +5,8 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from kernelcast.cli.terminal import make_table
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.numbers import format_count

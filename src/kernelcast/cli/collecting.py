@@ -9,10 +9,9 @@ from typing import Generic, TypeVar
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain
-from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
-from kernelcast.predictor.estimates import estimate_on_devices
+from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -131,7 +130,7 @@ def _questions(
             yield name, replay(recordings, one, device_ids=ids, settings=settings)
         return
     report("looking for devices")
-    devices = choose_devices(ids)
+    devices = find_devices(ids)
     for number, problem in enumerate(problems, start=1):
         yield (
             problem.name,

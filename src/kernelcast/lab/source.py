@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.features import KernelFeatures, read_source_features
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.problem import Problem
 from kernelcast.reports.source.expressions import explain
 from kernelcast.reports.source.lines import AnnotatedLine, annotate

@@ -112,27 +112,7 @@ class _Parts:
 def attribute(
     fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
 ) -> tuple[Attribution, ...]:
-    """Take the correction of each launch apart.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        A learned model.
-    table : TrainingTable
-        Launches, with or without measured times.
-    top : int
-        Columns to name.
-
-    Returns
-    -------
-    tuple of Attribution
-        One per row.
-
-    Raises
-    ------
-    InputError
-        If the table has another schema than the model.
-    """
+    """Take the correction of each launch apart."""
     parts = _take_apart(fitted, table)
     return tuple(_summarise(parts, slice(row, row + 1), top) for row in range(len(table)))
 
@@ -140,22 +120,7 @@ def attribute(
 def attribute_together(
     fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
 ) -> Attribution:
-    """Take the mean correction of several launches apart, such as all of a kernel.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        A learned model.
-    table : TrainingTable
-        At least one launch.
-    top : int
-        Columns to name.
-
-    Raises
-    ------
-    InputError
-        If there is no launch, or the table has another schema than the model.
-    """
+    """Take the mean correction of several launches apart, such as all of a kernel."""
     if not len(table):
         msg = "attribution: no launches; give at least one"
         raise InputError(msg)

@@ -7,7 +7,6 @@ training's own rows: a kernel that is held out from `fit` has no part in any of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -150,11 +149,6 @@ class FittedCorrection:
     def name(self) -> str:
         """What reports call it."""
         return self.model.name
-
-    @property
-    def inner_error(self) -> float:
-        """Mean relative error on groups of the training, each predicted without itself."""
-        return cast("float", self.facts["inner_error"])
 
     def predict(self, table: TrainingTable) -> Numbers:
         """Give the time of every launch, in seconds."""

@@ -104,17 +104,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A setting and its gate.
-
-    Parameters
-    ----------
-    setting : int
-        Place of the setting.
-    gate : Gate
-        What to believe of it.
-    error : float
-        Mean relative error out of group, after the gate.
-    """
+    """A setting and its gate."""
 
     setting: int
     gate: Gate

@@ -59,20 +59,7 @@ class RowForecast(NamedTuple):
 
 
 class RowPredictor:
-    """Predicts launches of ready vectors; threads may share one.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        With an SVR that corrects the linear model.
-    schema : FeatureSchema
-        Of the vectors.
-
-    Raises
-    ------
-    InputError
-        If the model is another, or was trained on another schema.
-    """
+    """Predicts launches of ready vectors; threads may share one."""
 
     def __init__(self, fitted: FittedCorrection, schema: FeatureSchema) -> None:
         learned = fitted.learned
@@ -138,11 +125,6 @@ class RowPredictor:
             As `predict` takes them.
         coverage : float
             Share of true times that intervals shall hold.
-
-        Raises
-        ------
-        InputError
-            If the coverage is no share, or there is no linear time to start from.
         """
         score = self._find_score(coverage)
         linear_s = float(figures[0])
@@ -177,11 +159,6 @@ class RowPredictor:
             In the order of `kernelcast.models.columns.FIGURES`.
         coverage : float
             Share of true times that intervals shall hold.
-
-        Raises
-        ------
-        InputError
-            If the coverage is no share, or a launch has no linear time to start from.
         """
         check_coverage(coverage)
         linear_s = figures[:, 0]

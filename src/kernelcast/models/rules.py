@@ -14,15 +14,7 @@ from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleModel:
-    """A reference alone.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    reference : ColumnReference
-        Its times.
-    """
+    """A reference alone."""
 
     name: str
     reference: ColumnReference = field(default=LINEAR)

@@ -9,7 +9,9 @@ from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.standing import StandingProcesses
 from kernelcast.predictor.predictor import Answer, Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -57,7 +59,7 @@ def estimate_problem(
     NoDeviceError
         If there is no device.
     """
-    devices = choose_devices(device_ids or ())
+    devices = find_devices(device_ids or ())
     for one in estimate_on_devices(
         problem, devices, settings=settings, timeout_s=timeout_s, report=report
     ):
@@ -98,10 +100,31 @@ def estimate_on_devices(
             raise one.answer.error
 
 
+def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
+    """Describe the devices of those ids, or all; the process that lists them samples later.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    NoDeviceError
+        If there is no device.
+    """
+    return choose_devices(device_ids, _share_processes().children)
+
+
+@cache
+def _share_processes() -> StandingProcesses:
+    """Give the devices' processes: several problems share them."""
+    return StandingProcesses()
+
+
 @cache
 def _find_predictor(registry: str, store: str) -> Predictor:
-    """Give what answers: several problems share models, observations and the devices' processes."""
-    return Predictor(registry=registry, store=store)
+    """Give what answers: several problems share models and observations."""
+    return Predictor(
+        registry=registry, store=store, options=PredictorOptions(asker=_share_processes())
+    )
 
 
 def _ask(

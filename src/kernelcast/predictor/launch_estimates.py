@@ -63,6 +63,20 @@ class LaunchEstimate:
             return None
         return self.kernel_s + self.to_device_s + self.from_device_s
 
+    def to_row(self) -> dict[str, object]:
+        """Give the problem, the estimate's row, all other costs, and why there is no estimate."""
+        return {
+            "problem": self.problem,
+            "device_id": self.device_id,
+            **({} if self.estimate is None else self.estimate.to_row()),
+            "compile_s": self.compile_s,
+            "launch_s": self.launch_s,
+            "to_device_s": self.to_device_s,
+            "from_device_s": self.from_device_s,
+            "total_s": self.total_s,
+            "error_message": None if self.error is None else str(self.error),
+        }
+
 
 class Compared(StrEnum):
     """What times of devices were compared."""

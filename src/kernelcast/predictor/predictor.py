@@ -1,26 +1,19 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
-import itertools
-import math
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kernelcast.predictor.answering.answerer import Answerer, Asked
 from kernelcast.predictor.answering.devices_at_work import ReportProgress
-from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import Policy, choose_methods
 from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.answering.writer import ObservationWriter
 from kernelcast.predictor.asked_launches import LaunchReader
-from kernelcast.predictor.given import check_device_ids, check_identity, check_number
+from kernelcast.predictor.given import check_device_ids, check_identity
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
@@ -31,18 +24,16 @@ from kernelcast.predictor.launch_estimates import (
     compare_estimates,
     find_machine,
 )
+from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.repeated_observations import RepeatedObservations
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.plan import SAMPLER
 from kernelcast.sampling.replay import Recording
 
 if TYPE_CHECKING:
@@ -124,12 +115,10 @@ class Predictor:
         )
         self._reader = LaunchReader(options.asker, self._policy, devices)
         self._answers = LaunchAnswers(self._answerer, self._policy, self._take_driver)
-        self._writer = ObservationWriter(lambda: self._memory.open(may_create=True))
+        self._observer = Observer(self._answers, self._memory)
         self._clock = options.clock
         self._recheck_s = 0.0
         self._generation = 0
-        self._repeats = RepeatedObservations()
-        self._run, self._number = uuid.uuid4().hex, itertools.count()
 
     def __enter__(self) -> Self:
         return self
@@ -202,24 +191,12 @@ class Predictor:
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)
-        found: list[KnownLaunch | KernelcastError] = []
-        for one in pairs:
-            try:
-                found.append(self._answers.ask(one, composes=False))
-            except KernelcastError as error:
-                found.append(error)
-        known = [
-            (asked, one)
-            for asked, one in zip(pairs, found, strict=True)
-            if isinstance(one, KnownLaunch)
-        ]
+        found = [self._ask(one) if isinstance(one, Asked) else one for one in pairs]
+        known = [one for one in found if not isinstance(one, LaunchEstimate)]
         self._answers.compose_all(known)
-        machines = {
-            device_id: find_machine(device_id) for device_id in {x.device.id for x in pairs}
-        }
+        machines = {one: find_machine(one) for one in {asked.device.id for asked, _ in known}}
         return [
-            self._weigh(asked, one, machines[asked.device.id])
-            for asked, one in zip(pairs, found, strict=True)
+            one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
         ]
 
     def answer(
@@ -331,31 +308,9 @@ class Predictor:
         ObservationLostError
             If it cannot be kept.
         """
-        identity = self._identify(launch)
-        check_number("measured time", measured_s)
-        if not 0 < measured_s < math.inf:
-            msg = f"measured time {measured_s} s: give positive seconds"
-            raise InputError(msg)
-        if key and not self._repeats.take_key(key):
-            return frozenset()
-        is_new = self._repeats.is_first(identity)
-        one = Observation(
-            launch=identity,
-            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
-            origin=Origin.OBSERVED,
-            measurement=key or f"{self._run}-{next(self._number)}",
-            versions=_list_versions(),
-            measured_at=datetime.now(UTC),
+        return self._observer.observe(
+            self._identify(launch), measured_s, is_first=is_first, key=key
         )
-        seen = Seen(
-            key=one.key,
-            seconds=one.seconds,
-            when=one.measured_at,
-            is_first=is_new if is_first is None else is_first,
-        )
-        flags = self._answers.take(self._answers.launches.find(identity), seen)
-        self._writer.add(replace(one, flags=flags))
-        return flags
 
     def flush(self, timeout_s: float = 30.0) -> None:
         """Wait until every observation so far is in the store.
@@ -365,7 +320,7 @@ class Predictor:
         ObservationLostError
             If the store has not taken them within the time.
         """
-        self._writer.flush(timeout_s)
+        self._observer.flush(timeout_s)
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Write what waits, and take no more observations.
@@ -376,7 +331,7 @@ class Predictor:
             If the store has not taken all within the time.
         """
         try:
-            self._writer.close(timeout_s)
+            self._observer.close(timeout_s)
         finally:
             self._memory.close()
             self._options.end_children()
@@ -410,27 +365,27 @@ class Predictor:
             self._generation = generation
             self._answers.renew()
 
+    def _ask(self, asked: Asked) -> tuple[Asked, KnownLaunch] | LaunchEstimate:
+        """Make a launch ready for its answer; or say why it has none."""
+        try:
+            return asked, self._answers.ask(asked, composes=False)
+        except KernelcastError as error:
+            return LaunchEstimate(
+                problem=asked.problem.name, device_id=asked.device.id, error=error
+            )
+
     def _weigh(
         self,
         asked: Asked,
-        known: KnownLaunch | KernelcastError,
-        machine: MachineDescription | None,
+        known: KnownLaunch,
+        machines: Mapping[str, MachineDescription | None],
     ) -> LaunchEstimate:
         """Put the answer and everything else that a launch costs together."""
-        if isinstance(known, KernelcastError):
-            return LaunchEstimate(
-                problem=asked.problem.name, device_id=asked.device.id, error=known
-            )
         estimate = self._answers.require(known, asked)
         accesses = known.outcome.accesses if known.outcome else ()
-        return add_costs(asked.problem, estimate, accesses, machine)
+        return add_costs(asked.problem, estimate, accesses, machines[asked.device.id])
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""
         self._reader.replace_device(device)
         self._answers.launches.forget_device(device.id)
-
-
-@cache
-def _list_versions() -> Mapping[str, str]:
-    return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.frames import Frame, make_frame
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
@@ -147,6 +148,37 @@ class Estimate:
         known = self.explanation or Explanation(tier=self.tier)
         return replace(known, tier=self.tier, methods_s=self.estimates_s)
 
+    def to_row(self) -> dict[str, object]:
+        """Give what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
+        return {
+            "device_id": self.device_id,
+            "device": self.device,
+            "kernel": self.kernel,
+            "global_size": self.ndrange.global_size,
+            "local_size": self.ndrange.local_size,
+            "work_groups": self.ndrange.work_group_count,
+            "seconds": self.seconds,
+            "low_s": self.low,
+            "high_s": self.high,
+            "coverage": self.coverage,
+            "tier": str(self.tier),
+            "limiter": self.limiter,
+            "in_domain": self.in_domain,
+            "sampling_s": self.sampling_seconds,
+            "overhead_s": self.overhead_seconds,
+            "compile_s": self.compile_seconds,
+            "launch_s": self.launch_seconds,
+            "measured_s": None if self.measurement is None else self.measurement.seconds,
+            "noise": None if self.measurement is None else self.measurement.noise,
+            "relative_error": self.error,
+            "warnings": self.warnings,
+            **{f"{name}_s": seconds for name, seconds in self.estimates_s.items()},
+        }
+
+    def to_frame(self) -> Frame:
+        """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        return make_frame([self.to_row()])
+
     @property
     def seconds(self) -> float:
         """The predicted time of the whole launch, in seconds."""
@@ -205,6 +237,21 @@ class DeviceAnswer:
         if (self.estimate is None) == (self.error is None):
             msg = f"{self.problem} on {self.device_id}: give either an estimate or an error"
             raise KernelcastError(msg)
+
+    def to_row(self) -> dict[str, object]:
+        """Give the problem, the estimate's row, and why there is none."""
+        return {
+            "problem": self.problem,
+            "device_id": self.device_id,
+            "device": self.device,
+            "kernel": self.kernel,
+            **({} if self.estimate is None else self.estimate.to_row()),
+            "error_message": None if self.error is None else str(self.error),
+        }
+
+    def to_frame(self) -> Frame:
+        """Give the answer as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        return make_frame([self.to_row()])
 
 
 def _quantile(values: tuple[float, ...], q: float) -> float:

@@ -1,10 +1,10 @@
 """Features as plain dictionaries for JSON; the keys are the program's public interface."""
 
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import DeviceFeatures, KernelFeatures
-from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.compiler_facts import facts_to_json
 from kernelcast.records.feature_vector import vector_to_json
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts

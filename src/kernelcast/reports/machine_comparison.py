@@ -49,6 +49,14 @@ class NumberPair:
         (low, high), (other_low, other_high) = _bounds(self.first), _bounds(self.second)
         return bool(low <= other_high and other_low <= high)
 
+    def to_row(self) -> dict[str, object]:
+        """Give both numbers with their intervals and sources, and how they compare."""
+        row: dict[str, object] = {"name": self.name}
+        for which, one in (("first", self.first), ("second", self.second)):
+            for name in ("value", "low", "high", "source", "origin"):
+                row[f"{which}_{name}"] = None if one is None else getattr(one, name)
+        return row | {"ratio": self.ratio, "intervals_overlap": self.is_within}
+
 
 def compare_machines(first: MachineDescription, second: MachineDescription) -> list[NumberPair]:
     """Pair the numbers of two descriptions, in the order of the files."""

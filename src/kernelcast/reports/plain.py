@@ -7,9 +7,9 @@ from typing import Any, Final
 import cattrs
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from kernelcast.records.conditions import Condition
+from kernelcast.expressions import Expr
+from kernelcast.expressions.conditions import Condition
 from kernelcast.records.explanation import LinearFacts
-from kernelcast.records.quasi_affine import Expr
 
 # Its keys were printed before there was the rule for units.
 _KEEP_THEIR_KEYS: Final = frozenset({LinearFacts})

@@ -41,11 +41,6 @@ class ComparisonPlan:
         How the interval of the difference is found.
     explained : int
         Kernels per device on which the errors of a learned model are explained.
-
-    Raises
-    ------
-    InputError
-        If devices are to be held out.
     """
 
     split: Split = Split.KERNEL
@@ -85,11 +80,6 @@ def compare_models(
     Comparison
         With explanations of the kernels on which the second model errs most, where it is a
         learned one, else the first: each told by a fit that has not seen the kernel's group.
-
-    Raises
-    ------
-    InputError
-        If a model is unknown, both are the same, or there is nothing to hold out.
     """
     plan = plan or ComparisonPlan()
     if first == second:

@@ -15,6 +15,8 @@ from kernelcast.workers.protocol import Message
 from kernelcast.workers.running import UnheardError, converse
 from kernelcast.workers.task import Task
 
+SPARE = ""
+"""Key of a child that belongs to nobody yet: the first task of a new key takes it over."""
 IDLE_S = 30.0
 """A child without a task ends after so long, and gives its device's memory back."""
 MOST_TASKS = 200
@@ -70,12 +72,15 @@ class WarmChildren:
         Parameters
         ----------
         key : str
-            Which child.
+            Which child; `SPARE` for one that a later key may have.
         task, arguments, timeout_s, subject
             As of `kernelcast.workers.stream_isolated`.
         """
         with self._lock:
-            place = self._places.setdefault(key, _Place())
+            if key not in self._places:
+                is_spare = SPARE in self._places
+                self._places[key] = self._places.pop(SPARE) if is_spare else _Place()
+            place = self._places[key]
         with place.lock:
             for is_last_try in (False, True):
                 try:

@@ -86,16 +86,13 @@ def test_writes_json_and_a_page_of_its_own(tmp_path: Path) -> None:
     assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
 
 
-@pytest.mark.usefixtures("asked")
-def test_a_model_without_answers_is_named_and_fails() -> None:
+def test_a_model_without_answers_is_named_and_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without analytic estimates nothing is compared: the reason on stderr, status 1."""
-    place = TABLE.schema.names.index("analytic.estimate_s")
-    kept = TABLE.features[:, place].copy()
-    TABLE.features[:, place] = np.nan
-    try:
-        result = run("linear", "analytic", *ALL)
-    finally:
-        TABLE.features[:, place] = kept
+    features = TABLE.features.copy()
+    features[:, TABLE.schema.names.index("analytic.estimate_s")] = np.nan
+    table = TABLE.with_features(TABLE.schema, features)
+    monkeypatch.setattr(compare_run, "load_training_table", lambda _, **__: table)
+    result = run("linear", "analytic", *ALL)
     assert result.exit_code == 1
     assert "there is no row that both models answered" in result.stdout
     assert "analytic on device-0" in result.stderr

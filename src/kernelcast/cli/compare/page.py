@@ -40,13 +40,7 @@ _MOST_WON = 10
 
 
 def save_comparison_page(path: Path, comparison: Comparison) -> None:
-    """Write a comparison to an HTML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a comparison to an HTML file."""
     parts = [_make_device(comparison, one) for one in comparison.devices]
     if comparison.refused:
         entries = [*comparison.refused.items()]

@@ -42,13 +42,7 @@ class CompareRequest:
     as_json: bool
 
     def check(self) -> None:
-        """Find out what is wrong before minutes of fits, and make the folder.
-
-        Raises
-        ------
-        InputError
-            If a model is unknown, or files could not be written.
-        """
+        """Find out what is wrong before minutes of fits, and make the folder."""
         for name in (self.first, self.second):
             make_model(name)
         if self.folder is None:

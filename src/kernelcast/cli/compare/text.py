@@ -11,7 +11,7 @@ from kernelcast.models.validation.comparison import (
     DeviceComparison,
     Explanation,
 )
-from kernelcast.models.validation.report import ErrorSummary
+from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.reports.numbers import format_class, format_error, format_share
 
 _MOST_WON = 3

@@ -9,8 +9,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern
 from kernelcast.reports.numbers import format_count
 from kernelcast.reports.source.expressions import explain
 from kernelcast.reports.source.lines import AnnotatedLine, annotate, expand_source

@@ -10,8 +10,9 @@ from rich.table import Table
 from kernelcast.cli.options import debug_option, json_flag
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.cli.train.options import registry_option
-from kernelcast.cli.train.tables import list_devices, make_score_table, summarise_report
+from kernelcast.cli.train.tables import make_score_table
 from kernelcast.models.persistence import StoredModel
+from kernelcast.models.validation import summarise_report
 from kernelcast.training.registry import (
     ModelVersions,
     find_model,
@@ -138,7 +139,7 @@ def _show_stored(stored: StoredModel, versions: ModelVersions, version: str | No
         show_line("was not validated")
         return
     show_line(f"validated with one {report.split} held out at a time")
-    for device in list_devices(report):
+    for device in report.devices:
         show_line(device)
         show(make_score_table(report, device))
 

@@ -12,6 +12,7 @@ from kernelcast.models.validation import (
     ErrorSummary,
     RankingScore,
     ValidationReport,
+    summarise_report,
 )
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.reports.numbers import format_share
@@ -29,7 +30,7 @@ def make_training_table(models: Sequence[TrainedModel]) -> Table:
         "covered", "half\nwidth",
     )  # fmt: skip
     for one in models:
-        scores = list_scores(one.report)
+        scores = () if one.report is None else one.report.scores
         facts = (f"{one.rows:,}", str(len(one.kernels)))
         for device in one.devices:
             score = next((found for found in scores if found.device == device), None)
@@ -50,38 +51,6 @@ def trained_to_json(one: TrainedModel, place: str) -> dict[str, Any]:
         "schema": one.schema.id,
         "validation": None if one.report is None else summarise_report(one.report),
     }
-
-
-def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
-    """Give an object per model and device of a report, without its rows."""
-    return [
-        {
-            "split": report.split,
-            "model": one.model,
-            "device": one.device,
-            "rows": one.errors.rows if one.errors else 0,
-            "unanswered": one.unanswered,
-            "mean": one.errors.mean if one.errors else None,
-            "median": one.errors.median if one.errors else None,
-            "p90": one.errors.p90 if one.errors else None,
-            "worst": one.errors.worst if one.errors else None,
-            "noise": one.noise,
-            "coverage_wanted": report.coverage,
-            "coverage": one.coverage,
-            "half_width": one.half_width,
-        }
-        for one in report.scores
-    ]
-
-
-def list_scores(report: ValidationReport | None) -> tuple[DeviceScore, ...]:
-    """Give the scores of a report, none where there is no report."""
-    return () if report is None else report.scores
-
-
-def list_devices(report: ValidationReport) -> list[str]:
-    """Give the devices of a report, sorted."""
-    return sorted({one.device for one in report.scores})
 
 
 def make_score_table(report: ValidationReport, device: str) -> Table:

@@ -17,9 +17,8 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.reports.drawing import check_target
 from kernelcast.tuning.api import TuneProgress, tune_on_device
-from kernelcast.tuning.formats import report_to_json, report_to_t4
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import TuneFailure, TuneReport
+from kernelcast.tuning.report import TuneFailure, TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from kernelcast.tuning.t1 import read_t1

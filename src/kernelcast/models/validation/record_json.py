@@ -12,24 +12,7 @@ _Record = TypeVar("_Record")
 
 
 def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -> _Record:
-    """Read a record from JSON that names its format beside the fields.
-
-    Parameters
-    ----------
-    kind : type
-        As in `read_record`.
-    text : str
-        The JSON.
-    expected : int
-        The format that this program reads.
-    what : str
-        What messages call it.
-
-    Raises
-    ------
-    InputError
-        If it is no such record, or of another format.
-    """
+    """Read a record from JSON that names its format beside the fields."""
     try:
         content = json.loads(text)
         found = content.pop("format")
@@ -51,11 +34,6 @@ def read_record(kind: type[_Record], content: Mapping[str, Any]) -> _Record:
         A dataclass; its fields are plain values, records, tuples of one kind, or None.
     content : mapping of str to Any
         A value per field.
-
-    Raises
-    ------
-    KeyError
-        If a field is missing, or there is one too many.
     """
     hints = get_type_hints(kind)
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]  # kinds are dataclasses

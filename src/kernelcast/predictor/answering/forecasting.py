@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -94,7 +94,7 @@ def find_influences(
     features = varied.features.copy()
     features[np.arange(1, len(features)), present] = np.nan
     try:
-        seconds = model.predict(replace(varied, features=features))
+        seconds = model.predict(varied.with_features(schema, features))
     except (KernelcastError, ValueError, ArithmeticError, IndexError):
         return ()
     factors = seconds[0] / seconds[1:]

@@ -67,41 +67,23 @@ class AblatedGroup:
 
 
 def read_report(content: Mapping[str, Any]) -> ValidationReport:
-    """Read the result of a validation.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read the result of a validation."""
     return report_from_json(json.dumps(content))
 
 
 def read_comparison(content: Mapping[str, Any]) -> Comparison:
-    """Read the result of a comparison.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read the result of a comparison."""
     return comparison_from_json(json.dumps(content))
 
 
 def compare_reported(report: ValidationReport, first: str, second: str) -> Comparison:
-    """Compare two models of a validation, row by row.
-
-    Raises
-    ------
-    InputError
-        If the report lacks a model, or both are the same.
-    """
+    """Compare two models of a validation, row by row."""
     return compare(report, first, second)
 
 
 def find_ablation(report: ValidationReport) -> tuple[AblatedGroup, ...]:
     """Find what the hybrid loses without each feature group that a validation left out."""
-    names = [one.model for one in report.rows.models]
+    names = report.models
     if HYBRID not in names:
         return ()
     found = []

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.source.counts import summarise_memory, summarise_operations, weigh
 from kernelcast.reports.source.expressions import describe_request, write_address, write_guard

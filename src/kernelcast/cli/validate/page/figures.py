@@ -1,11 +1,12 @@
 """The pictures of a validation: the paper's Fig. 11, 12, 14 and 15, and intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernelcast.models.validation.report import GroupScore
+from kernelcast.records.frames import Frame
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.reports.drawing import (
     COLOURS,
@@ -30,51 +31,15 @@ _PANEL_HEIGHT = 3.2
 _SMALL = 6.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelBar:
-    """One kernel's errors.
-
-    Parameters
-    ----------
-    name : str
-        Its label.
-    linear, learned : float
-        Mean errors as shares.
-    """
-
-    name: str
-    linear: float
-    learned: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedRow:
-    """A row with its prediction, in seconds."""
-
-    measured_s: float
-    seconds: float
-    low: float
-    high: float
-    in_domain: bool
-
-
-def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Html:
-    """Draw each kernel's error by the linear and the learned model, worst linear error first.
-
-    Parameters
-    ----------
-    bars : sequence of KernelBar
-        At least one.
-    model : str
-        Name of the learned model.
-    noise : float or None
-        Of the measurements: a line.
-    """
+def draw_bars(bars: Sequence[GroupScore], model: str, noise: float | None) -> Html:
+    """Draw each kernel's error by the linear and the learned model, worst linear error first."""
     from matplotlib.figure import Figure
 
-    ordered = sorted(bars, key=lambda one: (-one.linear, one.name))
-    short = shorten_names(one.name for one in ordered)
-    limit = choose_limit([value for one in ordered for value in (one.linear, one.learned)])
+    ordered = sorted(bars, key=lambda one: (-(one.linear_error or 0.0), one.group))
+    short = shorten_names(one.group for one in ordered)
+    limit = choose_limit(
+        [value for one in ordered for value in (one.linear_error or 0.0, one.error)]
+    )
     panels = -(-len(ordered) // _BARS_ACROSS)
     across = -(-len(ordered) // panels)
     with figure_style():
@@ -83,7 +48,7 @@ def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Htm
             shown = ordered[place * across : (place + 1) * across]
             _draw_pairs(axes, shown, model, limit)
             axes.set_xticks(
-                range(len(shown)), [short[one.name] for one in shown], rotation=90, fontsize=_SMALL
+                range(len(shown)), [short[one.group] for one in shown], rotation=90, fontsize=_SMALL
             )
             axes.set_xlim(-0.7, across - 0.3)
             if noise is not None:
@@ -93,10 +58,10 @@ def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Htm
         return figure_to_svg(figure)
 
 
-def _draw_pairs(axes: "Axes", bars: Sequence[KernelBar], model: str, limit: float) -> None:
+def _draw_pairs(axes: "Axes", bars: Sequence[GroupScore], model: str, limit: float) -> None:
     for values, offset, colour, label in (
-        ([one.linear for one in bars], -0.2, _ORANGE, "linear"),
-        ([one.learned for one in bars], 0.2, _BLUE, model),
+        ([one.linear_error or 0.0 for one in bars], -0.2, _ORANGE, "linear"),
+        ([one.error for one in bars], 0.2, _BLUE, model),
     ):
         places = [place + offset for place in range(len(bars))]
         axes.bar(places, [min(one, limit) for one in values], 0.4, color=colour, label=label)
@@ -113,16 +78,15 @@ def _draw_pairs(axes: "Axes", bars: Sequence[KernelBar], model: str, limit: floa
     axes.set_axisbelow(True)
 
 
-def draw_ratios(rows: Sequence[PredictedRow]) -> Html:
+def draw_ratios(rows: Frame) -> Html:
     """Draw predicted over measured time of every row with its interval, over measured time."""
     from matplotlib.figure import Figure
 
-    measured = np.array([one.measured_s for one in rows])
-    middle = np.array([one.seconds for one in rows]) / measured
-    low = np.array([one.low for one in rows]) / measured
-    high = np.array([one.high for one in rows]) / measured
-    inside = (low <= 1) & (high >= 1)
-    known = np.array([one.in_domain for one in rows])
+    measured = rows["measured_s"].to_numpy()
+    middle, low, high = (
+        rows[name].to_numpy() / measured for name in ("predicted_s", "low_s", "high_s")
+    )
+    inside, known = rows["is_inside"].to_numpy(), rows["in_domain"].to_numpy()
     reach = find_reach(middle)
     clipped = np.clip(middle, 1 / reach, reach)
     with figure_style():

@@ -41,11 +41,6 @@ def write_validation_page(
         The file.
     noise : mapping of str to float, optional
         Noise of measured times by the rows' keys, shown beside the worst groups.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     chosen = choose_model(report)
     devices = gather(report, chosen, noise or {})
@@ -86,7 +81,7 @@ def _make_device(content: DeviceContent, points: Sequence[SamplingPointScore], s
         make_classes(content.chosen.classes, model, split),
         *_make_pictures(content, model, split),
         _make_points(mine),
-        make_worst(content.worst, model, split) if content.worst else Html(""),
+        make_worst(content.worst, model, split) if len(content.worst) else Html(""),
     )
 
 
@@ -103,7 +98,7 @@ def _make_pictures(content: DeviceContent, model: str, split: str) -> list[Html]
                 ),
             )
         )
-    if content.rows:
+    if len(content.rows):
         found.append(
             make_section(
                 f"Predicted over measured, {model}",

@@ -1,10 +1,12 @@
 """The tables of a validation's page."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from kernelcast.cli.validate.page.content import DeviceContent, WorstGroup
+from kernelcast.cli.validate.page.content import DeviceContent
 from kernelcast.cli.validate.page.paper import PUBLISHED
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
+from kernelcast.records.frames import Frame
 from kernelcast.reports.html import Html, make_definitions, make_row, make_section, make_table
 from kernelcast.reports.numbers import format_class, format_error, format_share
 
@@ -13,13 +15,13 @@ _NOTHING = "-"
 
 def make_summary(report: ValidationReport, chosen: str) -> Html:
     """Give every model's mean and median error on every device."""
-    devices = sorted({one.device for one in report.scores})
+    devices = report.devices
     rows = [
         make_row(
             [model, *(_mean(report.score(model, device)) for device in devices)],
             is_chosen=model == chosen,
         )
-        for model in _list_models(report)
+        for model in report.models
     ]
     noise = {one.device: one.noise for one in report.scores if one.noise is not None}
     if noise:
@@ -51,13 +53,13 @@ def make_paper() -> Html:
 
 def make_intervals(report: ValidationReport, chosen: str) -> Html:
     """Give coverage and width of every model's intervals on every device."""
-    devices = sorted({one.device for one in report.scores})
+    devices = report.devices
     rows = [
         make_row(
             [model, *(_interval(report.score(model, device)) for device in devices)],
             is_chosen=model == chosen,
         )
-        for model in _list_models(report)
+        for model in report.models
     ]
     note = (
         "Share of held-out rows inside their intervals, which are to hold "
@@ -151,23 +153,23 @@ def make_classes(classes: Sequence[ClassScore], model: str, split: str) -> Html:
     return make_section("Error classes (the paper's Table 3)", make_table(columns, rows, note))
 
 
-def make_worst(groups: Sequence[WorstGroup], model: str, split: str) -> Html:
+def make_worst(groups: Frame, model: str, split: str) -> Html:
     """Give the groups on which a model errs most."""
     rows = [
         make_row([
-            one.group, str(one.rows), format_error(one.error), format_error(one.linear_error),
-            format_error(one.noise), f"{one.inside} of {one.rows}",
-            f"{one.in_domain} of {one.rows}",
+            one["group"], str(one["rows"]),
+            *(format_error(_known(one[name])) for name in ("error", "linear_error", "noise")),
+            *(f"{one[name]} of {one['rows']}" for name in ("inside", "in_domain")),
         ])
-        for one in groups
+        for one in groups.reset_index().to_dict("records")
     ]  # fmt: skip
     columns = [split, "rows", f"error of\n{model}", "error of\nlinear", "noise",
                "rows inside\ninterval", "rows in\ndomain"]  # fmt: skip
     return make_section(f"Where {model} errs most", make_table(columns, rows))
 
 
-def _list_models(report: ValidationReport) -> list[str]:
-    return [one.model for one in report.rows.models]
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _mean(score: DeviceScore) -> str:

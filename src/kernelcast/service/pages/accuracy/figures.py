@@ -55,7 +55,10 @@ def make_pictures(view: AccuracyView) -> Mapping[str, Picture]:
 
 def _picture_launches(view: AccuracyView) -> Picture:
     score = score_methods(view.rows).methods[0]  # all that stand in the picture
-    inside = "" if score.inside is None else f", {write_share(score.inside)} inside their intervals"
+    inside = ""
+    if score.coverage is not None:
+        inside = f", {write_share(score.coverage)} inside their intervals"
+    mean, median = (0.0, 0.0) if score.errors is None else (score.errors.mean, score.errors.median)
     rows: list[tuple[Cell, ...]] = [
         (
             one.kernel, one.measured_s, one.seconds, one.low, one.high, one.ratio,
@@ -67,8 +70,8 @@ def _picture_launches(view: AccuracyView) -> Picture:
         name=f"launches-{view.method}-{view.device}",
         alternative=(
             f"{score.rows} launches of {score.kernels} kernels on {view.device}: predicted over "
-            f"measured time by {view.method}. Mean error {write_share(score.mean)}, median "
-            f"{write_share(score.median)}{inside}."
+            f"measured time by {view.method}. Mean error {write_share(mean)}, median "
+            f"{write_share(median)}{inside}."
         ),
         columns=("kernel", "measured_s", "predicted_s", "low_s", "high_s",
                  "predicted_over_measured", "in_domain", "observations", "noise"),
