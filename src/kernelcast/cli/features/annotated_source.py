@@ -13,7 +13,11 @@ from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.reports.numbers import format_count
 from kernelcast.reports.source.expressions import explain
-from kernelcast.reports.source.lines import AnnotatedLine, annotate, expand_source
+from kernelcast.reports.source.lines import (
+    AnnotatedLine,
+    annotate,
+    expand_source,
+)
 
 _WIDE = 100
 _LONG_SOURCE = 90
