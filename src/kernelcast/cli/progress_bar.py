@@ -15,8 +15,8 @@ _BAR_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where long work stands.
+class ProgressUpdate:
+    """How far long work has come.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Standing:
 
 
 @contextmanager
-def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
+def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[ProgressUpdate], None]]:
     """Show on standard error where work stands while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
@@ -52,15 +52,15 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
     with Bar(*columns, console=console, transient=True, expand=True) as bar:
         task = bar.add_task("starting", total=None, rest="")
 
-        def tell(standing: Standing) -> None:
+        def tell(update: ProgressUpdate) -> None:
             bar.update(
                 task,
-                completed=standing.done,
-                total=standing.total,
-                description=standing.description,
+                completed=update.done,
+                total=update.total,
+                description=update.description,
                 rest=""
-                if standing.remaining_s is None
-                else f"about {format_duration(standing.remaining_s)} left",
+                if update.remaining_s is None
+                else f"about {format_duration(update.remaining_s)} left",
             )
 
         yield tell

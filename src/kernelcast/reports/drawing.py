@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ PANEL_INCHES: Final = 3.2
 SMALL_FONT: Final = 6.5
 """Of names below bars."""
 _NAMES_ACROSS: Final = 60
+MANY_POINTS: Final = 1500
+"""So many make a drawing of shapes larger than a picture of dots."""
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 # Bars are cut where a few would make all others unreadable: beyond so many times the 90th
@@ -163,6 +165,12 @@ def scale_seconds(axes: "Axes") -> None:
     axes.set_xlabel("measured time (s)")
 
 
+def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
+    """Draw lines behind what is drawn."""
+    axes.grid(visible=True, axis=axis)
+    axes.set_axisbelow(True)
+
+
 def write_percent(value: float, _: object = None) -> str:
     """Write a tick.
 
@@ -207,8 +215,7 @@ def draw_panels(
         shown = names[part]
         axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_FONT)
         axes.set_xlim(-0.7, across - 0.3)
-        axes.grid(visible=True, axis="y")
-        axes.set_axisbelow(True)
+        show_grid(axes)
     first: Axes = every[0]
     return first
 

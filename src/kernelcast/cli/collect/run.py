@@ -8,7 +8,7 @@ from kernelcast.cli.collect.summary import (
     make_summary,
     outcome_to_json,
 )
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.collection.cluster import (
@@ -112,7 +112,7 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
     ):
 
         def report(progress: CollectionProgress) -> None:
-            tell(_stand(progress))
+            tell(_describe_progress(progress))
 
         if request.scheduler is not None:
             with connect(request.scheduler) as client:
@@ -130,8 +130,8 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
         return collect(order, place, report=report)
 
 
-def _stand(progress: CollectionProgress) -> Standing:
-    return Standing(
+def _describe_progress(progress: CollectionProgress) -> ProgressUpdate:
+    return ProgressUpdate(
         done=progress.done,
         total=progress.total,
         description=_describe(progress),

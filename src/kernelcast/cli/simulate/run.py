@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import make_table, show, show_json
@@ -77,7 +77,7 @@ def run_simulation(request: SimulateRequest) -> ExitStatus:
         def report(done: int, description: str) -> None:
             rest_s = (time.monotonic() - started_s) * (settings.simulations / max(done, 1) - 1)
             tell(
-                Standing(
+                ProgressUpdate(
                     done=done,
                     total=settings.simulations,
                     description=description,

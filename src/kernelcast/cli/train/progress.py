@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def fit_progress(what: str, *, is_wanted: bool) -> Iterator[Callable[[int, int],
         def report(done: int, total: int) -> None:
             passed_s = time.monotonic() - begin_s
             tell(
-                Standing(
+                ProgressUpdate(
                     done=done,
                     total=total,
                     description=what,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.tune.table import list_lines, make_table
@@ -114,7 +114,7 @@ def _tune(
 
         def report(progress: TuneProgress) -> None:
             tell(
-                Standing(
+                ProgressUpdate(
                     done=progress.done,
                     total=progress.total,
                     description=f"{progress.device_id}: {progress.stage}",

@@ -18,7 +18,6 @@ from kernelcast.reports.drawing import INK, WIDTH_INCHES, figure_style, write_sv
 from kernelcast.service.errors import refuse_unknown
 
 if TYPE_CHECKING:  # slow to load
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
@@ -143,12 +142,6 @@ async def respond_by_name(
     if name not in pictures:
         refuse_unknown("picture", name)
     return await respond(pictures[name], ending, theme)
-
-
-def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
-    """Draw lines behind what is drawn."""
-    axes.grid(visible=True, axis=axis)
-    axes.set_axisbelow(True)
 
 
 def write_csv(picture: Picture) -> str:

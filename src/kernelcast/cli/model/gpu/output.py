@@ -14,7 +14,7 @@ from kernelcast.cli.model.gpu.tables import (
     make_sweep_table,
 )
 from kernelcast.cli.model.plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.formats import (
@@ -44,7 +44,7 @@ class Answers:
 def sweep_progress(title: str, *, is_wanted: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error while the block runs, on a terminal only."""
     with progress_bar(is_wanted=is_wanted) as tell:
-        yield lambda done, total: tell(Standing(done=done, total=total, description=title))
+        yield lambda done, total: tell(ProgressUpdate(done=done, total=total, description=title))
 
 
 def present_answers(answers: Answers, request: GpuRequest) -> None:

@@ -9,13 +9,14 @@ from kernelcast.reports.drawing import (
     INK,
     PANEL_INCHES,
     count_panels,
-    draw_panels,
     make_plain,
     shorten_names,
+    show_grid,
 )
+from kernelcast.reports.error_charts import GREY, draw_differences
 from kernelcast.reports.numbers import format_points
 from kernelcast.service.pages.comparing.view import ComparingView
-from kernelcast.service.pages.pictures import Picture, show_grid
+from kernelcast.service.pages.pictures import Picture
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
@@ -28,7 +29,6 @@ if TYPE_CHECKING:  # slow to load
         Explanation,
     )
 
-_GREY: Final = "#8a929c"
 _LINE_INCHES: Final = 0.42
 
 
@@ -95,7 +95,7 @@ def _picture_kernels(
              one.winner)
             for one in kernels
         ],
-        draw=partial(_draw_kernels, comparison=comparison, kernels=kernels),
+        draw=partial(draw_differences, kernels=kernels, first=first, second=second),
         caption=(
             "In percentage points. Grey: they differ by no more than the noise of the kernel's "
             "measured times. Beyond one point the scale is logarithmic."
@@ -174,7 +174,7 @@ def _draw_intervals(
     """Draw differences with their intervals, one below the other."""
     for place, (_, middle, low, high) in enumerate(lines):
         is_sure = low is not None and high is not None and not low <= 0 <= high
-        colour = (COLOURS[0] if middle < 0 else COLOURS[1]) if is_sure else _GREY
+        colour = (COLOURS[0] if middle < 0 else COLOURS[1]) if is_sure else GREY
         if low is not None and high is not None:
             axes.plot([low * 100, high * 100], [place, place], color=colour, linewidth=2.5,
                       solid_capstyle="butt")  # fmt: skip
@@ -189,32 +189,6 @@ def _draw_intervals(
     axes.set_title(f"\N{LEFTWARDS ARROW} {better_left} better", loc="left")
     axes.set_title(f"{better_right} better \N{RIGHTWARDS ARROW}", loc="right")
     show_grid(axes, "x")
-
-
-def _draw_kernels(
-    figure: "Figure", comparison: "Comparison", kernels: Sequence["ComparedKernel"]
-) -> None:
-    from matplotlib.patches import Patch
-
-    colours = {comparison.first: COLOURS[1], comparison.second: COLOURS[0], None: _GREY}
-    short = shorten_names(one.kernel for one in kernels)
-    points = [one.difference * 100 for one in kernels]
-
-    def draw(axes: "Axes", part: slice) -> None:
-        own = kernels[part]
-        axes.bar(range(len(own)), points[part], 0.8, color=[colours[one.winner] for one in own])
-        axes.axhline(0, color=INK, linewidth=0.7)
-        axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(1.3 * min(*points, -1.0), 1.3 * max(*points, 1.0))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
-        axes.set_ylabel("difference (points)")
-
-    draw_panels(figure, [short[one.kernel] for one in kernels], draw)
-    handles = [
-        Patch(color=colour, label=f"{name} better" if name else "within noise")
-        for name, colour in colours.items()
-    ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=3)
 
 
 def _draw_groups(figure: "Figure", explained: Sequence["Explanation"]) -> None:
