@@ -25,12 +25,12 @@ from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.units import Unit, to_cycles_per_line
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,8 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from kernelcast.sampling.caches import ensure_caches
-from kernelcast.sampling.runtimes import ensure_vendors
+from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
     from kernelcast.balancing.api import balance

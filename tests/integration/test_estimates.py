@@ -6,13 +6,14 @@ import pytest
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.records.estimates import Tier
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.replay import ReplayLaunch, read_recordings, write_recordings
+from kernelcast.sampling.replay import ReplayLaunch
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device

@@ -1,13 +1,20 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kernelcast
+from kernelcast.launches.live import describe_live
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
-from kernelcast.records.errors import InputError
+from kernelcast.predictor.answering.asking import EstimateTask
+from kernelcast.predictor.answering.live_objects import LiveObjects
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.estimates import Tier
+from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -116,18 +123,27 @@ def test_problems_and_live_launches_are_asked_together(
         assert [one.problem for one in entries] == ["triad", "scale"]
         assert [one.device_id for one in entries] == [device.id, device.id]
         assert all(one.estimate is not None for one in entries), [one.error for one in entries]
+        few = replace(launch, args=launch.args[:2])
+        (wrong,) = predictor.estimate_many([few])
+        assert isinstance(wrong.error, SignatureError)
+        assert wrong.problem == "scale"
         with pytest.raises(InputError, match="leave the device out"):
             predictor.estimate(launch, "other-device")
 
 
-def test_models_correct_live_launches_as_they_do_problems(
+def test_features_of_live_launches_are_those_of_problems(
     program: cl.Program, session: DeviceSession
 ) -> None:
-    """Features are made of a live launch where a model of the device waits for them."""
-    with kernelcast.Predictor() as predictor:
-        estimate = predictor.estimate(make_launch(program, session, 0.5))
-    missing = estimate.explain().missing
-    if estimate.tier is Tier.HYBRID:
-        assert "hybrid" in estimate.estimates_s
-    else:
-        assert "features could not be made" not in missing.get("hybrid", "")
+    """What learned models are told is made of a live launch too."""
+    live = describe_live(make_launch(program, session, 0.5))
+    task = EstimateTask(
+        problem=live.problem,
+        device_id=live.device.id,
+        settings=EstimateSettings(),
+        wants_row=True,
+    )
+    outcome = LiveObjects(live).sample(task, timeout_s=60.0, report=lambda _: None)
+    assert outcome.row is not None, outcome.row_failure
+    groups = {group_of(name) for name in outcome.row.vector.names}
+    assert {FeatureGroup.SAMPLED, FeatureGroup.STATIC} <= groups
+    assert outcome.accesses[0] is Access.READ

@@ -249,3 +249,12 @@ def test_the_picture_of_the_rooms_is_up_to_date() -> None:
     page = (ROOT / "docs" / "explanation" / "pictures" / "architecture.svg").read_text()
     rooms = {one.parent.name for one in (ROOT / "src" / "kernelcast").glob("*/__init__.py")}
     assert all(f">{one}<" in page for one in rooms - {"testing"})
+
+
+def test_the_glossary_is_short() -> None:
+    """One word for one thing, and few words of our own."""
+    rows = re.findall(
+        r"^\| (?!term |---)([^|]+) \|", _read(DOCS / "reference" / "glossary.md"), re.M
+    )
+    assert 40 <= len(rows) <= 60
+    assert len(set(rows)) == len(rows)

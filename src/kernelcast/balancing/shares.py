@@ -18,7 +18,7 @@ _SHORT = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class DeviceSpeed:
     """What is known of a device while work is given out.
 
     Parameters
@@ -66,7 +66,7 @@ class SharePolicy:
 
     def allot(
         self,
-        standings: Sequence[Standing],
+        speeds: Sequence[DeviceSpeed],
         device: int,
         left: float,
         now_s: float,
@@ -77,14 +77,6 @@ class SharePolicy:
 
         Parameters
         ----------
-        standings : sequence of Standing
-            All devices that still take part.
-        device : int
-            Which of them asks.
-        left : float
-            Work that nobody has been given yet.
-        now_s : float
-            The time.
         is_first : bool
             Whether this is its first part after the samples.
 
@@ -95,12 +87,12 @@ class SharePolicy:
             everything before this one could help. Of more it gets a part, however fast it seems:
             what has been given out cannot be taken back.
         """
-        own = standings[device]
-        if own.rate is None or any(one.rate is None for one in standings):
+        own = speeds[device]
+        if own.rate is None or any(one.rate is None for one in speeds):
             # Somebody's speed is unknown: a cautious part of an even share.
-            even = left / len(standings) / (2 if is_first else 1)
+            even = left / len(speeds) / (2 if is_first else 1)
             return even if own.rate is None else max(even, own.rate * self.shortest_s)
-        fair = own.rate * (finish_time(standings, left, now_s) - max(own.free_at_s, now_s))
+        fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
         least = own.rate * self.shortest_s
         if fair >= left - least and left <= _LITTLE * least:
             return left
@@ -110,7 +102,7 @@ class SharePolicy:
             return fair
         later = _LATER_EVEN if self.is_known_even else _LATER_UNEVEN
         part = self.first_share if is_first else later
-        return max(min(part * min(fair, left), _doubted_share(standings, device, left)), least)
+        return max(min(part * min(fair, left), _doubted_share(speeds, device, left)), least)
 
     def cuts(self, weight: float, rate: float | None, *, is_first: bool) -> bool:
         """Tell whether a part is run in two launches: if the first has something to show."""
@@ -118,25 +110,21 @@ class SharePolicy:
         return not is_short and (is_first or not self.is_known_even)
 
 
-def _doubted_share(standings: Sequence[Standing], device: int, left: float) -> float:
+def _doubted_share(speeds: Sequence[DeviceSpeed], device: int, left: float) -> float:
     """Give what a device can be given without harm if it is slower and all others faster."""
-    own = standings[device]
+    own = speeds[device]
     slow = (own.rate or 0.0) / own.doubt
-    fast = sum((one.rate or 0.0) * one.doubt for one in standings) - (own.rate or 0.0) * own.doubt
+    fast = sum((one.rate or 0.0) * one.doubt for one in speeds) - (own.rate or 0.0) * own.doubt
     return left * slow / (slow + fast) if slow else 0.0
 
 
-def finish_time(standings: Sequence[Standing], left: float, now_s: float) -> float:
+def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> float:
     """Say when all would be done at the same time if the work left is divided so.
 
     Parameters
     ----------
-    standings : sequence of Standing
+    speeds : sequence of DeviceSpeed
         Devices whose rates are known, and others, which do not count.
-    left : float
-        Work that nobody has been given yet.
-    now_s : float
-        The time.
 
     Returns
     -------
@@ -145,13 +133,11 @@ def finish_time(standings: Sequence[Standing], left: float, now_s: float) -> flo
 
     Examples
     --------
-    >>> two = [Standing(rate=2.0, free_at_s=0.0), Standing(rate=1.0, free_at_s=3.0)]
+    >>> two = [DeviceSpeed(rate=2.0, free_at_s=0.0), DeviceSpeed(rate=1.0, free_at_s=3.0)]
     >>> finish_time(two, 12.0, 0.0), finish_time(two, 3.0, 0.0)
     (5.0, 1.5)
     """
-    known = sorted(
-        (max(one.free_at_s, now_s), one.rate) for one in standings if one.rate is not None
-    )
+    known = sorted((max(one.free_at_s, now_s), one.rate) for one in speeds if one.rate is not None)
     rate, started = 0.0, 0.0
     finish = now_s
     for place, (free_at_s, own) in enumerate(known):

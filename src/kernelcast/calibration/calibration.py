@@ -26,7 +26,7 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.machine_merge import merge_machines
 from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.workers import Task, run_isolated
 
@@ -46,8 +46,6 @@ class CalibrationSettings:
 
     Parameters
     ----------
-    effort : Effort
-        How thorough.
     only : tuple of str
         Microbenchmarks to run; all when empty.
     is_fresh : bool
@@ -85,8 +83,6 @@ class Progress:
 
     Parameters
     ----------
-    device_id : str
-        The device.
     done, total : int
         Microbenchmarks.
     title : str
@@ -111,10 +107,6 @@ class Calibration:
 
     Parameters
     ----------
-    machine : MachineDescription
-        What is known of the device now.
-    path : Path
-        The file that holds it.
     durations_s : mapping of str to float
         How long each microbenchmark took that ran now, in seconds.
     resumed : tuple of str
@@ -143,15 +135,6 @@ def calibrate_device(
 ) -> Calibration:
     """Measure a device and write its machine description.
 
-    Parameters
-    ----------
-    device : DeviceDescription
-        The device.
-    settings : CalibrationSettings
-        How thorough, which microbenchmarks, where to.
-    report : callable, optional
-        Is told of each stage.
-
     Returns
     -------
     Calibration
@@ -161,8 +144,6 @@ def calibrate_device(
 
     Raises
     ------
-    BrokenDeviceError
-        If the device cannot run anything.
     KernelcastError
         If every microbenchmark failed, or the file cannot be written.
 

@@ -1,7 +1,6 @@
 """Keeps what an unfinished calibration has measured, so that it can go on later."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
 from kernelcast.sampling.microbenchmarks.effort import Effort
 
 _STATE = "state.json"
@@ -54,8 +53,6 @@ class CalibrationStore:
         ------
         MachineFileError
             If the part holds what no machine description may hold; it is not kept.
-        InputError
-            If the folder cannot be written.
         """
         path = self._part(name)
         write_machine(path, part)
@@ -81,11 +78,10 @@ class CalibrationStore:
             "durations_s": self.durations_s,
         }
         path = self.folder / _STATE
-        partial = path.with_name(f".{_STATE}.{os.getpid()}")
         try:
             make_private_folder(self.folder)
-            partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
-            partial.replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
         except OSError as error:
             msg = (
                 f"{path}: the calibration cannot be kept: {error.strerror or error}; "
@@ -104,8 +100,6 @@ def open_store(
 
     Parameters
     ----------
-    device : DeviceDescription
-        The device.
     effort : Effort
         Parts of another effort are kept apart.
     is_fresh : bool

@@ -16,13 +16,13 @@ from kernelcast.collection.collection import (
     list_jobs,
     run_job,
 )
-from kernelcast.collection.kernel_rows import KernelJob, Place
+from kernelcast.collection.kernel_rows import KernelJob, RowStorage
 from kernelcast.collection.progress import (
     CollectionOutcome,
     CollectionProgress,
     DeviceOutcome,
 )
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription
@@ -40,8 +40,6 @@ def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDe
 
     Parameters
     ----------
-    client : distributed.Client
-        Of the cluster.
     wanted : tuple of str
         Ids or their beginnings; empty: all.
 
@@ -113,10 +111,6 @@ def collect_on_cluster(
         What to collect, devices from `find_cluster_devices`.
     store : Store
         Reached by every worker under the same name.
-    client : distributed.Client
-        Connected to it.
-    report : callable, optional
-        Is told of each job that has ended.
 
     Returns
     -------
@@ -163,10 +157,10 @@ def collect_on_cluster(
 def run_on_worker(job: KernelJob, store: Store) -> JobResult:
     """Do a job on a worker of the cluster; its folders are those of the worker's machine."""
     folder = data_folder()
-    place = Place(
+    storage = RowStorage(
         store=store, plans=SizePlans(folder=folder / "collection"), cache_folder=folder / "corpus"
     )
-    return run_job(job, place)
+    return run_job(job, storage)
 
 
 def _take(future: Any, job: KernelJob) -> JobResult:  # noqa: ANN401

@@ -28,8 +28,6 @@ class Found:
 
     Parameters
     ----------
-    count : int
-        How many.
     rows : tuple of mapping
         The first of them, as `kernelcast data ls --rows --json` shows them.
     """
@@ -44,10 +42,6 @@ class Correction:
 
     Parameters
     ----------
-    durations_s : tuple of float
-        Each run, in seconds.
-    measured_at : datetime or None
-        When.
     flags : mapping of ObservationFlag to bool
         Flags that it shall have, or not.
     """
@@ -58,13 +52,7 @@ class Correction:
 
 
 def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
-    """Give what a selection means.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
-    """
+    """Give what a selection means."""
     rows = [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
     return Found(count=store.count(wanted), rows=tuple(rows))
 
@@ -88,8 +76,6 @@ def correct_observation(store: Store, key: str, correction: Correction) -> dict[
     ------
     InputError
         If there is none of that key, or a time cannot be used.
-    StoreError
-        If it cannot be stored.
     """
     one = store.get(key)
     new = {flag for flag, is_set in correction.flags.items() if is_set}
@@ -112,17 +98,8 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
 
     Parameters
     ----------
-    store : Store
-        Where they are.
-    wanted : Selection
-        Which.
     count : int
         How many were found; for the log.
-
-    Returns
-    -------
-    int
-        How many were removed.
 
     Raises
     ------

@@ -47,10 +47,6 @@ class ImportOutcome:
 
     Parameters
     ----------
-    path : Path
-        The file.
-    kind : str
-        What it was.
     licence : str
         Under which its data may be used; empty for data of one's own.
     rows : AddedRows
@@ -75,8 +71,6 @@ def import_file(
     ------
     InputError
         If the file cannot be used; says which row is wrong.
-    StoreError
-        If the store cannot be written.
     """
     path = request.path
     if not path.is_file():
@@ -108,8 +102,6 @@ def merge_stores(
     ------
     InputError
         If a store is to be merged into itself.
-    StoreError
-        If a store cannot be read or written.
     """
     for one in sources:
         if one.is_same_as(target):

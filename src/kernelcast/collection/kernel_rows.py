@@ -16,7 +16,7 @@ from kernelcast.collection.messages import (
 )
 from kernelcast.collection.progress import DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -35,7 +35,7 @@ class OutOfTimeError(KernelcastError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RowStorage:
     """Where rows go, and where what they need is kept.
 
     Parameters
@@ -59,14 +59,8 @@ class KernelJob:
 
     Parameters
     ----------
-    kernel : CorpusKernel
-        The kernel.
     suite : str
         Its application's suite.
-    device : DeviceDescription
-        The device.
-    settings : CollectionSettings
-        How.
     retries_failures : bool
         Whether launches that failed before are tried again.
     sizes_of : str or None
@@ -86,40 +80,27 @@ class KernelJob:
 
 def collect_rows(
     job: KernelJob,
-    place: Place,
+    storage: RowStorage,
     outcome: DeviceOutcome,
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Measure what is missing of a kernel on a device; each row is stored at once.
 
-    Parameters
-    ----------
-    job : KernelJob
-        What to measure.
-    place : Place
-        Where rows go.
-    outcome : DeviceOutcome
-        Is told of each row.
-    report : callable, optional
-        Is told of each stage.
-
     Raises
     ------
     OutOfTimeError
         If the time budget is spent.
-    StoreError
-        If a row cannot be stored.
     """
-    keeper = _Keeper(job, place, outcome, report)
-    keeper.finished = _find_done(job, place.store)
+    keeper = _Keeper(job, storage, outcome, report)
+    keeper.finished = _find_done(job, storage.store)
     while True:
-        sizes = _find_sizes(job, place)
+        sizes = _find_sizes(job, storage)
         if job.sizes_of is not None and not sizes:
             outcome.skipped[job.kernel.name] = f"the store has no rows of it on {job.sizes_of}"
             return
         try:
-            _run_child(job, place, keeper, sizes)
+            _run_child(job, storage, keeper, sizes)
         except (OutOfTimeError, StoreError):
             raise
         except KernelcastError as error:
@@ -139,12 +120,12 @@ class _Keeper:
     def __init__(
         self,
         job: KernelJob,
-        place: Place,
+        storage: RowStorage,
         outcome: DeviceOutcome,
         report: Callable[[str], None],
     ) -> None:
         self._job = job
-        self._place = place
+        self._place = storage
         self._outcome = outcome
         self.report = report
         self.current: LaunchIdentity | None = None
@@ -216,27 +197,29 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _find_sizes(job: KernelJob, place: Place) -> tuple[int, ...]:
+def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
     """Give the sizes that are known: another device's rows', or those chosen before."""
     if job.sizes_of is None:
-        return place.plans.read(job.device, job.kernel, job.settings)
+        return storage.plans.read(job.device, job.kernel, job.settings)
     wanted = Selection(
         kernels=(job.kernel.stem,),
         applications=(job.kernel.application,),
         devices=(job.sizes_of,),
     )
     parameter = job.kernel.size.parameter
-    found = {one.launch.parameters[parameter] for one in place.store.find(wanted)}
+    found = {one.launch.parameters[parameter] for one in storage.store.find(wanted)}
     return tuple(sorted(int(size) for size in found))
 
 
-def _run_child(job: KernelJob, place: Place, keeper: _Keeper, sizes: tuple[int, ...]) -> None:
+def _run_child(
+    job: KernelJob, storage: RowStorage, keeper: _Keeper, sizes: tuple[int, ...]
+) -> None:
     task = KernelTask(
         kernel=job.kernel,
         suite=job.suite,
         device_id=job.device.id,
         settings=job.settings,
-        cache_folder=place.cache_folder,
+        cache_folder=storage.cache_folder,
         sizes=sizes,
         done=keeper.finished,
     )

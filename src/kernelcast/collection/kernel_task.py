@@ -44,16 +44,8 @@ class KernelTask:
 
     Parameters
     ----------
-    kernel : CorpusKernel
-        The kernel.
     suite : str
         Where its application's namesake comes from.
-    device_id : str
-        The device.
-    settings : CollectionSettings
-        How.
-    cache_folder : Path
-        Where generated inputs are kept.
     sizes : tuple of int
         Values of the size parameter; empty: find them.
     done : frozenset of str

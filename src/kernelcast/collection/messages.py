@@ -25,8 +25,6 @@ class RowStarted:
 
     Parameters
     ----------
-    launch : LaunchIdentity
-        The launch.
     number, total : int
         Which of how many rows of this kernel, from 1.
     """
@@ -42,8 +40,6 @@ class RowSkipped:
 
     Parameters
     ----------
-    launch_key : str
-        Of the launch.
     reason : str
         Why; empty if it is there already.
     """

@@ -36,10 +36,6 @@ class DeviceOutcome:
 
     Parameters
     ----------
-    device_id : str
-        The device.
-    kernels : int
-        Kernels that are done.
     measured, present, disturbed : int
         Rows measured now, rows that were there already, measured rows that stay contaminated.
     skipped : dict of str to str

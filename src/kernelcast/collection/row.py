@@ -105,16 +105,8 @@ def observe_launch(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        The launch, local size given.
     identity : LaunchIdentity
         What it is stored under.
-    settings : CollectionSettings
-        How much is measured.
-    report : callable, optional
-        Is told of each stage.
 
     Returns
     -------
@@ -123,10 +115,6 @@ def observe_launch(
 
     Raises
     ------
-    InputError
-        If source or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     TooLongError
         If the first samples foretell a time beyond what the settings allow.
     """

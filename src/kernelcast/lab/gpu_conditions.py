@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.loop_nest import NestLoop
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.lab.written_nest import FieldError, WrittenNest
 from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import use_written
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.loop_nest import NestLoop
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _ROWS = {"x": "in the same row", "y": "in rows before", "z": "in layers before"}
 

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.features import KernelFeatures, read_source_features
-from kernelcast.records.accesses import MemoryAccess
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.problem import Problem
 from kernelcast.reports.source.counts import summarise_memory, summarise_operations
 from kernelcast.reports.source.expressions import explain, write_address, write_guard

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.records.accesses import AddressPattern
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, NDRangeError

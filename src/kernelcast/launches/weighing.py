@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse, read_facts_with
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
@@ -31,7 +32,6 @@ from kernelcast.records.arguments import (
     Init,
 )
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch

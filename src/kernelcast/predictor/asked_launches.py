@@ -10,8 +10,9 @@ from kernelcast.predictor.answering.answerer import Asked
 from kernelcast.predictor.answering.devices_at_work import Asker, ReportProgress
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.given import check_device, check_device_ids, check_problem, list_launches
+from kernelcast.predictor.launch_estimates import LaunchEstimate
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import match_device_id
@@ -100,24 +101,38 @@ class LaunchReader:
         self,
         launches: "Iterable[Problem | Launch]",
         devices: Sequence[str | DeviceDescription] | None = None,
-    ) -> list[Asked]:
+    ) -> list[Asked | LaunchEstimate]:
         """Read launches on devices, devices within launches; live ones have a device already.
+
+        Returns
+        -------
+        list of Asked or LaunchEstimate
+            The latter for live launches that cannot be asked for: it says why.
 
         Raises
         ------
         InputError
-            As `read`.
+            If something is no launch, or there is no such device.
         """
         check_device_ids(devices)
         listed = list_launches(launches, self.is_live)
         is_any_problem = any(isinstance(one, Problem) for one in listed)
         given = self.devices() if devices is None and is_any_problem else devices or ()
         chosen = [self._describe(one) for one in given]
-        return [
-            self.read(one, device)
-            for one in listed
-            for device in ([None] if self.is_live(one) else chosen)
-        ]
+        pairs: list[Asked | LaunchEstimate] = []
+        for one in listed:
+            if self.is_live(one):
+                pairs.append(self._try_to_read(one))
+            else:
+                pairs += [self.read(one, device) for device in chosen]
+        return pairs
+
+    def _try_to_read(self, launch: "Launch") -> Asked | LaunchEstimate:
+        try:
+            return self.read(launch)
+        except KernelcastError as error:
+            name = str(getattr(launch.kernel, "function_name", "launch"))
+            return LaunchEstimate(problem=name, device_id="", error=error)
 
     def identify(self, launch: "Launch") -> LaunchIdentity:
         """Say what a launch of live objects is remembered under."""

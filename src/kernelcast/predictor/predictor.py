@@ -1,6 +1,6 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -191,24 +191,12 @@ class Predictor:
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)
-        found: list[KnownLaunch | KernelcastError] = []
-        for one in pairs:
-            try:
-                found.append(self._answers.ask(one, composes=False))
-            except KernelcastError as error:
-                found.append(error)
-        known = [
-            (asked, one)
-            for asked, one in zip(pairs, found, strict=True)
-            if isinstance(one, KnownLaunch)
-        ]
+        found = [self._ask(one) if isinstance(one, Asked) else one for one in pairs]
+        known = [one for one in found if not isinstance(one, LaunchEstimate)]
         self._answers.compose_all(known)
-        machines = {
-            device_id: find_machine(device_id) for device_id in {x.device.id for x in pairs}
-        }
+        machines = {one: find_machine(one) for one in {asked.device.id for asked, _ in known}}
         return [
-            self._weigh(asked, one, machines[asked.device.id])
-            for asked, one in zip(pairs, found, strict=True)
+            one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
         ]
 
     def answer(
@@ -377,20 +365,25 @@ class Predictor:
             self._generation = generation
             self._answers.renew()
 
+    def _ask(self, asked: Asked) -> tuple[Asked, KnownLaunch] | LaunchEstimate:
+        """Make a launch ready for its answer; or say why it has none."""
+        try:
+            return asked, self._answers.ask(asked, composes=False)
+        except KernelcastError as error:
+            return LaunchEstimate(
+                problem=asked.problem.name, device_id=asked.device.id, error=error
+            )
+
     def _weigh(
         self,
         asked: Asked,
-        known: KnownLaunch | KernelcastError,
-        machine: MachineDescription | None,
+        known: KnownLaunch,
+        machines: Mapping[str, MachineDescription | None],
     ) -> LaunchEstimate:
         """Put the answer and everything else that a launch costs together."""
-        if isinstance(known, KernelcastError):
-            return LaunchEstimate(
-                problem=asked.problem.name, device_id=asked.device.id, error=known
-            )
         estimate = self._answers.require(known, asked)
         accesses = known.outcome.accesses if known.outcome else ()
-        return add_costs(asked.problem, estimate, accesses, machine)
+        return add_costs(asked.problem, estimate, accesses, machines[asked.device.id])
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""

@@ -136,12 +136,8 @@ class BufferArgument:
 
     Parameters
     ----------
-    element : ElementType
-        Type of one element.
     count : int
         Number of elements.
-    init : Init
-        Recipe of the content.
     low, high : float or None
         Range of `Init.UNIFORM`; numbers are drawn from [low, high).
     access : Access or None
@@ -286,10 +282,6 @@ def make_array(argument: BufferArgument, *, seed: int) -> npt.NDArray[np.generic
         The recipe.
     seed : int
         Seed of the random recipes; the same seed gives the same content.
-
-    Returns
-    -------
-    ndarray of shape (count,), or (count, lanes) for vectors
 
     Raises
     ------

@@ -96,10 +96,6 @@ class LaunchIdentity:
 
     Parameters
     ----------
-    kernel : KernelIdentity
-        The kernel.
-    device : DeviceIdentity
-        The device.
     ndrange : NDRange or None
         Index space; None where a foreign source does not tell it.
     arguments_digest : str

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.launches.features import DeviceFeatures, KernelFeatures
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
 from kernelcast.records.compiler_facts import facts_to_json
 from kernelcast.records.feature_vector import vector_to_json
-from kernelcast.records.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.records.operations import Operation, OperationCounts
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts

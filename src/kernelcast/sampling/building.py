@@ -106,13 +106,7 @@ def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
 
 
 def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
-    """Take the kernel out of its program.
-
-    Raises
-    ------
-    KernelNotFoundError
-        If the program has no kernel of that name; names those it has.
-    """
+    """Take the kernel out of its program."""
     listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
     names = [name for name in listed.split(";") if name]
     if kernel.name not in names:

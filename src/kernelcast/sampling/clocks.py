@@ -80,8 +80,6 @@ class ClockCheck:
 
     Parameters
     ----------
-    tick_s : float
-        Length of a tick, in seconds.
     resolution_s : float
         Least difference seen between two readings, in seconds.
     """
@@ -112,14 +110,8 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
     Parameters
     ----------
-    description : DeviceDescription
-        The device.
     options : sequence of str
         A kernel's build options: one that chooses OpenCL C 1.x rules out `clock_read_device`.
-
-    Returns
-    -------
-    list of KernelClock
     """
     clocks = []
     language = _LANGUAGE.search(" ".join(options))
@@ -140,26 +132,7 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
-    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    clock : KernelClock
-        The clock.
-
-    Returns
-    -------
-    ClockCheck
-
-    Raises
-    ------
-    CompileError
-        If the device's compiler does not know it after all.
-    KernelRunError
-        If it stands still or goes backwards.
-    """
+    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast."""
     source = clock.declarations + _CHECK
     program = build_program(session.context, session.device, source, clock.build_options)
     kernel = cl.Kernel(program, "kc_read_clock")
@@ -190,8 +163,6 @@ def judge_readings(
         Each read one after the other by one work-item.
     apart_s : float
         Host time from the middle of the first series to that of the second, in seconds.
-    name : str
-        The clock's, for messages.
 
     Raises
     ------

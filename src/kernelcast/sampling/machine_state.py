@@ -71,13 +71,7 @@ def read_processor_times() -> ProcessorTimes:
 
 
 def read_state_since(before: ProcessorTimes) -> MachineState:
-    """Read the machine's state, and what others have done on it since a reading.
-
-    Parameters
-    ----------
-    before : ProcessorTimes
-        The reading.
-    """
+    """Read the machine's state, and what others have done on it since a reading."""
     now = read_processor_times()
     state = read_machine_state()
     elapsed_s = now.at_s - before.at_s

@@ -21,8 +21,6 @@ class PairSample:
 
     Parameters
     ----------
-    multiple : int
-        k.
     window_set : int
         Which choice of places.
     launches : tuple of TimedLaunch
@@ -36,13 +34,6 @@ class PairSample:
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
     """Give the work-groups that one multiple stands for.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        For the work-groups that fill the device.
-    rate_s : float
-        Seconds per work-group of a full device, about.
 
     Returns
     -------
@@ -61,24 +52,13 @@ def sample_pairs(
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        The launch.
-    multiples : sequence of int
-        Each k.
     window_set : int
         Chooses the places; no work-group is in two launches of one set.
-    unit : int
-        Work-groups of one multiple, see `choose_unit`.
 
     Returns
     -------
     list of PairSample
         Those multiples that the index space has room for.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
     """
     total = launch.ndrange.work_group_count
     counts = launch.ndrange.group_counts

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from kernelcast.records.arguments import (
     Access,
+    Argument,
     BufferArgument,
     LocalArgument,
     ScalarArgument,
@@ -38,28 +39,11 @@ def prepared_problem(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        Kernel, index space, arguments.
     launch_type : type
         What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
-    seed : int
-        Seed of random buffer contents.
     inferred : sequence of Access or None, optional
         What source analysis found each argument to be; the problem's own words go first.
 
-    Yields
-    ------
-    OpenCLLaunch
-        Of the type asked for.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     """
     built = session.whole_kernel(problem.kernel)
     compiled, parameters = built.kernel, built.parameters
@@ -80,29 +64,38 @@ def prepared_problem(
         with launch_type(session, problem.kernel, ndrange, arguments, accesses) as launch:
             yield launch
     finally:
-        session.queue.finish()
-        for argument in arguments:
-            if isinstance(argument, cl.Buffer):
-                argument.release()
+        release_arguments(session, arguments)
 
 
 def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
-    """Make a problem's arguments: buffers on the device, scalars, local memory.
+    """Make a problem's arguments: buffers on the device, scalars, local memory."""
+    return [
+        put_argument(session, index, argument, seed=seed)
+        for index, argument in enumerate(problem.arguments)
+    ]
 
-    Each buffer's content depends on `seed` and its position only.
-    """
-    arguments: list[KernelArgument] = []
-    for index, argument in enumerate(problem.arguments):
-        match argument:
-            case BufferArgument():
-                content = make_array(argument, seed=seed * 1000 + index)
-                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-                arguments.append(cl.Buffer(session.context, flags, hostbuf=content))
-            case ScalarArgument():
-                arguments.append(make_scalar(argument))
-            case LocalArgument():
-                arguments.append(cl.LocalMemory(argument.bytes))
-    return arguments
+
+def put_argument(
+    session: DeviceSession, index: int, argument: Argument, *, seed: int
+) -> KernelArgument:
+    """Make an argument; a buffer's content depends on `seed` and its position only."""
+    match argument:
+        case BufferArgument():
+            content = make_array(argument, seed=seed * 1000 + index)
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            return cl.Buffer(session.context, flags, hostbuf=content)
+        case ScalarArgument():
+            return make_scalar(argument)
+        case LocalArgument():
+            return cl.LocalMemory(argument.bytes)
+
+
+def release_arguments(session: DeviceSession, arguments: Sequence[KernelArgument]) -> None:
+    """Give the buffers' memory back."""
+    session.queue.finish()
+    for argument in arguments:
+        if isinstance(argument, cl.Buffer):
+            argument.release()
 
 
 def _check_memory(description: DeviceDescription, problem: Problem) -> None:

@@ -56,13 +56,6 @@ def is_ptx(binary: bytes) -> bool:
 def parse_ptx(ptx: str, kernel_name: str) -> PtxFacts | None:
     """Find what PTX says about one kernel.
 
-    Parameters
-    ----------
-    ptx : str
-        The text of a module.
-    kernel_name : str
-        Name of the kernel function.
-
     Returns
     -------
     PtxFacts or None

@@ -1,11 +1,14 @@
-"""Devices that exist only as a formula, for predictors: no child process, no driver."""
+"""Answers and predictors of synthetic launches."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.asking import (
     EstimateOutcome,
     EstimateTask,
@@ -15,10 +18,13 @@ from kernelcast.predictor.answering.asking import (
     ModelTask,
 )
 from kernelcast.predictor.answering.devices_at_work import ReportProgress
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -28,6 +34,7 @@ from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.fakes import SyntheticLaunch
 from kernelcast.training.peaks import DevicePeaks
+from kernelcast.training_data.store import Store
 
 LOCAL_SIZE = (64,)
 """What the devices choose where the problem leaves it to them."""
@@ -176,3 +183,48 @@ def row_of(table: TrainingTable, place: int) -> LaunchRow:
             flops_per_s=float(table.flops_per_s[place]),
         ),
     )
+
+
+DEVICE = make_device()
+PROBLEM = make_problem()
+
+
+class SettableClock:
+    """Tells the time that a test sets."""
+
+    now_s = 1.0
+
+    def __call__(self) -> float:
+        """Give it."""
+        return self.now_s
+
+
+def make_predictor(  # noqa: PLR0913 - as the predictor's own
+    asker: FakeAsker,
+    store: Store,
+    registry: str = "",
+    *,
+    clock: SettableClock | None = None,
+    settings: EstimateSettings | None = None,
+    methods: Sequence[str] | None = None,
+    shadow: str | None = None,
+) -> Predictor:
+    """Make a predictor of `DEVICE`; its registry is empty unless one is named."""
+    options = PredictorOptions(
+        asker=asker, clock=clock or SettableClock(), settings=settings or EstimateSettings()
+    )
+    return Predictor(
+        [DEVICE],
+        methods,
+        shadow,
+        store,
+        registry or str(Path(store.where).parent / "none"),
+        options=options,
+    )
+
+
+def observe(predictor: Predictor, launch: Estimate, *times_s: float) -> None:
+    """Observe a first launch, which is kept apart, and others."""
+    predictor.observe(launch, 9.0, is_first=True)
+    for one in times_s:
+        predictor.observe(launch, one, is_first=False)

@@ -39,8 +39,6 @@ class Disturbance:
         How many times as long a launch takes that is hit.
     hidden_overhead_s : float
         What every launch costs on top of what it is said to cost, in seconds.
-    seed : int
-        Seed of noise and spikes.
     """
 
     noise: float = 0.0
@@ -55,8 +53,6 @@ class SyntheticLaunch:
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole index space, local size chosen.
     cost : callable
         Seconds that work-groups of given coordinates add to a launch.
     launch_overhead_s : float
@@ -123,8 +119,6 @@ class SyntheticLaunch:
 
         Raises
         ------
-        NDRangeError
-            If a box leaves the index space.
         RepeatedWorkGroupError
             If a work-group was asked for before.
         """

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 from kernelcast.tuning.footprints import Axis, Box
 from kernelcast.tuning.nest import Loop, Nest
 
@@ -25,8 +25,6 @@ class Touch:
 
     Parameters
     ----------
-    access : MemoryAccess
-        Which.
     lane_bytes : int or None
         From one work-item to its neighbour along dimension 0; None if it depends on data.
     loop_bytes : int or None
@@ -49,8 +47,6 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
 
     Parameters
     ----------
-    nest : Nest
-        The kernel's own loops.
     width : int
         Work-items in the lanes of a vector.
 
@@ -84,13 +80,7 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
 
 
 def list_touches(kernel: ModelledKernel, nest: Nest, width: int) -> tuple[list[Touch], list[Axis]]:
-    """List a launch's accesses with their ways through memory.
-
-    Raises
-    ------
-    InputError
-        If an address has no value.
-    """
+    """List a launch's accesses with their ways through memory."""
     axes, bodies = list_axes(nest, width)
     way = _Way(kernel, nest, axes, bodies)
     touches: list[Touch] = []
@@ -129,17 +119,7 @@ def join_boxes(touches: Sequence[Touch]) -> list[Box]:
 
 
 class _Way:
-    """The way of a core through a launch, along which accesses are followed.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    nest : Nest
-        Its loops.
-    axes, bodies
-        See `list_axes`.
-    """
+    """The way of a core through a launch, along which accesses are followed."""
 
     def __init__(
         self, kernel: ModelledKernel, nest: Nest, axes: Sequence[Axis], bodies: Sequence[int]

@@ -16,8 +16,8 @@ from kernelcast.analytic.cpu.opencl.constants import FITTED
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -73,8 +73,6 @@ class Cost:
 
     Parameters
     ----------
-    seconds : float
-        Of the whole launch.
     limiter : str
         The largest part.
     parts : dict of str to float
@@ -96,24 +94,7 @@ def cost_launch(
     *,
     constants: CostConstants = CHOSEN,
 ) -> Cost:
-    """Say what a launch costs.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    device : CpuDevice
-        A calibrated CPU.
-    constants : CostConstants, optional
-        What calibration does not tell.
-
-    Raises
-    ------
-    InputError
-        If an address has no value.
-    """
+    """Say what a launch costs."""
     nest = read_nest(kernel, ndrange)
     width = choose_width(nest, device)
     touches, axes = list_touches(kernel, nest, width)

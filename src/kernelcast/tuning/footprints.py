@@ -26,15 +26,7 @@ Step: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A loop around accesses.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    extent : int
-        Iterations.
-    """
+    """A loop around accesses."""
 
     name: str
     extent: int
@@ -46,8 +38,6 @@ class Box:
 
     Parameters
     ----------
-    buffer : str
-        The buffer.
     bytes : int
         Of one element.
     strides : tuple of int
@@ -169,10 +159,6 @@ class Shape:
 
     Parameters
     ----------
-    lines : float
-        Lines in all.
-    chunk_lines : float
-        Lines of a piece.
     far : tuple of (int, int)
         How often pieces are repeated, and how many lines apart, for each way to go on.
     """
@@ -202,13 +188,7 @@ def _add_far(far: list[tuple[int, int]], extent: int, stride: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """A cache of one core.
-
-    Parameters
-    ----------
-    size_bytes, line_bytes, ways : int
-        Geometry.
-    """
+    """A cache of one core."""
 
     size_bytes: float
     line_bytes: int
@@ -239,22 +219,7 @@ class Moved:
 
 
 def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
-    """Count the lines that a cache does not hold when they are wanted.
-
-    Parameters
-    ----------
-    boxes : sequence of Box
-        The accesses.
-    axes : sequence of Axis
-        All loops, innermost first.
-    cache : Cache
-        The cache.
-
-    Returns
-    -------
-    Moved
-        See `Footprint.count_moved`.
-    """
+    """Count the lines that a cache does not hold when they are wanted."""
     return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
@@ -263,12 +228,8 @@ class Footprint:
 
     Parameters
     ----------
-    boxes : sequence of Box
-        The accesses.
     axes : sequence of Axis
         All loops, innermost first.
-    line_bytes : int
-        Line of the caches.
     """
 
     def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:

@@ -5,17 +5,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kernelcast.expressions import TRUE, Bindings, EvaluationError
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
 from kernelcast.features.counting.bindings import bind_names
 from kernelcast.features.counting.broadcasting import LARGEST
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
-from kernelcast.records.quasi_affine import Bindings, EvaluationError
 
 _LOOP_BODY = "loop body"
 _STEP = "loop step"
@@ -56,10 +55,6 @@ class Nest:
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    ndrange : NDRange
-        Its launch.
     counts : tuple of float
         Mean executions of each block per work-item.
     loops : mapping of int to Loop
@@ -121,15 +116,7 @@ class Nest:
 
 
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
-    """Count a launch's blocks and find its loops.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    """
+    """Count a launch's blocks and find its loops."""
     facts = kernel.facts
     counts = _count_blocks(kernel, ndrange)
     children: dict[int, list[int]] = {}

@@ -46,8 +46,6 @@ class SearchSpace:
 
     Parameters
     ----------
-    name, kernel : str
-        Of the problem, and of its kernel.
     names : tuple of str
         What is searched over.
     configurations : tuple of Configuration
@@ -88,13 +86,7 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
 
 
 def vary_local_size(problem: Problem) -> SearchSpace:
-    """Give the same problem with other local sizes: powers of two that divide the global size.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Give the same problem with other local sizes: powers of two that divide the global size."""
     sizes = list(_list_local_sizes(problem.ndrange))
     if not sizes:
         msg = (

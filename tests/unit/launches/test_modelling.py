@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -19,9 +21,7 @@ from kernelcast.launches.modelling.simplifying import simplify_access
 from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
 from kernelcast.launches.modelling.transitions import find_transition
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.errors import InputError, NDRangeError, SignatureError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 from kernelcast.testing.address_sets import bind_group, enumerate_offsets

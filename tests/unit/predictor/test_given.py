@@ -7,8 +7,7 @@ import pytest
 import kernelcast
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
-from kernelcast.testing.fake_asker import FakeAsker
-from kernelcast.testing.predictors import DEVICE, PROBLEM, make_predictor
+from kernelcast.testing.fake_asker import DEVICE, PROBLEM, FakeAsker, make_predictor
 from kernelcast.training_data.store import Store
 
 _PATH = "examples/triad/triad.yaml"

@@ -15,16 +15,14 @@ from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
 from kernelcast.testing.fake_asker import (
-    FakeAsker,
-    make_analytic,
-    make_device,
-    make_problem,
-)
-from kernelcast.testing.predictors import (
     DEVICE,
     PROBLEM,
+    FakeAsker,
     SettableClock,
+    make_analytic,
+    make_device,
     make_predictor,
+    make_problem,
     observe,
 )
 from kernelcast.training_data.store import Store

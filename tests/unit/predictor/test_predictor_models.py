@@ -13,16 +13,14 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.testing.fake_asker import (
-    FakeAsker,
-    make_analytic,
-    make_device,
-    make_problem,
-)
-from kernelcast.testing.predictors import (
     DEVICE,
     PROBLEM,
+    FakeAsker,
     SettableClock,
+    make_analytic,
+    make_device,
     make_predictor,
+    make_problem,
     observe,
 )
 from kernelcast.training_data.store import Store

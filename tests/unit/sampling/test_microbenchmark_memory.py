@@ -10,12 +10,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.machine import SPACES
 from kernelcast.records.traits import TraitSource
-from kernelcast.sampling.microbenchmarks.cycles import (
-    draw_order,
-    follow_order,
-    link_order,
-    shuffle_cycle,
-)
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel, Interval, LatencyFit
 from kernelcast.sampling.microbenchmarks.host_caches import (
     HostCache,
@@ -23,11 +17,20 @@ from kernelcast.sampling.microbenchmarks.host_caches import (
     parse_size,
     read_host_caches,
 )
-from kernelcast.sampling.microbenchmarks.host_pages import LARGE_PAGE_BYTES, allocate_large_pages
 from kernelcast.sampling.microbenchmarks.levels_match import match_caches
-from kernelcast.sampling.microbenchmarks.memory_suite import MEMORY
 from kernelcast.sampling.microbenchmarks.streams import Loop, Order, Stream
-from kernelcast.sampling.microbenchmarks.walk import STRIDE_BYTES, make_sizes, make_walk_source
+from kernelcast.sampling.microbenchmarks.suite import MEMORY
+from kernelcast.sampling.microbenchmarks.walk import (
+    LARGE_PAGE_BYTES,
+    STRIDE_BYTES,
+    allocate_large_pages,
+    draw_order,
+    follow_order,
+    link_order,
+    make_sizes,
+    make_walk_source,
+    shuffle_cycle,
+)
 from kernelcast.sampling.microbenchmarks.working_sets import Shape, make_source
 
 

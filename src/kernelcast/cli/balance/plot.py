@@ -31,7 +31,7 @@ def save_timeline(path: Path, report: BalanceReport) -> None:
         bars = [bar for bar in report.bars if bar.activity is activity]
         if bars:
             axes.barh(
-                [bar.place for bar in bars],
+                [bar.device for bar in bars],
                 [bar.end_s - bar.start_s for bar in bars],
                 left=[bar.start_s for bar in bars],
                 height=0.6,

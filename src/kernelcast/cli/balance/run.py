@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from kernelcast.balancing.api import balance_problem
-from kernelcast.balancing.formats import balance_to_json
 from kernelcast.balancing.host_arguments import HostArguments
 from kernelcast.balancing.places import place_by_text
+from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
 from kernelcast.cli.plot import check_plot

@@ -58,7 +58,7 @@ def draw_timeline(report: BalanceReport, width: int = _WIDTH) -> list[str]:
     end_s = max((bar.end_s for bar in report.bars), default=0.0) or 1.0
     lines = []
     for place, name in enumerate(names):
-        own = [bar for bar in report.bars if bar.place == place]
+        own = [bar for bar in report.bars if bar.device == place]
         lines.append(f"{name:<{margin}} |{_draw(own, end_s, width)}|")
     scale = f"{'':<{margin}} 0{format_seconds(end_s):>{width}}"
     used = dict.fromkeys(bar.activity for bar in report.bars)

@@ -16,10 +16,10 @@ from kernelcast.collection.cluster import (
     find_cluster_devices,
 )
 from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.kernel_rows import RowStorage
 from kernelcast.collection.progress import CollectionOutcome, CollectionProgress
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
@@ -121,7 +121,7 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
                     request.order(devices, store), store, client, report=report
                 )
         folder = data_folder()
-        place = Place(
+        place = RowStorage(
             store=store,
             plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from kernelcast.cli.access_table import make_access_table, make_table
 from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.feature_vector import FeatureGroup, group_of
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
 from kernelcast.reports.source.counts import format_count, format_size, format_value
 from kernelcast.reports.source.expressions import shorten

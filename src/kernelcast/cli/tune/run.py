@@ -16,9 +16,8 @@ from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.tuning.api import TuneProgress, tune_on_device
-from kernelcast.tuning.formats import report_to_json, report_to_t4
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import TuneFailure, TuneReport
+from kernelcast.tuning.report import TuneFailure, TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from kernelcast.tuning.t1 import read_t1

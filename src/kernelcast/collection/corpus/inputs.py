@@ -43,14 +43,10 @@ class InputCache:
 
         Parameters
         ----------
-        application : str
-            Whose inputs.
         parameters : mapping of str to int
             What they depend on.
         code : bytes
             What makes them: inputs of other code are others.
-        make : callable
-            Makes them.
         """
         identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
         kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]

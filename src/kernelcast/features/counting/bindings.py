@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
 
 Numbers = npt.NDArray[np.generic]
 

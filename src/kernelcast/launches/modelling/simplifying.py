@@ -7,20 +7,22 @@ What a kernel writes as ``group * 16 + local`` is a global id, and ``x != 0`` is
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     FALSE,
     TRUE,
     And,
     Comparison,
     Condition,
+    Expr,
     Or,
     Relation,
+    Symbol,
+    SymbolKind,
     conjunction,
     less,
 )
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _MOST_BOXES = 8
 _NEEDED = (SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID)

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.expressions import TRUE, Expr
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr
 from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.source.counts import format_count
 

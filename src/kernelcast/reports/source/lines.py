@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.source_lines import LineFacts
 from kernelcast.reports.source.counts import weigh
 from kernelcast.reports.source.expressions import describe_request

@@ -34,12 +34,8 @@ class PerfEvent:
 
     Parameters
     ----------
-    name : str
-        What kernelcast calls it.
     kind : int
         ``perf_type_id``: 0 hardware, 1 software, 3 hardware cache.
-    config : int
-        Which event of that kind.
     is_user_only : bool
         Whether what the kernel does for the process is left out, which needs no privileges.
     """
@@ -56,8 +52,6 @@ class Reading:
 
     Parameters
     ----------
-    value : int
-        Events.
     enabled_ns, running_ns : int
         Time in which the thread ran while the counter was on, and in which the counter ran too.
     """
@@ -81,8 +75,6 @@ def open_counter(event: PerfEvent, thread_id: int = 0) -> int:
 
     Parameters
     ----------
-    event : PerfEvent
-        What to count.
     thread_id : int
         The thread; 0 for the calling one.
 

@@ -16,8 +16,6 @@ class Availability:
 
     Parameters
     ----------
-    is_available : bool
-        Whether at least one counter works.
     reason : str
         What can be counted, or why nothing can and what to do about it.
     counter_names : tuple of str
@@ -56,11 +54,6 @@ class HardwareCounterProvider(Protocol):
         ----------
         work : callable
             Takes nothing; returns when the device has finished.
-
-        Returns
-        -------
-        tuple
-            What the work returned, and the counts.
 
         Raises
         ------

@@ -18,8 +18,6 @@ class Declared:
 
     Parameters
     ----------
-    name : str
-        Its name.
     type_name : str
         C type of it, or of an element.
     dimensions : str

@@ -21,8 +21,6 @@ class HostCache:
         1 is nearest.
     size_bytes, line_bytes, ways, shared_by : int
         Capacity, line, associativity, and how many logical processors share it; 0 if unknown.
-    origin : str
-        File that told.
     """
 
     level: int
@@ -39,13 +37,7 @@ class HostCache:
 
 
 def read_host_caches(folder: Path = _FOLDER) -> tuple[HostCache, ...]:
-    """Read data and unified caches, nearest first; nothing where the system does not say.
-
-    Parameters
-    ----------
-    folder : Path
-        Linux describes one cache per subfolder ``index*``.
-    """
+    """Read data and unified caches, nearest first; nothing where the system does not say."""
     if folder == _FOLDER and platform.system() != "Linux":
         return ()
     found = [_read_cache(one) for one in sorted(folder.glob("index*"))]

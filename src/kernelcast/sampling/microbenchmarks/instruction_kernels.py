@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-WIDTHS = (1, 2, 4, 8, 16)
-"""Vector widths of OpenCL C; clpeak tries the same."""
 MOST_STREAMS = 128
 _STARTS = 64
 """Work-items that differ in their start; the next ones start alike."""
@@ -28,16 +26,10 @@ class InstructionKind:
     ----------
     name : str
         One of `records.machine.INSTRUCTIONS`.
-    type_name : str
-        OpenCL C's scalar type.
     step : str
         OpenCL C of one step on ``x``; ``a`` and ``b`` are read from a buffer.
-    model : callable
-        The same in numpy.
     operations : int
         Operations that a step counts as; a multiply-add is two.
-    operands : tuple of float
-        ``a`` and ``b``.
     unroll : int
         Steps per iteration: less for what compilers put inline.
     tolerance : float
@@ -119,8 +111,6 @@ class Shape:
 
     Parameters
     ----------
-    width : int
-        Elements of the vector type.
     chains : int
         Independent chains of dependent instructions: the paper's ILP.
     """

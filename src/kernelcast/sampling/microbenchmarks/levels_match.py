@@ -37,8 +37,6 @@ def match_caches(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> Matched
 
     Parameters
     ----------
-    fit : LatencyFit
-        Measured.
     host_caches : tuple of HostCache
         Reported; empty for devices that are not this host's processors: then levels are
         numbered as they were found.

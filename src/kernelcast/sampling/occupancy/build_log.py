@@ -40,13 +40,6 @@ class CompiledResources:
 def parse_build_log(build_log: str, kernel_name: str) -> CompiledResources | None:
     """Find what a build log says about one kernel.
 
-    Parameters
-    ----------
-    build_log : str
-        As ``clGetProgramBuildInfo`` gives it.
-    kernel_name : str
-        Name of the kernel function.
-
     Returns
     -------
     CompiledResources or None

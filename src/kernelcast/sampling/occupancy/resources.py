@@ -35,11 +35,6 @@ class KernelResources:
     uses_barriers : bool or None
         Whether the kernel waits at barriers; counts on Intel only.
 
-    Raises
-    ------
-    InputError
-        If a number is negative, or a size is zero.
-
     Examples
     --------
     >>> KernelResources(work_group_size=256).local_memory_bytes
@@ -86,11 +81,6 @@ class OccupancyResult:
     compute_units_sharing : int
         How many of OpenCL's compute units make up that hardware unit: Intel's driver counts
         EUs, all others the unit itself.
-
-    Raises
-    ------
-    InputError
-        If no work-group is active or the occupancy is not in (0, 1].
     """
 
     p_sat: int
@@ -164,13 +154,7 @@ def round_up(value: int, unit: int) -> int:
 def check_group(
     device: str, resources: KernelResources, *, most_work_items: int, most_local_bytes: int
 ) -> None:
-    """Refuse a work-group that is too large or takes too much local memory.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this device can ever run it.
-    """
+    """Refuse a work-group that is too large or takes too much local memory."""
     check_fits(
         device,
         "the work-group size",
@@ -188,13 +172,7 @@ def check_group(
 
 
 def check_fits(device: str, what: str, given: int, largest: int, advice: str) -> None:
-    """Refuse a demand that this device never grants.
-
-    Raises
-    ------
-    DeviceLimitError
-        If `given` exceeds `largest`.
-    """
+    """Refuse a demand that this device never grants."""
     if given > largest:
         msg = f"{device}: {what} is {given}, the device allows {largest}; {advice}"
         raise DeviceLimitError(msg)

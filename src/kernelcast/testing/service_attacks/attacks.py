@@ -52,16 +52,12 @@ class Attack:
         Beside the token.
     body : str
         What is sent; may hold `SECRET` and `TOKEN`.
-    encoding : str
-        How.
     is_chunked : bool
         Whether it comes in pieces without a length.
     by_cookie : bool
         Whether the token is in a cookie.
     caller : str
         ``runner``, ``reader``, ``admin`` or ``nobody``.
-    status : int
-        That it must get.
     code : str
         Of the error that it must get; empty where any will do.
     shows : str

@@ -42,8 +42,6 @@ class Forked:
     ----------
     work : callable
         What it does; its result or `SystemExit` is the exit status.
-    log : Path
-        Takes what it writes.
     """
 
     def __init__(self, work: Callable[[], int | None], log: Path) -> None:

@@ -11,8 +11,6 @@ class Outcome:
 
     Parameters
     ----------
-    seed : int
-        Of its random numbers.
     steps : dict
         How often each kind of step was taken.
     acknowledged, lost : int

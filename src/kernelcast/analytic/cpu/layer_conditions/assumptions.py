@@ -8,7 +8,7 @@ from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess
 from kernelcast.analytic.cpu.layer_conditions.bound import BoundAccess, BoundNest
 from kernelcast.analytic.cpu.layer_conditions.streams import is_sequential
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.records.loop_nest import LoopNest
+from kernelcast.expressions.loop_nest import LoopNest
 
 
 def note_nest(nest: LoopNest, accesses: Sequence[AffineAccess]) -> tuple[str, ...]:

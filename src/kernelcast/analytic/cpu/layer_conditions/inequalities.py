@@ -2,7 +2,7 @@
 
 from math import gcd
 
-from kernelcast.records.quasi_affine import Expr, Symbol
+from kernelcast.expressions import Expr, Symbol
 
 
 def write_polynomial(expression: Expr) -> str:
@@ -73,7 +73,7 @@ def solve_largest(left: Expr, right: int, symbol: Symbol) -> int:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import SymbolKind
+    >>> from kernelcast.expressions import SymbolKind
     >>> n = Symbol(SymbolKind.SCALAR, "N")
     >>> solve_largest(Expr.symbol(n) * n * 11, 3_276_800, n)
     545

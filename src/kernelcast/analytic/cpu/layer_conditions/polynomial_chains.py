@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import lcm
 
 from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess, read_accesses
-from kernelcast.records.loop_nest import LoopNest, NestLoop
-from kernelcast.records.quasi_affine import Expr, Symbol
+from kernelcast.expressions import Expr, Symbol
+from kernelcast.expressions.loop_nest import LoopNest, NestLoop
 
 
 class NotPolynomialError(Exception):

@@ -9,7 +9,7 @@ lines, and the answer of a regime that was seen before is there already.
 from collections.abc import Iterable, Mapping, Sequence
 
 from kernelcast.analytic.cpu.layer_conditions.polynomial_chains import PolynomialNest
-from kernelcast.records.quasi_affine import Expr
+from kernelcast.expressions import Expr
 
 Regime = tuple[tuple[int, ...], tuple[int, ...]]
 """The order of the distances, and per cache how many of them it remembers; -1: all arrays."""

@@ -5,9 +5,9 @@ from math import prod
 
 import numpy as np
 
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)

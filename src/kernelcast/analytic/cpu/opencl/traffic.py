@@ -16,8 +16,8 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
-from kernelcast.records.accesses import AccessKind
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 

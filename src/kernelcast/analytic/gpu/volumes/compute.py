@@ -21,10 +21,10 @@ from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, sum_l1
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes
-from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.conditions import Condition
+from kernelcast.expressions import Condition
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 
 _CACHED = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)

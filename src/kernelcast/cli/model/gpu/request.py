@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli.plot import check_plot
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -22,7 +23,6 @@ from kernelcast.launches.modelling.sources import (
     use_written,
 )
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange

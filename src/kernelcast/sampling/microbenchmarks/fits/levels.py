@@ -54,8 +54,6 @@ class CacheLevel:
 
     Parameters
     ----------
-    capacity_bytes : Interval
-        Its size.
     latency_s : Interval
         Of a dependent load that hits it.
     steepness : float
@@ -128,16 +126,9 @@ def fit_levels(
         Increasing.
     latencies_s : ndarray of shape (n_points,)
         Seconds per step of the walk.
-    most_levels : int
-        Levels tried at most.
     is_host : bool
         Whether the caches are a CPU's: nearly LRU, physically indexed, shared. Then steps are
         sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 6 points, sizes do not increase or a number is not positive.
     """
     _check(sizes_bytes, latencies_s)
     used = find_undisturbed(latencies_s)
@@ -179,19 +170,7 @@ def _check(sizes: Floats, values: Floats) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """The curve and all steps that may explain it.
-
-    Parameters
-    ----------
-    sizes, values : ndarray of shape (n_points,)
-        The curve.
-    noise : float
-        Relative.
-    grid : tuple of Step
-        Candidates.
-    shares : ndarray of shape (n_points, n_candidates)
-        Their miss shares.
-    """
+    """The curve and all steps that may explain it."""
 
     sizes: Floats
     values: Floats

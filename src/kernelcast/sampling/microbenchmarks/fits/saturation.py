@@ -30,10 +30,6 @@ class Saturation:
 
     Parameters
     ----------
-    shape : SaturationShape
-        Which of the two forms fits better.
-    peak : Interval
-        Rate for large x.
     knee : Interval
         Roofline: x where the slope meets the peak. Hyperbola: x of half the peak.
     ridge_x : Interval
@@ -55,18 +51,6 @@ class Saturation:
 
 def fit_saturation(x: Floats, rates: Floats) -> Saturation:
     """Fit a rate over a degree of parallelism, or over a size.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n_points,)
-        Positive, increasing.
-    rates : ndarray of shape (n_points,)
-        Positive.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 points or one is not positive.
 
     Examples
     --------

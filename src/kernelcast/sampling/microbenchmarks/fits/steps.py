@@ -30,10 +30,6 @@ def miss_share(
 
     Parameters
     ----------
-    sizes : ndarray, in bytes
-        Sizes of the array.
-    capacity : float, in bytes
-        Size of the cache.
     steepness : float
         1 for equation 6, more for a sharper step; the exponent of a gradual one.
     is_gradual : bool
@@ -62,10 +58,6 @@ class Step:
     ----------
     capacity : float
         Size from which on accesses miss, in bytes.
-    steepness : float
-        See `miss_share`.
-    is_gradual : bool
-        See `miss_share`.
     """
 
     capacity: float
@@ -122,12 +114,8 @@ def fit_heights(sizes: Floats, values: Floats, steps: tuple[Step, ...]) -> StepF
 
     Parameters
     ----------
-    sizes : ndarray of shape (n_points,), in bytes
-        Sizes of the array.
     values : ndarray of shape (n_points,)
         Positive: seconds per access, or per byte.
-    steps : tuple of Step
-        Where the steps are.
     """
     relative = make_columns(sizes, steps) / values[:, None]
     weights = np.ones_like(values)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.lab.source import SourceKernel
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import MemorySpace
 
 _QUALIFIERS = re.compile(
