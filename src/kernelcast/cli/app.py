@@ -1,6 +1,5 @@
 """The program's frame: its commands, how errors end it, what it needs of the terminal."""
 
-import importlib
 import io
 import signal
 import sys
@@ -9,6 +8,7 @@ from types import FrameType
 
 import click
 
+from kernelcast.cli.lazy_group import LazyGroup
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
@@ -17,7 +17,7 @@ from kernelcast.records.errors import KernelcastError
 _TEXT_WIDTH = 100
 
 
-_HOMES = {
+_PLACES = {
     "balance": "kernelcast.cli.balance.command:balance",
     "calibrate": "kernelcast.cli.calibrate.command:calibrate",
     "collect": "kernelcast.cli.collect.command:collect_command",
@@ -40,22 +40,8 @@ _HOMES = {
 """Where each command is; only the one that runs is imported."""
 
 
-class _Commands(click.Group):
-    """Finds commands, and ends every error as one clear line and an exit status."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
-        del ctx
-        return sorted(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        del ctx
-        module, _, name = _HOMES.get(cmd_name, "").partition(":")
-        if not module:
-            return None
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
+class _Commands(LazyGroup):
+    """Ends every error as one clear line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command that was asked for."""
@@ -82,6 +68,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    places=_PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
 )
 @click.version_option(package_name="kernelcast", prog_name="kernelcast")

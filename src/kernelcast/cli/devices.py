@@ -1,17 +1,16 @@
 """``kernelcast devices``."""
 
 import click
-from rich import box
 from rich.table import Table
 
 from kernelcast.cli.options import debug_option, json_option
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json
-from kernelcast.cli.text import format_bytes
+from kernelcast.cli.terminal import complain, make_table, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.reports.formats import report_to_json
+from kernelcast.reports.numbers import format_bytes
 
 _COLUMNS = (
     "id", "name, platform, driver", "compute\nunits", "local\nmemory", "fp64", "extensions",
@@ -44,14 +43,14 @@ def devices(ctx: click.Context, *, as_json: bool) -> None:
     if as_json:
         show_json([report_to_json(one) for one in reports])
     else:
-        show(make_table(reports))
+        show(_lay_out(reports))
     if all(one.broken_reason is not None for one in reports):
         ctx.exit(ExitStatus.FAILED)
 
 
-def make_table(reports: list[DeviceReport]) -> Table:
+def _lay_out(reports: list[DeviceReport]) -> Table:
     """Lay devices out, one per row."""
-    table = Table(*_COLUMNS, box=box.SIMPLE_HEAD)
+    table = make_table(*_COLUMNS)
     table.columns[0].no_wrap = True
     for one in reports:
         device = one.description

@@ -154,13 +154,7 @@ class FieldComplaint:
 def find_layer_conditions(
     task: ConditionsTask, report: ReportProgress
 ) -> ConditionsReport | FieldComplaint:
-    """Find the layer conditions; runs in a child process.
-
-    Raises
-    ------
-    InputError
-        If there is no such machine.
-    """
+    """Find the layer conditions; runs in a child process."""
     report("reading the loops")
     try:
         written = read_written_nest(task.nest)

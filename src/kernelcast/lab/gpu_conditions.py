@@ -52,17 +52,6 @@ def model_nest_on_gpu(
 ) -> tuple[dict[str, float], tuple[WaveShare, ...], tuple[str, ...]]:
     """Model a nest as a launch with a work-item per iteration.
 
-    Parameters
-    ----------
-    written : WrittenNest
-        The innermost loop becomes dimension 0.
-    constants : mapping of str to int
-        Values of all constants.
-    machine : MachineDescription
-        Of a GPU.
-    local_size : tuple of int
-        Of work-groups; dimensions that are missing are 1.
-
     Returns
     -------
     volumes : dict of str to float
@@ -71,13 +60,6 @@ def model_nest_on_gpu(
         Layer conditions of the L2 cache.
     notes : tuple of str
         What was assumed.
-
-    Raises
-    ------
-    FieldError
-        If the loops are no index space, or the local size does not fit.
-    InputError
-        If the model has no answer.
     """
     ndrange = _read_space(written.nest.loops, constants)
     dimensions = ndrange.dimensions

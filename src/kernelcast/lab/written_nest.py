@@ -117,11 +117,6 @@ class WrittenNest:
 def read_written_nest(task: WrittenNestTask) -> WrittenNest:
     """Read a nest that was typed.
 
-    Raises
-    ------
-    FieldError
-        If something cannot be read; names the field.
-
     Examples
     --------
     >>> found = read_written_nest(WrittenNestTask(
@@ -160,11 +155,6 @@ def read_written_nest(task: WrittenNestTask) -> WrittenNest:
 
 def read_constants(text: str) -> dict[str, int]:
     """Read ``NAME = VALUE, ...``.
-
-    Raises
-    ------
-    FieldError
-        If one is no whole number of at least 1.
 
     Examples
     --------

@@ -2,30 +2,18 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import datetime
 
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Explanation
+from kernelcast.reports.plain import to_plain
 
 METHODS = ("linear", "two_point", "pooled_rate", "analytic", "hybrid", "history")
 """Keys that `estimates` always has; null where no such method has answered."""
 
 
 def estimate_to_json(answer: DeviceAnswer) -> dict[str, object]:
-    """Turn an answer into what `kernelcast estimate --json` prints of it.
-
-    Parameters
-    ----------
-    answer : DeviceAnswer
-        Of one problem on one device.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn an answer into what `kernelcast estimate --json` prints of it."""
     if answer.estimate is None:
         return {
             "device": answer.device,
@@ -40,18 +28,9 @@ def estimate_to_json(answer: DeviceAnswer) -> dict[str, object]:
 
 def report_to_json(report: DeviceReport) -> dict[str, object]:
     """Turn a device's report into what `kernelcast devices --json` prints of it."""
-    timer = report.timer
     return {
-        **asdict(report.description),
-        "max_work_item_sizes": list(report.description.max_work_item_sizes),
-        "extensions": list(report.description.extensions),
-        "timer": None
-        if timer is None
-        else {
-            "event_seconds": timer.event_s,
-            "host_seconds": timer.host_s,
-            "agrees": timer.agrees,
-        },
+        **to_plain(report.description),
+        "timer": None if report.timer is None else to_plain(report.timer),
         "status": "ok" if report.broken_reason is None else "broken",
         "broken_reason": report.broken_reason,
     }
@@ -91,37 +70,11 @@ def _describe(estimate: Estimate) -> dict[str, object]:
 
 def explanation_to_json(explanation: Explanation) -> dict[str, object]:
     """Turn an explanation into plain values; times are in seconds, moments ISO 8601."""
-    history = explanation.history
     return {
-        "tier": str(explanation.tier),
-        "missing": dict(explanation.missing),
+        **to_plain(explanation, omit=("methods_seconds",)),
         "methods": _list_methods(explanation.methods_s),
-        "interval": explanation.interval,
-        "linear": None if explanation.linear is None else asdict(explanation.linear),
-        "model": None if explanation.model is None else asdict(explanation.model),
-        "history": None
-        if history is None
-        else {
-            "observations": history.observations,
-            "first": _write_moment(history.first),
-            "last": _write_moment(history.last),
-            "contradiction": history.contradiction,
-            "set_aside": [
-                {**asdict(one), "when": _write_moment(one.when)} for one in history.set_aside
-            ],
-        },
-        "influences": [asdict(one) for one in explanation.influences],
-        "limiters": {
-            name: seconds
-            for name, seconds in explanation.limiters.items()
-            if math.isfinite(seconds)
-        },
-        "notes": list(explanation.notes),
+        "limiters": _keep_finite(explanation.limiters),
     }
-
-
-def _write_moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
 
 
 def _describe_measurement(estimate: Estimate) -> dict[str, object]:
@@ -138,5 +91,8 @@ def _describe_measurement(estimate: Estimate) -> dict[str, object]:
 
 def _list_methods(estimates_s: Mapping[str, float]) -> dict[str, float | None]:
     """List every method's seconds; null for one that has not answered with a finite number."""
-    found = {name: value for name, value in estimates_s.items() if math.isfinite(value)}
-    return dict.fromkeys(METHODS) | found
+    return dict.fromkeys(METHODS) | _keep_finite(estimates_s)
+
+
+def _keep_finite(times_s: Mapping[str, float]) -> dict[str, float]:
+    return {name: seconds for name, seconds in times_s.items() if math.isfinite(seconds)}

@@ -12,6 +12,7 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.traits import Trait
+from kernelcast.reports.plain import to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,8 @@ def comparison_to_json(pairs: list[NumberPair]) -> list[dict[str, object]]:
     return [
         {
             "name": one.name,
-            "first": None if one.first is None else _trait_to_json(one.first),
-            "second": None if one.second is None else _trait_to_json(one.second),
+            "first": None if one.first is None else to_plain(one.first),
+            "second": None if one.second is None else to_plain(one.second),
             "ratio": one.ratio,
             "intervals_overlap": one.is_within,
         }
@@ -123,10 +124,3 @@ def _bounds(trait: Trait[Any]) -> tuple[float, float]:
     low = trait.value if trait.low is None else trait.low
     high = trait.value if trait.high is None else trait.high
     return low, high
-
-
-def _trait_to_json(trait: Trait[Any]) -> dict[str, object]:
-    return {
-        "value": trait.value, "low": trait.low, "high": trait.high, "source": str(trait.source),
-        "origin": trait.origin,
-    }  # fmt: skip

@@ -18,24 +18,12 @@ from kernelcast.records.errors import CompileError, KernelcastError, KernelRunEr
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.service.withholding import hide_paths, tell, tell_estimate
+from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One launch on one device.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    settings : EstimateSettings
-        Budget, coverage, seed.
-    timeout_s : float
-        Time limit of a sampling, in seconds.
-    """
+    """One launch on one device."""
 
     problem: Problem
     device: DeviceDescription
@@ -77,15 +65,6 @@ class Backend(Protocol):
 
 class PredictorBackend:
     """Asks devices of this host.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    registry : str or None
-        Where models are.
-    asker : Asker
-        Has devices sample.
 
     Notes
     -----
@@ -133,7 +112,7 @@ class PredictorBackend:
         policy = Policy(settings=settings, timeout_s=ask.timeout_s)
         with _telling_own(ask):
             found = self._predictor.answer(ask.problem, ask.device, policy=policy)
-        return tell_estimate(found.estimate, ask.problem.kernel)
+        return redact_estimate(found.estimate, ask.problem.kernel)
 
 
 @contextlib.contextmanager
@@ -142,8 +121,8 @@ def _telling_own(ask: Ask) -> Iterator[None]:
     try:
         yield
     except (CompileError, KernelRunError) as error:
-        error.args = (tell(str(error), ask.problem.kernel),)
+        error.args = (redact(str(error), ask.problem.kernel),)
         raise
     except KernelcastError as error:
-        error.args = (hide_paths(str(error)),)
+        error.args = (redact_paths(str(error)),)
         raise

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.cli import app, html_page
+from kernelcast.cli import app
 from kernelcast.cli.compare import run as compare_run
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation.comparison import comparison_from_json
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.reports import drawing
 from kernelcast.testing.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=6, sizes=3, devices=2)
@@ -138,7 +139,7 @@ def test_what_cannot_be_written_is_told_before_fits(
     (tmp_path / "file").touch()
     result = run("linear", "ridge", "--out", tmp_path / "file" / "out")
     assert (result.exit_code, "cannot be made" in result.stderr) == (2, True)
-    monkeypatch.setattr(html_page.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda _: None)
     result = run("linear", "ridge", "--out", tmp_path / "out")
     assert (result.exit_code, "kernelcast[plot]" in result.stderr) == (2, True)
 

@@ -11,8 +11,13 @@ from kernelcast.cli.compare.text import (
     tell_noise,
     tell_wins,
 )
-from kernelcast.cli.error_text import format_error
-from kernelcast.cli.html_page import (
+from kernelcast.models.validation.comparison import (
+    ComparedKernel,
+    Comparison,
+    DeviceComparison,
+)
+from kernelcast.reports.drawing import COLOURS, INK, WIDTH_INCHES, shorten_names
+from kernelcast.reports.html import (
     Html,
     figure_style,
     figure_to_svg,
@@ -25,12 +30,7 @@ from kernelcast.cli.html_page import (
     make_table,
     save_document,
 )
-from kernelcast.models.validation.comparison import (
-    ComparedKernel,
-    Comparison,
-    DeviceComparison,
-)
-from kernelcast.reports.drawing import COLOURS, INK, WIDTH_INCHES, shorten_names
+from kernelcast.reports.numbers import format_error
 
 _GREY = "#8a929c"
 _BARS_ACROSS = 60

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kernelcast.cli.compare.page import save_comparison_page
 from kernelcast.cli.compare.text import list_lines, make_class_table, make_error_table
-from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.cli.progress_bar import Standing, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
@@ -17,6 +16,7 @@ from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison, comparison_to_json
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import RowFilter, Split
 from kernelcast.training.table import load_training_table

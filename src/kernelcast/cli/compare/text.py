@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.error_text import format_class, format_error
-from kernelcast.cli.text import format_share
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
@@ -14,6 +12,7 @@ from kernelcast.models.validation.comparison import (
     Explanation,
 )
 from kernelcast.records.error_summary import ErrorSummary
+from kernelcast.reports.numbers import format_class, format_error, format_share
 
 _MOST_WON = 3
 

@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 
 from kernelcast.cli.terminal import show, show_line
-from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.training_data.check import Finding
 
 _KEY_LETTERS = 12

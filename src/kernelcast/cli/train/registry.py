@@ -102,13 +102,6 @@ def roll_back(name: str, registry_url: str | None, *, as_json: bool) -> None:
     _tell(find_model(registry, name), as_json=as_json)
 
 
-COMMANDS = {
-    one.name or "": one for one in (list_versions, pin_version, roll_back, show_model,
-                                    unpin_version)
-}  # fmt: skip
-"""By name."""
-
-
 def _tell(one: ModelVersions, *, as_json: bool) -> None:
     if as_json:
         show_json(_versions_to_json(one))

@@ -6,7 +6,6 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_share
 from kernelcast.models.validation import (
     ClassScore,
     DeviceScore,
@@ -16,6 +15,7 @@ from kernelcast.models.validation import (
     summarise_report,
 )
 from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports.numbers import format_share
 from kernelcast.training.training import TrainedModel
 
 WORST_GROUPS = 10

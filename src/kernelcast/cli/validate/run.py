@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.train.progress import fit_progress
@@ -22,6 +21,7 @@ from kernelcast.models.validation import ValidationReport, report_to_json
 from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.training.reading import read_observations
 from kernelcast.training.sampling_points import score_sampling_points
 from kernelcast.training.settings import RowFilter, Split, ValidationSettings

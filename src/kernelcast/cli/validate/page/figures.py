@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelcast.cli.html_page import Html, figure_style, figure_to_svg
 from kernelcast.models.validation.report import GroupScore
 from kernelcast.records.frames import Frame
 from kernelcast.records.sampling_points import SamplingPointScore
@@ -20,6 +19,7 @@ from kernelcast.reports.drawing import (
     shorten_names,
     write_percent,
 )
+from kernelcast.reports.html import Html, figure_style, figure_to_svg
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernelcast.cli.html_page import Html, make_article, make_figure, make_section, save_document
 from kernelcast.cli.validate.page.content import DeviceContent, choose_model, gather
 from kernelcast.cli.validate.page.figures import draw_bars, draw_ratios, draw_sampling_points
 from kernelcast.cli.validate.page.tables import (
@@ -18,6 +17,7 @@ from kernelcast.cli.validate.page.tables import (
 )
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports.html import Html, make_article, make_figure, make_section, save_document
 
 _DIGEST_LETTERS = 12
 

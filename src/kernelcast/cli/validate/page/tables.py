@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from kernelcast.cli.error_text import format_class, format_error
-from kernelcast.cli.html_page import Html, make_definitions, make_row, make_section, make_table
-from kernelcast.cli.text import format_share
 from kernelcast.cli.validate.page.content import DeviceContent
 from kernelcast.cli.validate.page.paper import PUBLISHED
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
 from kernelcast.records.frames import Frame
+from kernelcast.reports.html import Html, make_definitions, make_row, make_section, make_table
+from kernelcast.reports.numbers import format_class, format_error, format_share
 
 _NOTHING = "-"
 

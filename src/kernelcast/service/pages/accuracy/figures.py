@@ -11,7 +11,11 @@ import numpy.typing as npt
 from kernelcast.reports.drawing import (
     COLOURS,
     INK,
+    PANEL_INCHES,
+    SMALL_FONT,
     choose_limit,
+    count_panels,
+    draw_panels,
     find_reach,
     scale_ratios,
     scale_seconds,
@@ -25,17 +29,14 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
+from kernelcast.service.pages.filters import write_share
 from kernelcast.service.pages.pictures import Cell, Picture, show_grid
-from kernelcast.service.pages.words import write_share
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _BLUE, _ORANGE, _RED = COLOURS[0], COLOURS[1], COLOURS[5]
-_BARS_ACROSS: Final = 60
-_PANEL_INCHES: Final = 3.2
-_SMALL: Final = 6.5
 # So many points make a drawing of shapes larger than a picture of dots.
 _MANY_POINTS: Final = 1500
 # Callers may report any time: an axis from the first atom's life on would show nothing else.
@@ -87,7 +88,6 @@ def _picture_launches(view: AccuracyView) -> Picture:
 def _picture_kernels(view: AccuracyView) -> Picture:
     worst = view.kernels[0]
     beside = "" if view.method == LINEAR else ", with that of the linear model beside it"
-    panels = -(-len(view.kernels) // _BARS_ACROSS)
     return Picture(
         name=f"kernels-{view.method}-{view.device}",
         alternative=(
@@ -101,7 +101,7 @@ def _picture_kernels(view: AccuracyView) -> Picture:
         ],
         draw=partial(_draw_kernels, view=view),
         caption="Worst first. Bars that leave the picture have their value beside them.",
-        height_inches=_PANEL_INCHES * panels,
+        height_inches=PANEL_INCHES * count_panels(len(view.kernels)),
     )
 
 
@@ -190,17 +190,11 @@ def _draw_kernels(figure: "Figure", view: AccuracyView) -> None:
     if view.method != LINEAR and any(one is not None for one in linear):
         series.append((linear, _ORANGE, LINEAR))
     limit = choose_limit([one for values, _, _ in series for one in values if one is not None])
-    panels = -(-len(kernels) // _BARS_ACROSS)
-    across = -(-len(kernels) // panels)
-    every = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    for place, axes in enumerate(every):
-        part = slice(place * across, (place + 1) * across)
+
+    def draw(axes: "Axes", part: slice) -> None:
         for number, (values, colour, label) in enumerate(series):
             offset = 0.0 if len(series) == 1 else 0.4 * number - 0.2
             _draw_bars(axes, values[part], offset, 0.8 / len(series), colour, label, limit)
-        names = [short[one.kernel] for one in kernels[part]]
-        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=_SMALL)
-        axes.set_xlim(-0.7, across - 0.3)
         axes.set_ylim(0, limit)
         axes.yaxis.set_major_formatter(write_percent)
         axes.set_ylabel("mean error")
@@ -208,9 +202,10 @@ def _draw_kernels(figure: "Figure", view: AccuracyView) -> None:
             axes.axhline(
                 view.noise, color=INK, linewidth=0.8, linestyle=":", label="noise of measured times"
             )
-        show_grid(axes)
+
+    first = draw_panels(figure, [short[one.kernel] for one in kernels], draw)
     # Above the first panel: cut bars reach to its upper end.
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    figure.legend(*first.get_legend_handles_labels(), loc="outside upper right", ncols=3)
 
 
 def _draw_bars(  # noqa: PLR0913 - one series of bars
@@ -230,7 +225,7 @@ def _draw_bars(  # noqa: PLR0913 - one series of bars
     for place, one in known:
         if one > limit:
             axes.text(
-                place, limit, f" {one * 100:.0f} %", rotation=90, fontsize=_SMALL - 0.5,
+                place, limit, f" {one * 100:.0f} %", rotation=90, fontsize=SMALL_FONT - 0.5,
                 ha="center", va="bottom", color=colour,
             )  # fmt: skip
 

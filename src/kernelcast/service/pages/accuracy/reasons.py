@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.service.pages.accuracy.scores import KernelScore
-from kernelcast.service.pages.words import write_signed_share
+from kernelcast.service.pages.filters import write_signed_share
 
 if TYPE_CHECKING:
     from kernelcast.reports.accuracy.judging import Explanation
@@ -24,22 +24,7 @@ _LINEAR: Final = "linear"
 def tell_reasons(
     score: KernelScore, method: str, explanations: Sequence["Explanation"] = ()
 ) -> tuple[str, ...]:
-    """Say what the numbers tell of a kernel's error, the weightiest first.
-
-    Parameters
-    ----------
-    score : KernelScore
-        The kernel.
-    method : str
-        What has predicted it.
-    explanations : sequence of Explanation
-        Of comparisons that this service has stored; those of the kernel on the device.
-
-    Returns
-    -------
-    tuple of str
-        Sentences without a full stop; at least one.
-    """
+    """Say what the numbers tell of a kernel's error, the weightiest first."""
     found = [
         *_tell_noise(score),
         *_tell_shift(score),

@@ -200,15 +200,7 @@ def score_methods(rows: Iterable[Judged]) -> MethodScores:
 def score_kernels(
     rows: Sequence[Judged], linear: Mapping[str, float] | None = None
 ) -> tuple[KernelScore, ...]:
-    """Score every kernel, worst first.
-
-    Parameters
-    ----------
-    rows : sequence of Judged
-        Predictions of one method on one device.
-    linear : mapping of str to float, optional
-        The linear model's mean errors by kernel, see `mean_errors`.
-    """
+    """Score every kernel, worst first."""
     found: dict[str, list[Judged]] = {}
     for one in rows:
         found.setdefault(one.kernel, []).append(one)

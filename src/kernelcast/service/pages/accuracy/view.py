@@ -75,15 +75,7 @@ class AccuracyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstKernel:
-    """A kernel and why it is predicted badly.
-
-    Parameters
-    ----------
-    score : KernelScore
-        The kernel.
-    reasons : tuple of str
-        What the numbers beside it tell.
-    """
+    """A kernel and why it is predicted badly."""
 
     score: KernelScore
     reasons: tuple[str, ...]
@@ -131,18 +123,7 @@ class AccuracyView:
 def make_view(
     state: AccuracyState, source: Source, device: str = "", method: str = ""
 ) -> AccuracyView:
-    """Choose what is shown.
-
-    Parameters
-    ----------
-    state : AccuracyState
-        What there is.
-    source : Source
-        Where predictions come from.
-    device, method : str
-        What is wanted; where there is nothing of it, the device with most rows and the method that
-        estimates prefer are shown.
-    """
+    """Choose what is shown."""
     every = list(_LISTS[source](state))
     counts = Counter(one.device_id for one in every)
     devices = tuple(sorted(counts))

@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.reports.drawing import COLOURS, INK, make_plain, shorten_names
+from kernelcast.reports.drawing import (
+    COLOURS,
+    INK,
+    PANEL_INCHES,
+    count_panels,
+    draw_panels,
+    make_plain,
+    shorten_names,
+)
+from kernelcast.reports.numbers import format_points
 from kernelcast.service.pages.comparing.view import ComparingView
 from kernelcast.service.pages.pictures import Picture, show_grid
 
@@ -20,9 +29,6 @@ if TYPE_CHECKING:  # slow to load
     )
 
 _GREY: Final = "#8a929c"
-_BARS_ACROSS: Final = 60
-_PANEL_INCHES: Final = 3.2
-_SMALL: Final = 6.5
 _LINE_INCHES: Final = 0.42
 
 
@@ -46,8 +52,8 @@ def make_pictures(view: ComparingView) -> Mapping[str, Picture]:
 def _picture_devices(comparison: "Comparison") -> Picture:
     known = [one for one in comparison.devices if one.difference is not None]
     told = "; ".join(
-        f"{one.device}: {_points(one.difference)}, interval {_points(one.low)} to "
-        f"{_points(one.high)}"
+        f"{one.device}: {format_points(one.difference)}, interval {format_points(one.low)} to "
+        f"{format_points(one.high)}"
         for one in known
     )
     return Picture(
@@ -75,7 +81,6 @@ def _picture_kernels(
 ) -> Picture:
     first, second = comparison.first, comparison.second
     wins = [sum(one.winner == name for one in kernels) for name in (first, second, None)]
-    panels = -(-len(kernels) // _BARS_ACROSS)
     return Picture(
         name=f"kernels-{first}-{second}-{device}",
         alternative=(
@@ -95,13 +100,14 @@ def _picture_kernels(
             "In percentage points. Grey: they differ by no more than the noise of the kernel's "
             "measured times. Beyond one point the scale is logarithmic."
         ),
-        height_inches=_PANEL_INCHES * panels,
+        height_inches=PANEL_INCHES * count_panels(len(kernels)),
     )  # fmt: skip
 
 
 def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
     told = "; ".join(
-        f"{one.group} {_points(one.difference)} ({_points(one.low)} to {_points(one.high)})"
+        f"{one.group} {format_points(one.difference)} ({format_points(one.low)} to "
+        f"{format_points(one.high)})"
         for one in groups
     )
     return Picture(
@@ -193,22 +199,17 @@ def _draw_kernels(
     colours = {comparison.first: COLOURS[1], comparison.second: COLOURS[0], None: _GREY}
     short = shorten_names(one.kernel for one in kernels)
     points = [one.difference * 100 for one in kernels]
-    panels = -(-len(kernels) // _BARS_ACROSS)
-    across = -(-len(kernels) // panels)
-    for place, axes in enumerate(figure.subplots(panels, 1, squeeze=False)[:, 0]):
-        part = slice(place * across, (place + 1) * across)
+
+    def draw(axes: "Axes", part: slice) -> None:
         own = kernels[part]
         axes.bar(range(len(own)), points[part], 0.8, color=[colours[one.winner] for one in own])
         axes.axhline(0, color=INK, linewidth=0.7)
         axes.set_yscale("symlog", linthresh=1.0)
         axes.set_ylim(1.3 * min(*points, -1.0), 1.3 * max(*points, 1.0))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
-        axes.set_xticks(
-            range(len(own)), [short[one.kernel] for one in own], rotation=90, fontsize=_SMALL
-        )
-        axes.set_xlim(-0.7, across - 0.3)
         axes.set_ylabel("difference (points)")
-        show_grid(axes)
+
+    draw_panels(figure, [short[one.kernel] for one in kernels], draw)
     handles = [
         Patch(color=colour, label=f"{name} better" if name else "within noise")
         for name, colour in colours.items()
@@ -249,7 +250,3 @@ def _stack(one: "Explanation", names: Sequence[str]) -> tuple[float, float]:
     """Give where the next bar begins: to the right of zero, and to the left."""
     shares = [_share_of(one, name) for name in names]
     return sum(each for each in shares if each > 0), sum(each for each in shares if each < 0)
-
-
-def _points(share: float | None) -> str:
-    return "unknown" if share is None else f"{share * 100:+.2f}"

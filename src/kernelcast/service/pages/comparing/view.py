@@ -25,15 +25,7 @@ KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJob:
-    """A comparison or a validation that is done.
-
-    Parameters
-    ----------
-    id : str
-        Of the job.
-    label : str
-        What people call it.
-    """
+    """A comparison or a validation that is done."""
 
     id: str
     label: str
@@ -74,13 +66,7 @@ class ComparingView:
 
 
 def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:
-    """Give what may be shown of jobs.
-
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-        In the order they are shown in.
-    """
+    """Give what may be shown of jobs."""
     return tuple(
         StoredJob(id=one.id, label=_name(one, one.ended_at or one.created_at))
         for one in jobs
@@ -96,24 +82,7 @@ def make_view(
     second: str = "",
     device: str = "",
 ) -> ComparingView:
-    """Make the page's content.
-
-    Parameters
-    ----------
-    stored : tuple of StoredJob
-        What may be chosen.
-    job : JobRecord or None
-        What was chosen, with its result.
-    first, second : str
-        Models of a validation; chosen where they are left out.
-    device : str
-        What is wanted; else the device with most rows is shown.
-
-    Raises
-    ------
-    InputError
-        If a model is not in the validation, both are the same, or the result cannot be read.
-    """
+    """Make the page's content."""
     if job is None:
         return ComparingView(stored=stored)
     from kernelcast.reports.accuracy.judging import (

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kernelcast.service.pages.words import write_signed_share
+from kernelcast.service.pages.filters import write_points, write_signed_share
 
 if TYPE_CHECKING:
     from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, Explanation
@@ -22,9 +22,9 @@ def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
             "nothing is known of others."
         )
     interval = (
-        f"{comparison.confidence * 100:g} % interval of the difference {_sign(device.low)} to "
-        f"{_sign(device.high)} points ({comparison.method} bootstrap over whole "
-        f"{comparison.resampled}s)"
+        f"{comparison.confidence * 100:g} % interval of the difference "
+        f"{write_points(device.low)} to {write_points(device.high)} points ({comparison.method} "
+        f"bootstrap over whole {comparison.resampled}s)"
     )
     if device.low <= 0 <= device.high:
         return (
@@ -55,17 +55,6 @@ def tell_explanation(one: "Explanation") -> str:
         f"{write_signed_share(one.needed)}; error {one.error * 100:.1f} %, without the correction "
         f"{one.reference_error * 100:.1f} %"
     )
-
-
-def _sign(share: float) -> str:
-    """Write points with their sign.
-
-    Examples
-    --------
-    >>> _sign(0.0497)
-    '+4.97'
-    """
-    return f"{share * 100:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _name_better(comparison: "Comparison", difference: float) -> tuple[str, float]:

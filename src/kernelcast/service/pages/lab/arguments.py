@@ -23,20 +23,7 @@ _USUAL_LOCAL_BYTES: Final = 4096
 
 
 def propose_arguments(kernel: SourceKernel, items: int) -> str:
-    """Write a line per argument: buffers of as many elements as work-items.
-
-    Parameters
-    ----------
-    kernel : SourceKernel
-        What it takes.
-    items : int
-        Work-items of the launch.
-
-    Returns
-    -------
-    str
-        Lines for a person to correct.
-    """
+    """Write a line per argument: buffers of as many elements as work-items."""
     return "\n".join(_propose(kernel, items))
 
 

@@ -11,18 +11,19 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
+from kernelcast.reports.html import make_environment
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.filters import FILTERS
 from kernelcast.service.pages.session import forget_token, read_token
-from kernelcast.service.pages.words import FILTERS
-from kernelcast.service.security import Caller
 
 FIRST_PAGE: Final = "/lab"
 """Where a visit begins."""
@@ -167,12 +168,6 @@ def _lead_to_sign_in(request: Request) -> Response:
 
 @cache
 def _environment() -> Environment:
-    found = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    found = make_environment(_TEMPLATES)
     found.filters.update(FILTERS)
     return found

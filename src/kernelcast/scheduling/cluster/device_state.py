@@ -9,14 +9,8 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
-    """Expectations of every device; what really ends when, the scheduler learns as it happens.
-
-    Parameters
-    ----------
-    devices : int
-        Number of devices.
-    """
+class DeviceState:
+    """Expectations of every device; what really ends when, the scheduler learns as it happens."""
 
     devices: int
     now_s: float = 0.0
@@ -32,13 +26,7 @@ class Standing:
         self._ends_s = np.empty(self.devices)
 
     def earliest_end(self, seconds: FloatArray) -> int:
-        """Give the device that is expected to end a task first.
-
-        Parameters
-        ----------
-        seconds : ndarray of shape (n_devices,)
-            Expected time of the task on each device.
-        """
+        """Give the device that is expected to end a task first."""
         ends = self._ends_s
         np.maximum(self.running_until_s, self.now_s, out=ends)
         ends += self.queued_s

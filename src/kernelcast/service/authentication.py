@@ -14,8 +14,8 @@ from typing import Final, NoReturn
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.errors import ApiError
-from kernelcast.service.guessing import WrongTokens, name_address
 from kernelcast.service.logs import log
+from kernelcast.service.rate_limit import AttemptCounter, name_address
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, is_slow, parse_token
 from kernelcast.service_state import ServiceState, StoreError
@@ -28,34 +28,17 @@ _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sent a request.
-
-    Parameters
-    ----------
-    name : str
-        Id of the token; ``local`` without one.
-    scopes : frozenset of Scope
-        What may be done.
-    """
+    """Who sent a request."""
 
     name: str
     scopes: frozenset[Scope]
 
 
-class Gate:
+class Authenticator:
     """Tells callers by their tokens.
 
     A right token always opens: whoever guesses beside it, at the same address or at its id, is
     told to wait and keeps nobody else out. A wrong one is compared in memory.
-
-    Parameters
-    ----------
-    settings : ServiceSettings
-        Whether tokens are needed, and whether kernels may be run at all.
-    state : ServiceState
-        Where tokens are.
-    clock : callable
-        Gives seconds; for tests.
     """
 
     def __init__(
@@ -75,9 +58,9 @@ class Gate:
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
         most = settings.limits.wrong_tokens
-        self._of_address = WrongTokens(most, clock)
-        self._of_id = WrongTokens(most, clock)
-        self._hashed = WrongTokens(most, clock)
+        self._of_address = AttemptCounter(most, clock)
+        self._of_id = AttemptCounter(most, clock)
+        self._hashed = AttemptCounter(most, clock)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._hashing = asyncio.Lock()
@@ -90,22 +73,7 @@ class Gate:
         self._changes += 1
 
     async def identify(self, authorization: str | None, address: str) -> Caller:
-        """Tell who calls.
-
-        Parameters
-        ----------
-        authorization : str or None
-            The header ``Authorization: Bearer TOKEN``.
-        address : str
-            Of the caller.
-
-        Raises
-        ------
-        ApiError
-            401 without a valid token where one is needed, 429 after too many wrong ones.
-        StoreError
-            If the database does not answer.
-        """
+        """Tell who calls."""
         if authorization is None:
             if self._local is None:
                 _refuse("this service needs a token: Authorization: Bearer TOKEN")
@@ -205,11 +173,6 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
     -------
     dict of str to TokenRecord
         By id; secrets are hashed.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, others may read it too, or a line is none.
     """
     try:
         mode = path.stat().st_mode
@@ -247,11 +210,6 @@ def _read_line(line: str, place: str) -> TokenRecord:
 def read_scopes(text: str) -> frozenset[Scope]:
     """Read scopes with commas between them.
 
-    Raises
-    ------
-    InputError
-        If one is unknown.
-
     Examples
     --------
     >>> sorted(read_scopes("run,estimate"))
@@ -267,13 +225,7 @@ def read_scopes(text: str) -> frozenset[Scope]:
 
 
 def require(caller: Caller, scope: Scope) -> None:
-    """Refuse a caller who lacks a scope.
-
-    Raises
-    ------
-    ApiError
-        403.
-    """
+    """Refuse a caller who lacks a scope."""
     if scope not in caller.scopes:
         raise ApiError(
             HTTPStatus.FORBIDDEN,

@@ -1,6 +1,8 @@
 """What the routes ask of a request: the service, the caller, and scopes."""
 
+import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -8,9 +10,10 @@ from fastapi.security import HTTPBearer
 from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.service_state import Scope
+from kernelcast.records.service_state import AuditRecord, Scope
+from kernelcast.service.authentication import Caller, require
 from kernelcast.service.errors import ApiError
-from kernelcast.service.security import Caller, require
+from kernelcast.service.logs import log
 from kernelcast.service.service import Service
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
@@ -32,15 +35,7 @@ def get_service(request: Request) -> Service:
 
 
 async def identify(request: ServerScope, service: Service, authorization: str | None) -> Caller:
-    """Tell who calls; a request that was looked at before its body was read is not asked again.
-
-    Raises
-    ------
-    ApiError
-        If a valid token is needed.
-    StoreError
-        If the database does not answer.
-    """
+    """Tell who calls; a request that was looked at before its body was read is not asked again."""
     state = request.setdefault("state", {})
     known: _Identified | None = state.get(_IDENTIFIED)
     if known is None or known.authorization != authorization:
@@ -56,19 +51,15 @@ async def _look(request: ServerScope, service: Service, authorization: str | Non
     client = request.get("client")
     address = client[0] if client else ""
     try:
-        return _Identified(authorization, await service.gate.identify(authorization, address))
+        return _Identified(
+            authorization, await service.authenticator.identify(authorization, address)
+        )
     except (ApiError, KernelcastError) as error:
         return _Identified(authorization, error)
 
 
 async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
-    """Tell who calls, and have the log know.
-
-    Raises
-    ------
-    ApiError
-        If a valid token is needed.
-    """
+    """Tell who calls, and have the log know."""
     return await identify(request.scope, service, request.headers.get("authorization"))
 
 
@@ -98,12 +89,16 @@ async def audit(  # noqa: PLR0913 - what, who, where
     subject: str,
     detail: dict[str, object] | None = None,
 ) -> None:
-    """Write down what an administrator is about to do."""
-    await service.auditor.note(
-        caller,
-        action,
-        subject,
+    """Write down what an administrator is about to do; nothing is done if that fails."""
+    record = AuditRecord(
+        at=datetime.now(UTC),
+        actor=caller.name,
+        action=action,
+        subject=subject,
+        detail=detail or {},
         remote=request.client.host if request.client else "",
         request_id=request.state.request_id,
-        detail=detail,
     )
+    await asyncio.to_thread(service.state.audit.add, record)
+    log("admin action", action=action, subject=subject, actor=caller.name,
+        request_id=record.request_id)  # fmt: skip

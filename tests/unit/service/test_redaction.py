@@ -13,7 +13,7 @@ from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.kernel import Kernel
 from kernelcast.service.backend import Ask, _telling_own
 from kernelcast.service.errors import message_of
-from kernelcast.service.withholding import hide_paths, tell, tell_estimate
+from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 from kernelcast.testing.service_backend import make_answer, make_devices
 from kernelcast.workers import WROTE
 
@@ -43,7 +43,7 @@ Error executing LLVM compilation action."""
 @pytest.mark.parametrize("log", [_INTEL, _POCL, _RUSTICL])
 def test_messages_about_the_own_source_are_told_whole(log: str) -> None:
     """Each runtime's way of writing them is known."""
-    assert tell(_HEAD + log, _KERNEL) == _HEAD + log
+    assert redact(_HEAD + log, _KERNEL) == _HEAD + log
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_messages_about_the_own_source_are_told_whole(log: str) -> None:
 )
 def test_what_speaks_of_other_files_is_withheld_and_counted(line: str) -> None:
     """Not even a line that the caller has guessed right is confirmed."""
-    told = tell(f"{_HEAD}{line}\n{_POCL}", _KERNEL)
+    told = redact(f"{_HEAD}{line}\n{_POCL}", _KERNEL)
     assert "root" not in told
     assert "(1 line withheld: it does not" in told
     assert "no_such" in told
@@ -73,7 +73,7 @@ def test_what_speaks_of_other_files_is_withheld_and_counted(line: str) -> None:
 def test_a_guessed_line_is_not_confirmed() -> None:
     """A quotation counts only after a message about the source."""
     log = "/etc/shadow:1:1: error: no\n    1 | // root:x:0:0\n      | ^"
-    assert tell(_HEAD + log, _KERNEL).splitlines()[1:] == [
+    assert redact(_HEAD + log, _KERNEL).splitlines()[1:] == [
         "(3 lines withheld: they do not speak of the submitted source)"
     ]
 
@@ -85,27 +85,27 @@ def test_symbols_of_the_source_that_nothing_defines_are_told() -> None:
         "JIT session error: Symbols not found: [ no_such ]",
         '(file=input,line=0,column=0,index=0): Unresolved external reference to "no_such".',
     ):
-        assert line in tell(_HEAD + line, _KERNEL)
+        assert line in redact(_HEAD + line, _KERNEL)
 
 
 def test_what_a_process_wrote_is_withheld() -> None:
     """Standard error of a process that has run a stranger's kernel is not for callers."""
-    told = tell(f"cpu: the process died (SIGABRT){WROTE}root:x:0 | /etc/shadow", _KERNEL)
+    told = redact(f"cpu: the process died (SIGABRT){WROTE}root:x:0 | /etc/shadow", _KERNEL)
     assert told == "cpu: the process died (SIGABRT); what the process wrote is withheld"
 
 
 def test_paths_of_the_installation_are_removed() -> None:
     """Whatever error names them."""
     for path in (f"{sys.prefix}/lib/x.py", Path.cwd() / "a", "/usr/share/pocl/include/_kernel.h"):
-        assert hide_paths(f"cannot read {path}: no") == "cannot read (path withheld): no"
-    assert sys.prefix not in hide_paths(f"'{sys.prefix}/bin', {sys.prefix}")
+        assert redact_paths(f"cannot read {path}: no") == "cannot read (path withheld): no"
+    assert sys.prefix not in redact_paths(f"'{sys.prefix}/bin', {sys.prefix}")
     assert "/usr" not in message_of(SignatureError("see /usr/include/x.h, line 3"))
 
 
 def test_other_slashes_stay() -> None:
     """Fractions, routes and URLs are no paths of the host."""
     text = "1/2 of GET /v1/devices at http://x.example/usr/y; a/usr/b, float4/float8"
-    assert hide_paths(text) == text
+    assert redact_paths(text) == text
 
 
 def test_remarks_of_answers_are_told_as_errors_are() -> None:
@@ -115,7 +115,7 @@ def test_remarks_of_answers_are_told_as_errors_are() -> None:
         warnings=("not counted: refused:\n/etc/x:1:1: error: root",),
         explanation=Explanation(tier=Tier.LINEAR, missing={"hybrid": "in /usr/share/x: no"}),
     )
-    told = tell_estimate(estimate, _KERNEL)
+    told = redact_estimate(estimate, _KERNEL)
     assert "root" not in str(told.warnings)
     assert told.explanation is not None
     assert told.explanation.missing == {"hybrid": "in (path withheld): no"}

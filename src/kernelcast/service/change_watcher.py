@@ -13,20 +13,8 @@ from kernelcast.service_state import ServiceState
 PERIOD_S: Final = 1.0
 
 
-class Upkeep:
-    """Looks for changes of observations, models and tokens.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Counts changes.
-    backend : Backend
-        Knows about models.
-    versions : Versions
-        Is kept up to date.
-    forget_tokens : callable
-        Is called when tokens have changed.
-    """
+class ChangeWatcher:
+    """Looks for changes of observations, models and tokens."""
 
     def __init__(
         self,
@@ -60,7 +48,7 @@ class Upkeep:
             self._versions.models = await asyncio.to_thread(self._backend.generation)
         except Exception as error:  # noqa: BLE001 - it looks again in a second, whatever it is
             if not self._is_away:
-                log("upkeep waits", level=40, error=repr(error))
+                log("the database is away, changes are not seen", level=40, error=repr(error))
             self._is_away = True
             return
         self._is_away = False

@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Depends, Query, Request
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import get_service, identify
+from kernelcast.service.authentication import Caller, require
+from kernelcast.service.dependencies import get_service, identify
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.session import read_authorization
-from kernelcast.service.security import Caller, require
 from kernelcast.service.service import Service
 
 _MOST_FIELDS: Final = 500
@@ -19,13 +19,7 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 class Form:
-    """Fields of a form that was sent; a name may stand for several.
-
-    Parameters
-    ----------
-    fields : mapping of str to list of str
-        In the order in which they came.
-    """
+    """Fields of a form that was sent; a name may stand for several."""
 
     def __init__(self, fields: Mapping[str, list[str]]) -> None:
         self._fields = fields
@@ -49,13 +43,7 @@ class Form:
 
 
 async def read_form(request: Request) -> Form:
-    """Read the form that a request brings.
-
-    Raises
-    ------
-    ApiError
-        422 if it is none.
-    """
+    """Read the form that a request brings."""
     body = await request.body()
     try:
         pairs = parse_qsl(
@@ -74,13 +62,7 @@ async def read_form(request: Request) -> Form:
 async def get_page_caller(
     request: Request, service: Annotated[Service, Depends(get_service)]
 ) -> Caller:
-    """Tell who looks at a page: by the cookie, or by the header as programs do.
-
-    Raises
-    ------
-    ApiError
-        401 if somebody must sign in, 403 if a form comes from elsewhere.
-    """
+    """Tell who looks at a page: by the cookie, or by the header as programs do."""
     refuse_foreign_form(request)
     authorization = read_authorization(request, service.settings)
     caller = await identify(request.scope, service, authorization)
@@ -92,11 +74,6 @@ def refuse_foreign_form(request: Request) -> None:
     """Refuse what changes something unless one of our own pages has sent it.
 
     Browsers name the origin of every form; what names none is no browser, and has the API.
-
-    Raises
-    ------
-    ApiError
-        403.
     """
     if request.method in _SAFE_METHODS:
         return

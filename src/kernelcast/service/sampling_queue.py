@@ -36,18 +36,8 @@ class TurnMissedError(ApiError):
         )  # fmt: skip
 
 
-class Lane:
-    """The queue of one device in one process.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
-    limits : Limits
-        How many may wait, and how long.
-    metrics : Metrics
-        Are told.
-    """
+class SamplingQueue:
+    """The queue of one device in one process."""
 
     def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
         self._device_id = device_id
@@ -59,16 +49,7 @@ class Lane:
         self._usual_s = _USUAL_S
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do work that measures on the device.
-
-        Raises
-        ------
-        ApiError
-            503 if the queue is full.
-        TurnMissedError
-            503 if its turn has not come in time: others of this process are before it, or somebody
-            else holds the device.
-        """
+        """Do work that measures on the device."""
         if self._count > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
             raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
@@ -128,21 +109,21 @@ class Lane:
         )
 
 
-class Lanes:
+class SamplingQueues:
     """The queues of all devices."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._lanes: dict[str, Lane] = {}
+        self._queues: dict[str, SamplingQueue] = {}
 
-    def of(self, device_id: str) -> Lane:
+    def of(self, device_id: str) -> SamplingQueue:
         """Give the queue of a device."""
-        if device_id not in self._lanes:
-            self._lanes[device_id] = Lane(device_id, self._limits, self._metrics)
-        return self._lanes[device_id]
+        if device_id not in self._queues:
+            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
+        return self._queues[device_id]
 
     def close(self) -> None:
         """Begin no further sampling."""
-        for one in self._lanes.values():
+        for one in self._queues.values():
             one.close()

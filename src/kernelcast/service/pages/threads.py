@@ -16,15 +16,7 @@ _AT_ONCE: Final = 2
 _THREADS: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pages")
 
 
-async def work(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Call a function that takes its time.
-
-    Parameters
-    ----------
-    function : callable
-        Blocks.
-    args, options
-        Its own.
-    """
+async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Call a function that takes its time."""
     call = partial(function, *args, **options)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, call)

@@ -46,7 +46,7 @@ _ABSENT = re.compile(
 )
 
 
-def tell(text: str, kernel: Kernel) -> str:
+def redact(text: str, kernel: Kernel) -> str:
     r"""Give what a caller may read of an error of its kernel.
 
     Parameters
@@ -58,7 +58,7 @@ def tell(text: str, kernel: Kernel) -> str:
 
     Examples
     --------
-    >>> print(tell(
+    >>> print(redact(
     ...     "refused:\nproblem:2:1: error: no\n/etc/x:1:1: error: root\nroot:x:0",
     ...     Kernel(name="k", source="kernel void k()\n{ }", source_name="problem")))
     refused:
@@ -70,28 +70,28 @@ def tell(text: str, kernel: Kernel) -> str:
     told = [head, *_choose_lines(log, kernel)]
     if wrote:
         told[-1] += "; what the process wrote is withheld"
-    return hide_paths("\n".join(told))
+    return redact_paths("\n".join(told))
 
 
-def tell_estimate(estimate: Estimate, kernel: Kernel) -> Estimate:
+def redact_estimate(estimate: Estimate, kernel: Kernel) -> Estimate:
     """Give an answer whose remarks are told as errors are."""
     explanation = estimate.explanation
     if explanation is not None:
         explanation = replace(
             explanation,
-            missing={tier: tell(why, kernel) for tier, why in explanation.missing.items()},
-            notes=tuple(tell(one, kernel) for one in explanation.notes),
+            missing={tier: redact(why, kernel) for tier, why in explanation.missing.items()},
+            notes=tuple(redact(one, kernel) for one in explanation.notes),
         )
-    warnings = tuple(tell(one, kernel) for one in estimate.warnings)
+    warnings = tuple(redact(one, kernel) for one in estimate.warnings)
     return replace(estimate, warnings=warnings, explanation=explanation)
 
 
-def hide_paths(text: str) -> str:
+def redact_paths(text: str) -> str:
     """Replace paths of this machine.
 
     Examples
     --------
-    >>> hide_paths("no file '/usr/share/x/_kernel.h'; GET /v1/jobs or a/usr/b")
+    >>> redact_paths("no file '/usr/share/x/_kernel.h'; GET /v1/jobs or a/usr/b")
     "no file '(path withheld)'; GET /v1/jobs or a/usr/b"
     """
     if "/" not in text:

@@ -6,9 +6,9 @@ import pytest
 
 from kernelcast.launches.machines import machine_path
 from kernelcast.predictor.confinement import Protection, SandboxMode
-from kernelcast.service import protecting
+from kernelcast.service import sandboxing
 from kernelcast.service.metrics import Metrics
-from kernelcast.service.protecting import describe_gap, protect
+from kernelcast.service.sandboxing import describe_gap, protect
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings, load_settings
 from kernelcast.workers import Confinement, Task, run_isolated
@@ -56,7 +56,7 @@ def test_samplings_of_a_service_are_confined(
     """What protects a service is given to each of its samplings."""
     confinement = Confinement()
     monkeypatch.setattr(
-        protecting, "choose_protection", lambda *_: Protection(confinement=confinement)
+        sandboxing, "choose_protection", lambda *_: Protection(confinement=confinement)
     )
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service.open(settings, Metrics())

@@ -6,10 +6,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of
-from kernelcast.service.pages.asking import SentForm, refuse_foreign_form
-from kernelcast.service.pages.frame import FIRST_PAGE, PageRoute, render
+from kernelcast.service.pages.dependencies import SentForm, refuse_foreign_form
+from kernelcast.service.pages.rendering import FIRST_PAGE, PageRoute, render
 from kernelcast.service.pages.session import forget_token, keep_token
 
 SIGN_IN_PATH: Final = "/sign-in"
@@ -35,7 +35,7 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
     token, wanted = form.get("token"), _choose_next(form.get("next"))
     address = request.client.host if request.client else ""
     try:
-        caller = await service.gate.identify(f"Bearer {token}", address)
+        caller = await service.authenticator.identify(f"Bearer {token}", address)
     except ApiError as error:
         values = {"next": wanted, "error": message_of(error)}
         return render(request, "sign_in.html", values, status=kind_of(error).status)

@@ -7,20 +7,7 @@ from kernelcast.service.settings import ServiceSettings
 
 
 def protect(settings: ServiceSettings, database: str) -> Protection:
-    """Find the protection of a service.
-
-    Parameters
-    ----------
-    settings : ServiceSettings
-        How it is run.
-    database : str
-        A file, or a URL of PostgreSQL.
-
-    Raises
-    ------
-    InputError
-        If a sandbox is required and does not work.
-    """
+    """Find the protection of a service."""
     named = [database, settings.registry or "", str(settings.token_file or "")]
     files = [Path(one) for one in named if one and "://" not in one]
     # What SQLite keeps beside its file is as secret.

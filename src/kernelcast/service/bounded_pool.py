@@ -1,4 +1,4 @@
-"""Questions that run nothing on a device: a few at a time, each in a process of its own."""
+"""Work that runs nothing on a device: a few pieces at a time, each in a process of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,34 +9,35 @@ from typing import Final, TypeVar
 from kernelcast.service.errors import ApiError
 
 T = TypeVar("T")
-TIME_LIMIT_S: Final = 60.0
-"""Of one question, in seconds: what somebody has typed may take for ever."""
 # Each is a process: more at once would only wait for each other.
 _AT_ONCE: Final = 2
-_MOST: Final = 16
 _RETRY_S: Final = 2
 
 
-class StaticWork:
-    """Does such work in threads that wait for its processes."""
+class BoundedPool:
+    """Threads that wait for such processes.
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="static work")
+    Parameters
+    ----------
+    most : int
+        Pieces of work that may be under way or wait; further ones are told to come again.
+    name : str
+        What they are, for those who are told so.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=name)
+        self._most = most
+        self._name = name
         self._count = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work.
-
-        Raises
-        ------
-        ApiError
-            503 if too many wait already.
-        """
-        if self._count >= _MOST:
+        """Do a piece of work."""
+        if self._count >= self._most:
             raise ApiError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "models_busy",
-                f"{self._count} questions wait for models already",
+                f"{self._count} {self._name} wait for models already",
                 retry_after_s=_RETRY_S,
             )
         self._count += 1

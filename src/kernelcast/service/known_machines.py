@@ -1,4 +1,4 @@
-"""Finds what is known of devices and machines, in a worker thread."""
+"""Machine descriptions by their names; all of it blocks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,7 @@ from kernelcast.service.errors import message_of, refuse_unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What was measured of a device.
-
-    Parameters
-    ----------
-    machine : MachineDescription or None
-        The description; None where there is none, or it cannot be read.
-    error : str
-        Why it cannot be read.
-    """
+    """What was measured of a device."""
 
     machine: MachineDescription | None = None
     error: str = ""
@@ -39,15 +31,7 @@ def read_calibration(device_id: str) -> Calibration:
 
 
 def read_named(name: str) -> MachineDescription:
-    """Read a description by its name, which is looked up in a list and never becomes a path.
-
-    Raises
-    ------
-    ApiError
-        404 if there is none of that name.
-    MachineFileError
-        If it cannot be read.
-    """
+    """Read a description by its name, which is looked up in a list and never becomes a path."""
     path: Path | None = next((one.path for one in list_machines() if one.name == name), None)
     if path is None:
         refuse_unknown("machine", name)
@@ -57,3 +41,8 @@ def read_named(name: str) -> MachineDescription:
 def list_shipped() -> list[str]:
     """Name the descriptions that came with kernelcast."""
     return [one.name for one in list_machines() if one.is_shipped]
+
+
+def list_calibrated() -> set[str]:
+    """Name the devices that were calibrated here."""
+    return {one.name for one in list_machines() if not one.is_shipped}

@@ -1,9 +1,11 @@
 """Counts wrong tokens: of each address, and of each token's id."""
 
 import ipaddress
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final
+
+from cachetools import FIFOCache
 
 WINDOW_S: Final = 60.0
 """How long a wrong token counts, in seconds."""
@@ -12,21 +14,13 @@ _MOST: Final = 10_000
 _IPV6_PREFIX: Final = 64
 
 
-class WrongTokens:
-    """Counts what happened within the last minute, by any key.
-
-    Parameters
-    ----------
-    most : int
-        How often it may happen.
-    clock : callable
-        Gives seconds.
-    """
+class AttemptCounter:
+    """Counts what happened within the last minute, by any key."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most
         self._clock = clock
-        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+        self._times: FIFOCache[str, deque[float]] = FIFOCache(_MOST)
 
     def wait_s(self, key: str) -> int | None:
         """Give the seconds after which it may happen again; None while it may."""
@@ -43,11 +37,9 @@ class WrongTokens:
     def note(self, key: str) -> bool:
         """Count; tell whether this is the last time that it may happen for now."""
         # Later ones than allowed keep nobody out, and would take memory.
-        times = self._times.setdefault(key, deque(maxlen=self._most))
+        times = self._times.get(key, deque(maxlen=self._most))
         times.append(self._clock())
-        self._times.move_to_end(key)
-        while len(self._times) > _MOST:
-            self._times.popitem(last=False)
+        self._times[key] = times  # the newest are kept
         return len(times) == self._most
 
 

@@ -5,15 +5,15 @@ import threading
 
 import pytest
 
+from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.errors import ApiError
-from kernelcast.service.static_work import StaticWork
 
 
 def test_too_many_questions_come_again_later() -> None:
     """Some wait, the next is told when to come again, and all that wait are answered."""
 
     async def ask() -> tuple[list[int], ApiError]:
-        work, gate = StaticWork(), threading.Event()
+        work, gate = BoundedPool(16, "questions"), threading.Event()
         asked = [
             asyncio.create_task(work.run(lambda number=number: (gate.wait(30), number)[1]))
             for number in range(16)
