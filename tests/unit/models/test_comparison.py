@@ -203,6 +203,9 @@ def test_comparison_survives_json() -> None:
     found = compare(report, "one", "two", resamples=100)
     assert found.refused == {"one on d": "why"}
     assert comparison_from_json(comparison_to_json(found)) == found
+    frame = found.to_frame()
+    assert frame["kernel"].tolist() == [one.kernel for one in found.devices[0].kernels]
+    assert set(frame["device"]) == {"d"}
 
 
 def test_refuses_other_files() -> None:
