@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich import box
 from rich.table import Table
 
 from kernelcast.cli.options import debug_option, json_flag
-from kernelcast.cli.terminal import show, show_json, show_line
+from kernelcast.cli.terminal import make_table, show, show_json, show_line
 from kernelcast.cli.train.options import registry_option
 from kernelcast.cli.train.tables import make_score_table
 from kernelcast.models.persistence import StoredModel
 from kernelcast.models.validation import summarise_report
+from kernelcast.reports.numbers import NOTHING
 from kernelcast.training import model_admin
 from kernelcast.training.model_admin import activate_version
 from kernelcast.training.registry import (
@@ -22,8 +22,6 @@ from kernelcast.training.registry import (
     list_models,
     open_registry,
 )
-
-_ABSENT = "-"
 
 
 @click.command("ls", short_help="List the models.")
@@ -105,14 +103,14 @@ def _tell(one: ModelVersions, *, as_json: bool) -> None:
 
 
 def _make_table(found: Sequence[ModelVersions]) -> Table:
-    table = Table("model", "versions", "in use", "latest", "pinned", box=box.SIMPLE_HEAD)
+    table = make_table("model", "versions", "in use", "latest", "pinned")
     for one in found:
         table.add_row(
             one.name,
             str(len(one.versions)),
-            one.used or _ABSENT,
-            one.latest or _ABSENT,
-            one.pinned or _ABSENT,
+            one.used or NOTHING,
+            one.latest or NOTHING,
+            one.pinned or NOTHING,
         )
     return table
 
