@@ -1,9 +1,12 @@
 """Asks for every answer and keeps what is there, whatever ends the asking."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Generic, TypeVar
 
 from kernelcast.cli.request import EstimateRequest
@@ -11,6 +14,7 @@ from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
+from kernelcast.launches.source_check import refuse_misfits
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import KernelcastError
@@ -108,7 +112,7 @@ def collect(
     if refusals and not problems:
         return collected
     with collected.until_interrupted():
-        for name, answers in _questions(request, problems, report):
+        for name, answers in _questions(request, problems, report, collected):
             try:
                 for one in answers:
                     collected.add(one)
@@ -118,7 +122,10 @@ def collect(
 
 
 def _questions(
-    request: EstimateRequest, problems: Sequence[Problem], report: Report
+    request: EstimateRequest,
+    problems: Sequence[Problem],
+    report: Report,
+    collected: CollectedEstimates,
 ) -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
     """Give each problem's name with its answers to come."""
     settings, ids = request.settings(), request.device_ids
@@ -130,8 +137,12 @@ def _questions(
             yield name, replay(recordings, one, device_ids=ids, settings=settings)
         return
     report("looking for devices")
-    devices = find_devices(ids)
-    for number, problem in enumerate(problems, start=1):
+    listing = _run_beside(partial(find_devices, ids))
+    good = [one for one in problems if _fits(one, collected)]
+    if not good:
+        return
+    devices = listing.result()
+    for number, problem in enumerate(good, start=1):
         yield (
             problem.name,
             estimate_on_devices(
@@ -139,9 +150,33 @@ def _questions(
                 devices,
                 settings=settings,
                 timeout_s=request.timeout_s,
-                report=prefix(report, f"[{number}/{len(problems)}] {problem.name} on "),
+                report=prefix(report, f"[{number}/{len(good)}] {problem.name} on "),
             ),
         )
+
+
+def _fits(problem: Problem, collected: CollectedEstimates) -> bool:
+    """Look whether a problem fits its source; keep the reason if it does not."""
+    try:
+        refuse_misfits(problem)
+    except KernelcastError as error:
+        collected.refusals.append((problem.name, error))
+        return False
+    return True
+
+
+def _run_beside(work: Callable[[], T]) -> Future[T]:
+    """Have something done in a thread that keeps no program from ending."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
 
 
 def prefix(report: Report, place: str) -> Report:

@@ -65,11 +65,15 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         ]
     corners = list(product(*(range(by) for by in fold[:rank])))
     # A dictionary keeps the order and drops what several results need.
-    loads = dict.fromkeys(
-        tuple(a + b for a, b in zip(corner, offset, strict=True))
-        for corner in corners
-        for offset in _star(radius, rank)
+    loads = list(
+        dict.fromkeys(
+            tuple(a + b for a, b in zip(corner, offset, strict=True))
+            for corner in corners
+            for offset in _star(radius, rank)
+        )
     )
+    if len(corners) > 1:
+        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
     base = sum(
         (
             pitch * (by * one + start)
@@ -81,7 +85,7 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
     )
     accesses: list[MemoryAccess] = []
     for kind, buffer, places in (
-        (AccessKind.LOAD, "src", list(loads)), (AccessKind.STORE, "dst", corners)
+        (AccessKind.LOAD, "src", loads), (AccessKind.STORE, "dst", corners)
     ):  # fmt: skip
         for place in places:
             pitches = _pitches(array, element_bytes)

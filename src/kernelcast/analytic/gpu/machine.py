@@ -76,6 +76,11 @@ class GpuMachine:
     dram_copy_bytes_per_s: float | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def l2_total_bytes(self) -> float:
+        """Capacity of all L2 caches together."""
+        return self.l2_bytes * self.compute_units / self.l2_units
+
 
 def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description.

@@ -19,7 +19,10 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.testing.stencils import make_star
 
 FOLDER = Path(__file__).parents[4] / "../shared/reference/warpspeed"
+MEASURED = FOLDER.parent / "gpu_measured/kernels.json"
 EXACT = 1e-3
+# Not known of the runs: enough for 25 values, and the most that 1024 work-items can have.
+REGISTERS = 64
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +149,7 @@ def test_v100_counters() -> None:
             continue
         star = make_star(
             array=(640, 512, 512), radius=4, local_size=one["block"], first=(4, 4, 4),
-            interior=(632, 504, 504),
+            interior=(632, 504, 504), registers=REGISTERS,
         )  # fmt: skip
         volumes = compute_volumes(star, machine).per_update()
         errors.append([
@@ -159,3 +162,43 @@ def test_v100_counters() -> None:
     assert dram_load < 0.025
     assert l2_load < 0.05
     assert dram_store < 0.025
+
+
+@pytest.mark.parametrize(("fold", "goals"), [(1, (0.002, 0.016)), (2, (0.04, 0.05))])
+def test_v100_counters_of_folded_stencils(fold: int, goals: tuple[float, float]) -> None:
+    """Loads of a folded stencil are nearly as near to the counters as the plain one's."""
+    machine = read_machine(find_machine("v100"))
+    errors = []
+    for one in json.loads(MEASURED.read_text())["records"]:
+        config, measured = one["config"], one["measured"]
+        if one["family"] != "star3d13_fold_v100" or config["fold"][2] != fold:
+            continue
+        star = make_star(
+            array=(600, 600, 512), radius=2, local_size=config["block_launched"],
+            fold=(1, 1, fold), registers=config["registers"], alignment_bytes=112,
+        )  # fmt: skip
+        volumes = compute_volumes(star, machine).per_update()
+        errors.append([
+            volumes["DRAM_to_L2"] / measured["dram_read_B_per_lup"] - 1,
+            volumes["L2_to_L1"] / measured["L2_read_B_per_lup"] - 1,
+            volumes["L2_to_DRAM"] / measured["dram_write_B_per_lup"] - 1,
+        ])  # fmt: skip
+    assert len(errors) == 30
+    dram_load, l2_load, dram_store = np.abs(errors).mean(axis=0)
+    assert dram_load < goals[0]
+    assert l2_load < goals[1]
+    assert dram_store < 0.002
+
+
+def test_loads_that_fit_into_registers_are_not_spread() -> None:
+    """Only a work-item that holds fewer values than it loads loses data to work-items ahead."""
+    machine = read_machine(find_machine("v100"))
+    lost = {
+        registers: compute_volumes(
+            make_star(array=(600, 600, 512), radius=2, local_size=(32, 2, 16), fold=(1, 1, 2),
+                      registers=registers), machine,
+        ).l2_load_bytes
+        for registers in (32, 44, None)
+    }  # fmt: skip
+    assert lost[32] > 1.1 * lost[44]
+    assert lost[None] == lost[44]

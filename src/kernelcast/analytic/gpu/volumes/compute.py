@@ -17,10 +17,12 @@ from kernelcast.analytic.gpu.volumes.affine import (
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
-from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, sum_l1
+from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, list_reloads, sum_l1
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
-from kernelcast.analytic.gpu.volumes.record import GpuVolumes
+from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
+from kernelcast.analytic.gpu.volumes.spread import is_spread, lose_in_l1
+from kernelcast.analytic.gpu.volumes.work_groups import list_classes
 from kernelcast.expressions import Condition
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -116,7 +118,13 @@ def compute_volumes(
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = loads.cost(grid, machine, is_kept=True)
     store_costs = stores.cost(grid, machine, is_kept=False)
-    l1 = sum_l1(load_costs, store_costs, occupancy, machine, rates)
+    if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
+        full = max(list_classes(loads.boxes, grid), key=lambda one: one.work_groups)
+        resident = occupancy.work_groups
+        reloads: tuple[Reload, ...] = (lose_in_l1(loads.boxes, full.box, grid, machine, resident),)
+    else:
+        reloads = list_reloads(load_costs, occupancy, machine, rates)
+    l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
     traffic = Traffic(
         loads=loads.footprint(grid),
         stores=stores.footprint(grid),

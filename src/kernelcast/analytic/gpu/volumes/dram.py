@@ -10,13 +10,14 @@ representative wave has to be chosen.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
+from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, exceed_room
 
 RELOAD_DISTANCE = 1.5
 """Work-groups per compute unit between two loads of a line that a full L1 cache evicts; of 1, 1.25
@@ -68,8 +69,8 @@ class Traffic:
         count = min(work_groups, self.work_groups)
         start = (self.work_groups - count) // 2
         touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
-        capacity = machine.l2_bytes * machine.compute_units / machine.l2_units
-        return touched.count_range(start, start + count, machine.dram_fetch_bytes) / capacity
+        moved = touched.count_range(start, start + count, machine.dram_fetch_bytes)
+        return moved / machine.l2_total_bytes
 
 
 def compute_wave(
@@ -104,6 +105,7 @@ def compute_wave(
     fetch, sector = machine.dram_fetch_bytes, machine.l1_sector_bytes
 
     levels = traffic.loads.list_levels(wave, fetch)
+    stores = traffic.stores.list_levels(wave, sector)
     overlaps = []
     for nearer, level in itertools.pairwise(levels):
         over = traffic.oversubscribe(nearer.work_groups, machine)
@@ -119,16 +121,22 @@ def compute_wave(
             )
         )  # fmt: skip
     skew = traffic.oversubscribe(machine.compute_units, machine)
-    stores = traffic.stores.list_levels(wave, sector)
+    row_bytes = levels[0].bytes / waves if levels else 0.0
+    ahead = 0.0
+    if any(one.is_spread for one in l1.reloads):
+        moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
+        moved += stores[-1].bytes / waves if stores else 0.0
+        room = USABLE_SHARE * machine.l2_total_bytes / moved
+        overlaps = [_run_ahead(one, room, wave) for one in overlaps]
+        ahead = float(exceed_room(room))
     mixed = traffic.scattered_stores
     repeated = mixed.count_repeated(sector) if mixed else 0.0
     partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
     start = (count - wave) // 2
     over = traffic.oversubscribe(wave, machine)
-    row_bytes = levels[0].bytes / waves if levels else 0.0
     if rates.l2_reload is None:
-        lost = _reload(l1, traffic, machine, rates) * wave
+        lost = _reload(l1, traffic, machine, rates, ahead) * wave
     else:
         reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
         redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
@@ -150,7 +158,22 @@ def compute_wave(
     )
 
 
-def _reload(l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRates) -> float:
+def _run_ahead(overlap: Overlap, room: float, wave: int) -> Overlap:
+    """Lower a hit rate where some work-groups of a wave run ahead of others.
+
+    Neighbours of one wave stand anywhere in their lives; those of two waves are a life further
+    apart. Rows that are longer than a wave meet in other waves anyway.
+    """
+    across = min(1.0, overlap.work_groups / wave)
+    lost = (1 - across) * exceed_room(room)
+    if overlap.work_groups < wave:
+        lost = lost + across * exceed_room(room, 1.0)
+    return replace(overlap, hit_rate=overlap.hit_rate * (1 - float(lost)))
+
+
+def _reload(
+    l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRates, ahead: float
+) -> float:
     """Give what a work-group loads from DRAM again, since neither cache has kept it.
 
     Between two loads of a line lies the more of a work-group's life, the more it oversubscribes
@@ -161,7 +184,7 @@ def _reload(l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRate
         if one.bytes:
             skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
             over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
-            total += one.bytes * (1 - rates.l2_overlap.at(over))
+            total += one.bytes * (1 - rates.l2_overlap.at(over) * (1 - ahead))
     return total
 
 

@@ -111,7 +111,7 @@ def sum_l1(
     stores: Sequence[FamilyCosts],
     occupancy: Occupancy,
     machine: GpuMachine,
-    rates: HitRates,
+    reloads: tuple[Reload, ...],
 ) -> L1Volumes:
     """Add up families to the volumes of an average work-group.
 
@@ -123,8 +123,8 @@ def sum_l1(
         Warps of a work-group, and work-groups that share the cache.
     machine : GpuMachine
         Cache sizes.
-    rates : HitRates
-        Hit rate of the L1 cache.
+    reloads : tuple of Reload
+        From `list_reloads`, or of loads that are spread over time.
 
     Returns
     -------
@@ -132,7 +132,6 @@ def sum_l1(
     """
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     warps = occupancy.warps_per_work_group
-    reloads = list_reloads(loads, occupancy, machine, rates)
     depth = len(reloads) - 1
 
     def per_warp(name: str) -> float:

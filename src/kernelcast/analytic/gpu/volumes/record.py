@@ -18,11 +18,14 @@ class Reload:
         What competes for the cache over its capacity.
     loops : int
         Innermost loops that run completely between two loads.
+    is_spread : bool
+        Whether work-groups run ahead of one another meanwhile.
     """
 
     bytes: float
     oversubscription: float
     loops: int
+    is_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
