@@ -9,7 +9,7 @@ from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
-    Explanation,
+    ExplainedError,
 )
 from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
@@ -94,7 +94,7 @@ def tell_noise(device: DeviceComparison) -> str:
     return "" if device.noise is None else f"noise floor: {format_error(device.noise)}"
 
 
-def tell_explanation(one: Explanation) -> list[str]:
+def tell_explanation(one: ExplainedError) -> list[str]:
     """Say what pushed the correction of a kernel."""
     found = one.attribution
     groups = ", ".join(f"{each.group} {each.contribution * 100:+.1f}" for each in found.groups)
