@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.balancing.safety import cut_axis
 from machine import describe_machine
 
 from kernelcast.balancing.settings import BalanceSettings
-from kernelcast.collection.corpus.corpus import prepare_corpus_problem
+from kernelcast.balancing.splitting import cut_axis
+from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
@@ -109,10 +109,14 @@ def list_problems(folder: Path) -> Iterator[tuple[str, Problem]]:
         if path.stem == path.parent.name:
             yield str(path.relative_to(root)), read_problem(path)
     for kernel in find_kernels():
-        size = kernel.size.fit(16 * kernel.size.least)
+        size = {kernel.size.parameter: kernel.size.fit(16 * kernel.size.least)}
         # Inputs of small launches may come out empty.
         with suppress(InputError):
-            yield kernel.name, prepare_corpus_problem(kernel, size, kernel.local_sizes[0], folder)
+            local_size = kernel.local_sizes[0]
+            yield (
+                kernel.name,
+                prepare_launch(kernel, size, local_size=local_size, cache_folder=folder).problem,
+            )
 
 
 def measure_problem(problem: Problem) -> dict[str, object]:

@@ -45,12 +45,6 @@ from kernelcast.expressions.evaluation import (
     Value,
 )
 from kernelcast.expressions.geometric import Geometric, geometric
-from kernelcast.expressions.json_form import (
-    condition_from_json,
-    condition_to_json,
-    from_json,
-    to_json,
-)
 from kernelcast.expressions.junctions import And, Or, conjunction, disjunction, negation
 from kernelcast.expressions.polynomials import Atom, Composite, Expr, Monomial, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
@@ -85,14 +79,11 @@ __all__ = [
     "Unknown",
     "Value",
     "compare",
-    "condition_from_json",
-    "condition_to_json",
     "conjunction",
     "disjunction",
     "equal",
     "floor_div",
     "floor_mod",
-    "from_json",
     "geometric",
     "less",
     "less_equal",
@@ -101,7 +92,6 @@ __all__ = [
     "negation",
     "not_equal",
     "select",
-    "to_json",
     "trunc_div",
     "trunc_mod",
 ]

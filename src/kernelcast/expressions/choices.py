@@ -22,13 +22,7 @@ from kernelcast.expressions.symbols import Symbol
 
 @dataclass(frozen=True, slots=True)
 class _Extremum(Composite):
-    """One of two expressions, by their size.
-
-    Parameters
-    ----------
-    left, right : Expr
-        The two.
-    """
+    """One of two expressions, by their size."""
 
     left: Expr
     right: Expr

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from kernelcast.expressions.evaluation import Bindings, Truth
-from kernelcast.expressions.polynomials import Replacements, expansions
+from kernelcast.expressions.polynomials import Replacements
 from kernelcast.expressions.symbols import Symbol
 
 
@@ -65,20 +65,10 @@ class Condition(ABC):
     def negated(self) -> "Condition":
         """Give the condition that holds where this one does not."""
 
-    def expand_global_ids(self) -> "Condition":
-        """Write each global id as group id * local size + local id + global offset."""
-        return self.substitute(expansions(self.symbols()))
-
 
 @dataclass(frozen=True, slots=True)
 class Always(Condition):
-    """A condition that always holds, or never.
-
-    Parameters
-    ----------
-    holds : bool
-        Which of the two.
-    """
+    """A condition that always holds, or never."""
 
     holds: bool
 

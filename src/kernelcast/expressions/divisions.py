@@ -25,13 +25,7 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Division(Composite):
-    """A quotient or a remainder of two expressions.
-
-    Parameters
-    ----------
-    numerator, denominator : Expr
-        What is divided, and by what.
-    """
+    """A quotient or a remainder of two expressions."""
 
     numerator: Expr
     denominator: Expr

@@ -112,7 +112,7 @@ class IslSpace:
                 affine = affine.set_coefficient_val(_IN, self._place(monomial[0]), coefficient)
             else:
                 others.append(self._multiply(monomial).scale_val(coefficient))
-        return reduce(islpy.PwAff.add, others, affine.to_pw_aff())
+        return reduce(islpy.PwAff.add, others, islpy.PwAff.from_aff(affine))
 
     def to_isl_set(self, condition: Condition, *, approximates: bool = False) -> islpy.Set:
         """Give the points for which a condition holds.
@@ -236,7 +236,7 @@ def _truncate(value: islpy.PwAff, divisor: int) -> islpy.PwAff:
 
 def _constant_like(value: islpy.PwAff, number: int) -> islpy.PwAff:
     space = islpy.LocalSpace.from_space(value.get_domain_space())
-    return islpy.Aff.zero_on_domain(space).add_constant_val(number).to_pw_aff()
+    return islpy.PwAff.from_aff(islpy.Aff.zero_on_domain(space).add_constant_val(number))
 
 
 _DIVISIONS: Mapping[type, Callable[[islpy.PwAff, int], islpy.PwAff]] = {

@@ -7,6 +7,7 @@ from typing import Final
 import islpy
 
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import list_axes
 from kernelcast.expressions.choices import minimum
 from kernelcast.expressions.comparisons import less, less_equal
 from kernelcast.expressions.conditions import TRUE, Condition
@@ -16,7 +17,7 @@ from kernelcast.expressions.point_sets import PointSet
 from kernelcast.expressions.polynomials import Expr, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.balance import SlabSpace
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.ndrange import NDRange
 
 SLAB: Final = Symbol(SymbolKind.LOOP, "slab of the index space")
 """Stands for the number of a slab."""
@@ -89,6 +90,17 @@ class LaunchPoints:
         NotKnownError
             If an offset is not known or isl gave up, unless `is_exact`.
         """
+        for (offset, reach), members in self._group(accesses, is_exact=is_exact).items():
+            try:
+                yield self._place(offset, reach, members, context, is_exact=is_exact)
+            except NotKnownError:
+                if not is_exact:
+                    raise
+
+    def _group(
+        self, accesses: Iterable[MemoryAccess], *, is_exact: bool
+    ) -> dict[tuple[Expr, "_Reach"], list[tuple[int, MemoryAccess]]]:
+        """Put accesses together that differ by a number only, with these numbers."""
         groups: dict[tuple[Expr, _Reach], list[tuple[int, MemoryAccess]]] = {}
         reaches: dict[object, _Reach | None] = {}
         for access in accesses:
@@ -97,30 +109,36 @@ class LaunchPoints:
             if key not in reaches:
                 reaches[key] = self._find_reach(access, split, is_exact=is_exact)
             reach = reaches[key]
-            if access.offset_bytes is None or reach is None:
-                if is_exact:
-                    continue
+            if access.offset_bytes is not None and reach is not None:
+                offset = access.offset_bytes.substitute(reach.replacements)
+                shift = offset.constant_term
+                groups.setdefault((offset - shift, reach), []).append((shift, access))
+            elif not is_exact:
                 raise NotKnownError
-            offset = access.offset_bytes.substitute(reach.replacements)
-            shift = offset.constant_term
-            groups.setdefault((offset - shift, reach), []).append((shift, access))
-        for (offset, reach), members in groups.items():
-            symbols = self._order(offset.symbols() | reach.symbols())
-            try:
-                points = PointSet(
-                    symbols, self._limit(symbols, reach), context, approximates=not is_exact
-                )
-            except NotKnownError:
-                if not is_exact:
-                    raise
-                continue
-            curved = Expr({
-                monomial: factor
-                for monomial, factor in offset.products
-                if not all(isinstance(one, Symbol) for one in monomial) or len(monomial) > 1
-                if not points.takes(Expr({monomial: factor}))
-            })  # fmt: skip
-            yield PlacedAccesses(points, symbols, offset - curved, curved, tuple(members))
+        return groups
+
+    def _place(
+        self,
+        offset: Expr,
+        reach: "_Reach",
+        members: Sequence[tuple[int, MemoryAccess]],
+        context: islpy.Context,
+        *,
+        is_exact: bool,
+    ) -> PlacedAccesses:
+        used = offset.symbols() | reach.symbols()
+        if is_exact and not all(one.kind in _IDS or one in reach.loops for one in used):
+            raise NotKnownError
+        symbols = self._order(used)
+        limits = self._limit(symbols, reach)
+        points = PointSet(symbols, limits, context, approximates=not is_exact)
+        curved = Expr({
+            monomial: factor
+            for monomial, factor in offset.products
+            if not (len(monomial) == 1 and isinstance(monomial[0], Symbol))
+            and not points.takes(Expr({monomial: factor}))
+        })  # fmt: skip
+        return PlacedAccesses(points, symbols, offset - curved, curved, tuple(members))
 
     def find_global_id(self, point: Mapping[Symbol, int]) -> tuple[int, ...]:
         """Give a work-item's global id, the least in dimensions that the point does not name."""
@@ -135,10 +153,10 @@ class LaunchPoints:
     def find_slab(self, symbol: Symbol, value: IntArray) -> IntArray:
         """Give the numbers of the slabs to which group ids or global ids belong."""
         assert self.slabs is not None
-        _, local, _, offset = self._sizes(symbol.axis)
+        axis = list_axes(self.ndrange)[symbol.axis]
         if symbol.kind is SymbolKind.GROUP_ID:
             return value // self.slabs.thickness
-        return (value - offset) // (self.slabs.thickness * local)
+        return (value - axis.offset) // (self.slabs.thickness * axis.local)
 
     def _find_reach(
         self, access: MemoryAccess, split: frozenset[int], *, is_exact: bool
@@ -146,14 +164,14 @@ class LaunchPoints:
         """Say which points reach an access; None if that is not known as exactly as it must be."""
         replaced = self._replace(split)
         conditions = [access.guard.substitute(replaced)]
-        for loop in access.loops:
-            symbol = Symbol(SymbolKind.LOOP, loop.name)
+        loops = [Symbol(SymbolKind.LOOP, one.name) for one in access.loops]
+        for symbol, loop in zip(loops, access.loops, strict=True):
             conditions.append(less_equal(0, symbol))
             if loop.trip_count is not None:
                 conditions.append(less(symbol, loop.trip_count.substitute(replaced)))
             elif is_exact:
                 return None
-        return _Reach(replaced, tuple(one for one in conditions if one != TRUE))
+        return _Reach(replaced, tuple(one for one in conditions if one != TRUE), frozenset(loops))
 
     def _replace(self, split: frozenset[int]) -> dict[Symbol, Operand]:
         """Give sizes and scalars their values, and global ids of split dimensions their parts."""
@@ -162,72 +180,55 @@ class LaunchPoints:
             for name, value in self.scalars.items()
             if abs(value) < _LARGEST
         }
-        for axis in range(MAX_DIMENSIONS):
-            size, local, groups, offset = self._sizes(axis)
-            group_id, local_id, global_id = (Symbol(kind, axis=axis) for kind in _IDS)
-            start = Expr.symbol(group_id) * local
+        for axis in list_axes(self.ndrange):
+            group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
+            start = Expr.symbol(group_id) * axis.local
             found |= {
-                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): size,
-                Symbol(SymbolKind.GROUP_COUNT, axis=axis): groups,
-                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis): offset,
-                Symbol(SymbolKind.LOCAL_SIZE, axis=axis): (
-                    minimum(local, size - start) if size % local else local
+                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis.number): axis.items,
+                Symbol(SymbolKind.GROUP_COUNT, axis=axis.number): axis.groups,
+                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis.number): axis.offset,
+                Symbol(SymbolKind.LOCAL_SIZE, axis=axis.number): (
+                    minimum(axis.local, axis.items - start)
+                    if axis.items % axis.local
+                    else axis.local
                 ),
             }
-            if axis in split:
-                found[global_id] = start + local_id + offset
+            if axis.number in split:
+                found[global_id] = start + local_id + axis.offset
         return found
-
-    def _sizes(self, axis: int) -> tuple[int, int, int, int]:
-        """Give a dimension's global size, local size, work-groups and offset."""
-        one = self.ndrange
-        if axis >= one.dimensions:
-            return 1, 1, 1, 0
-        local = one.known_local_size[axis]
-        return one.global_size[axis], local, one.group_counts[axis], one.global_offset[axis]
 
     def _order(self, symbols: frozenset[Symbol]) -> tuple[Symbol, ...]:
         """Order coordinates: slabs, ids of the slowest dimension first, loops."""
-        ids = {
-            one
-            for symbol in symbols
-            if symbol.kind in _IDS
-            for one in (
-                [symbol]
-                if symbol.kind is SymbolKind.GLOBAL_ID
-                else [Symbol(kind, axis=symbol.axis) for kind in _IDS[:2]]
-            )
-        }
+        ids = {one for one in symbols if one.kind in _IDS}
         others = sorted(symbols - ids, key=lambda one: one.sort_key)
-        if self.slabs is not None:
-            axis = self.slabs.axis
-            if not any(one.axis == axis for one in ids):
-                ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
+        for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
+            ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
+        slabs = self.slabs
+        if slabs is not None and not any(one.axis == slabs.axis for one in ids):
+            ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
         ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
-        return (*([SLAB] if self.slabs is not None else []), *ordered, *others)
+        return (*([SLAB] if slabs is not None else []), *ordered, *others)
 
     def _limit(self, symbols: Sequence[Symbol], reach: "_Reach") -> Iterator[Condition]:
         """Give the conditions on coordinates."""
+        axes = list_axes(self.ndrange)
         for symbol in symbols:
             if symbol.kind not in _IDS:
                 continue
-            size, local, groups, offset = self._sizes(symbol.axis)
-            unit, first = local, offset
-            if symbol.kind is SymbolKind.GROUP_ID:
-                size, unit, first = groups, 1, 0
-                if self._sizes(symbol.axis)[0] % local:
-                    item = local * Expr.symbol(symbol) + Symbol(
-                        SymbolKind.LOCAL_ID, axis=symbol.axis
-                    )
-                    yield less(item, self._sizes(symbol.axis)[0])
-            elif symbol.kind is SymbolKind.LOCAL_ID:
-                size, first = local, 0
-            yield from (less_equal(first, symbol), less(symbol, first + size))
-            slabs = self.slabs
-            if slabs and slabs.axis == symbol.axis and symbol.kind is not SymbolKind.LOCAL_ID:
-                start = first + slabs.thickness * unit * Expr.symbol(SLAB)
-                yield from (less_equal(start, symbol),
-                            less(symbol, start + slabs.thickness * unit))  # fmt: skip
+            axis = axes[symbol.axis]
+            first, count, unit = {
+                SymbolKind.GROUP_ID: (0, axis.groups, 1),
+                SymbolKind.LOCAL_ID: (0, axis.local, 0),
+                SymbolKind.GLOBAL_ID: (axis.offset, axis.items, axis.local),
+            }[symbol.kind]
+            yield from (less_equal(first, symbol), less(symbol, first + count))
+            if symbol.kind is SymbolKind.GROUP_ID and axis.items % axis.local:
+                local_id = Symbol(SymbolKind.LOCAL_ID, axis=symbol.axis)
+                yield less(axis.local * Expr.symbol(symbol) + local_id, axis.items)
+            if unit and self.slabs is not None and self.slabs.axis == symbol.axis:
+                width = self.slabs.thickness * unit
+                start = first + width * Expr.symbol(SLAB)
+                yield from (less_equal(start, symbol), less(symbol, start + width))
         if self.slabs is not None:
             yield from (less_equal(0, SLAB), less(SLAB, self.slabs.count))
         # Last: half of what "or" and "!=" leave lies outside of the limits and is dropped at once.
@@ -240,6 +241,7 @@ class _Reach:
 
     replacements: Mapping[Symbol, Operand]
     conditions: tuple[Condition, ...]
+    loops: frozenset[Symbol]
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols of the conditions."""

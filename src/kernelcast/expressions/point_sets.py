@@ -1,14 +1,21 @@
 """Points with whole-number coordinates: the first of them, bounds of a value, shared places."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import islpy
 
+from kernelcast.expressions.comparisons import Comparison, less, less_equal
 from kernelcast.expressions.conditions import FALSE, TRUE, Condition
-from kernelcast.expressions.isl import IslSpace, NotKnownError, TooHardError, answering
-from kernelcast.expressions.junctions import And
+from kernelcast.expressions.isl import (
+    IslSpace,
+    NotKnownError,
+    TooHardError,
+    answering,
+    make_context,
+)
+from kernelcast.expressions.junctions import And, conjunction
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol
 
@@ -220,3 +227,59 @@ def are_apart(some: Sequence[islpy.Map], others: Sequence[islpy.Map]) -> bool:
         one, other = (reduce(islpy.Map.union, parts).coalesce() for parts in (some, others))
         both = one.apply_range(other.reverse())
         return bool(both.is_subset(islpy.Map.identity(both.get_space())))
+
+
+def split_into_boxes(
+    condition: Condition, limits: Mapping[Symbol, range], most: int
+) -> list[Condition] | None:
+    """Divide the points for which a condition holds into disjoint boxes.
+
+    Parameters
+    ----------
+    condition : Condition
+        The condition.
+    limits : mapping of Symbol to range
+        Values of its symbols; boxes do not repeat them.
+    most : int
+        How many boxes there may be.
+
+    Returns
+    -------
+    list of Condition or None
+        One per box, which bounds symbols; None if there are no such boxes.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import SymbolKind, equal, disjunction
+    >>> x, y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
+    >>> border = disjunction(equal(x, 0), equal(y, 9))
+    >>> for one in split_into_boxes(border, {x: range(10), y: range(10)}, 8) or []:
+    ...     print(one)
+    x == 0 and y < 9
+    y == 9
+    """
+    space = IslSpace(tuple(limits), context := make_context())
+    try:
+        with answering(context):
+            domain = space.to_isl_set(conjunction(*(
+                part for symbol, values in limits.items()
+                for part in (less_equal(values.start, symbol), less(symbol, values.stop))
+            )))  # fmt: skip
+            points = domain.intersect(space.to_isl_set(condition)).coalesce().make_disjoint()
+            pieces = points.get_basic_sets()
+            found = [space.from_isl_set(one.to_set().gist(domain)) for one in pieces]
+    except NotKnownError:
+        return None
+    is_box = len(found) <= most and all(map(_bounds_symbols, found))
+    return sorted(found, key=str) if is_box else None
+
+
+def _bounds_symbols(condition: Condition) -> bool:
+    """Tell whether a condition bounds symbols, each by a number."""
+    parts = condition.parts if isinstance(condition, And) else (condition,)
+    return all(
+        one == TRUE
+        or (isinstance(one, Comparison) and (linear := one.expr.as_linear()) is not None
+            and len(linear[0]) == 1)
+        for one in parts
+    )  # fmt: skip

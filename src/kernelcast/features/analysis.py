@@ -84,11 +84,6 @@ def read_facts(kernel: Kernel) -> KernelFacts:
     For many kernels one after the other: a process that keeps dozens of trees spends a sixth of
     its time on searching them for garbage.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel with its build options.
-
     Returns
     -------
     KernelFacts

@@ -56,11 +56,6 @@ class WorkQueue:
 def find_work_queue(analysis: Analysis) -> WorkQueue | None:
     """Find a loop that fetches work from a counter which all work-groups share.
 
-    Parameters
-    ----------
-    analysis : Analysis
-        Of the kernel.
-
     Returns
     -------
     WorkQueue or None

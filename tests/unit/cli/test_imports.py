@@ -13,8 +13,8 @@ with contextlib.suppress(SystemExit):
     app(["--version"])
 """
 _HEAVY = {
-    "cattrs", "clang", "fastapi", "httpx", "jinja2", "joblib", "matplotlib", "numba", "numpy",
-    "pandas", "pyarrow", "pydantic", "pyopencl", "scipy", "sklearn", "sqlalchemy", "yaml",
+    "cattrs", "clang", "fastapi", "httpx", "islpy", "jinja2", "joblib", "matplotlib", "numba",
+    "numpy", "pandas", "pyarrow", "pydantic", "pyopencl", "scipy", "sklearn", "sqlalchemy", "yaml",
 }  # fmt: skip
 
 

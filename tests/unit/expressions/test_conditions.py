@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +17,6 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     Unknown,
-    condition_from_json,
-    condition_to_json,
     conjunction,
     disjunction,
     equal,
@@ -29,7 +26,6 @@ from kernelcast.expressions import (
     negation,
     not_equal,
 )
-from kernelcast.records.errors import InputError
 
 X = Symbol(SymbolKind.GLOBAL_ID, axis=0)
 K = Symbol(SymbolKind.LOOP, "k")
@@ -136,16 +132,6 @@ def test_substitution_then_evaluation(tree: Tree, values: dict[Symbol, int]) -> 
     assert X not in found.symbols()
 
 
-@given(tree=trees(is_exact=False))
-def test_json_round_trip(tree: Tree) -> None:
-    """Reads back from JSON what it wrote."""
-    condition = build(tree)
-    again = condition_from_json(json.loads(json.dumps(condition_to_json(condition))))
-    assert again == condition
-    assert hash(again) == hash(condition)
-    assert str(again) == str(condition)
-
-
 @given(tree=trees())
 def test_double_negation(tree: Tree) -> None:
     """Comes back to a comparison after two negations."""
@@ -237,18 +223,3 @@ def test_quasi_affine() -> None:
     """Looks for products of variables in all its expressions."""
     assert conjunction(less(x, n * k), DATA).is_quasi_affine()
     assert not disjunction(less(x, n), less(x * k, n)).is_quasi_affine()
-
-
-def test_global_ids_are_expanded() -> None:
-    """Replaces global ids by what they are made of."""
-    text = str(less(x, n).expand_global_ids())
-    assert text == "local_id(0) + local_size(0)*group_id(0) + global_offset(0) < n"
-
-
-@pytest.mark.parametrize(
-    "content", [None, [], ["<", []], [">=", [[1.5]]], ["and", 3], ["unknown", 4], [">=", [], []]]
-)
-def test_refuses_other_json(content: object) -> None:
-    """Refuses JSON that is no condition, and says so."""
-    with pytest.raises(InputError, match="is not a condition"):
-        condition_from_json(content)

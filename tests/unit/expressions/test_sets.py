@@ -34,7 +34,7 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.isl import IslSpace, NotKnownError, TooHardError, make_context
 from kernelcast.expressions.launch_points import SLAB, LaunchPoints
-from kernelcast.expressions.point_sets import PointSet, are_apart, relate_bytes
+from kernelcast.expressions.point_sets import PointSet, are_apart, relate_bytes, split_into_boxes
 from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
@@ -148,6 +148,15 @@ def test_shared_bytes_are_seen(some: Expr, other: Expr, guard: Condition, size: 
     ]
     shared = any(a == b and x != z for a, x in owners[0] for b, z in owners[1])
     assert are_apart(parts[:1], parts[1:]) == (not shared)
+
+
+@given(condition=CONDITIONS)
+def test_boxes_divide_what_a_condition_leaves(condition: Condition) -> None:
+    """Each point for which a condition holds lies in one box, and no other point in any."""
+    boxes = split_into_boxes(condition, {X: SIDE, Y: SIDE}, 8)
+    if boxes is not None:
+        for one in POINTS:
+            assert sum(bool(box.evaluate(one)) for box in boxes) == bool(condition.evaluate(one))
 
 
 @pytest.mark.parametrize(

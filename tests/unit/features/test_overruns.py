@@ -121,3 +121,10 @@ def test_products_of_ids_are_followed() -> None:
     assert _find(PACKED, LINE, 4 * elements - 8, 64) == [(4 * elements - 8, (63,))]
     assert _find(GUARDED_SQUARE, LINE, 4 * 64 * 64, 64) == [(-4, (0,))]
     assert _find(GUARDED_SQUARE, LINE, 4 * 64 * 64, 0) == []
+
+
+def test_scalars_without_a_value_prove_nothing() -> None:
+    """A size that nobody knows, as a member of a structure, may be small enough."""
+    facts = analyse(Kernel(name="f", source=GUARDED)).facts
+    assert find_overruns(facts, LINE, {"a": 4}, {}) == []
+    assert find_overruns(facts, LINE, {"a": 4}, {"n": 2})

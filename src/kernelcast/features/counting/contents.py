@@ -7,11 +7,6 @@ from kernelcast.features.addresses.values import sources_of
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
     """Give the buffers that would tell how long loops run and where conditions hold.
 
-    Parameters
-    ----------
-    facts : KernelFacts
-        The kernel.
-
     Returns
     -------
     frozenset of str

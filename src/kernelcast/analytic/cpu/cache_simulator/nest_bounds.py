@@ -14,13 +14,6 @@ from kernelcast.records.errors import InputError
 def bind_bounds(nest: LoopNest, scalars: Mapping[Symbol, int]) -> IntArray:
     """Write a nest's bounds as numbers.
 
-    Parameters
-    ----------
-    nest : LoopNest
-        Any.
-    scalars : mapping of Symbol to int
-        Values of its constants.
-
     Returns
     -------
     ndarray of shape (depth, 3, alternatives, 1 + depth)

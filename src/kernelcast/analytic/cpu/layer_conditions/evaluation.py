@@ -76,13 +76,6 @@ class LayerConditions:
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Give the traffic of every level.
 
-        Parameters
-        ----------
-        constants : mapping of str to int
-            Values; they win over the nest's own.
-        cores : int
-            Busy cores: they share what the machine says they share.
-
         Raises
         ------
         InputError

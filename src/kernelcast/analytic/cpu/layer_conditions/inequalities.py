@@ -38,13 +38,6 @@ def _write_product(names: tuple[str, ...], factor: int) -> str:
 def normalise(left: Expr, right: int) -> tuple[Expr, int]:
     """Bring a condition ``left <= right`` to its shortest form: no constant on the left.
 
-    Parameters
-    ----------
-    left : Expr
-        A polynomial.
-    right : int
-        A number.
-
     Returns
     -------
     tuple of Expr and int

@@ -70,13 +70,6 @@ class StoredChain:
 def read_polynomial_nest(nest: LoopNest, line_bytes: int) -> PolynomialNest:
     """Find the reuse distances of a nest that passes its arrays row by row.
 
-    Parameters
-    ----------
-    nest : LoopNest
-        Any.
-    line_bytes : int
-        Bytes of a cache line.
-
     Raises
     ------
     NotPolynomialError

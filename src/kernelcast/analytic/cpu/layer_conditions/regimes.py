@@ -42,15 +42,7 @@ class RegimeFinder:
         self._factors = tuple(table.factors)
 
     def find(self, constants: Mapping[str, int], capacities: Sequence[int]) -> Regime | None:
-        """Give the regime; None where it takes a full evaluation to tell.
-
-        Parameters
-        ----------
-        constants : mapping of str to int
-            A value for every constant.
-        capacities : sequence of int
-            Bytes of each cache.
-        """
+        """Give the regime; None where it takes a full evaluation to tell."""
         products = self._multiply(constants)
         if products is None:
             return None
