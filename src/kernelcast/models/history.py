@@ -82,13 +82,7 @@ class FittedHistory:
         factor[known] = np.exp(quantile * self.noise[places[known]] / _SPREAD)
         unseen = self.fallback.forecast(table.take(~known), coverage)
         factor[~known] = unseen.high / unseen.seconds
-        return Forecast(
-            seconds=seconds,
-            low=seconds / factor,
-            high=seconds * factor,
-            coverage=coverage,
-            in_domain=np.ones(len(table), dtype=np.bool_),
-        )
+        return Forecast.around(seconds, factor, coverage)
 
     def describe(self) -> dict[str, object]:
         """Say what was learned."""

@@ -42,6 +42,23 @@ class Forecast:
     coverage: float
     in_domain: npt.NDArray[np.bool_]
 
+    @classmethod
+    def around(
+        cls,
+        seconds: Numbers,
+        factor: Numbers,
+        coverage: float,
+        in_domain: npt.NDArray[np.bool_] | None = None,
+    ) -> "Forecast":
+        """Put intervals around times, a factor to either side; without a domain all lie in it."""
+        return cls(
+            seconds=seconds,
+            low=seconds / factor,
+            high=seconds * factor,
+            coverage=coverage,
+            in_domain=np.ones(len(seconds), dtype=np.bool_) if in_domain is None else in_domain,
+        )
+
 
 class FittedModel(Protocol):
     """A model that has learned."""

@@ -92,22 +92,22 @@ def test_a_constant_that_changes_is_strange() -> None:
     changed = features.copy()
     changed[:, place] = 1.0
     before, after = (
-        fitted.space.measure_strangeness(fitted.place(make_table(SCHEMA, one, columns)))
+        fitted.space.measure_domain_distance(fitted.place(make_table(SCHEMA, one, columns)))
         for one in (features, changed)
     )
     assert (after > before + 0.01).all()
 
 
 def test_row_predictor_agrees(hybrid: FittedCorrection) -> None:
-    """The compiled path gives the same seconds and the same strangeness."""
+    """The compiled path gives the same seconds and the same domain_distance."""
     compiled = RowPredictor(hybrid, SCHEMA)
     figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])
     found = np.array([
         compiled.predict(*pair) for pair in zip(UNSEEN.features, figures, strict=True)
     ])  # fmt: skip
     np.testing.assert_allclose(found[:, 0], hybrid.predict(UNSEEN), rtol=1e-10)
-    strangeness = hybrid.space.measure_strangeness(hybrid.place(UNSEEN))
-    np.testing.assert_allclose(found[:, 1], strangeness, rtol=1e-6, atol=1e-7)
+    domain_distance = hybrid.space.measure_domain_distance(hybrid.place(UNSEEN))
+    np.testing.assert_allclose(found[:, 1], domain_distance, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -137,7 +137,7 @@ def test_row_predictor_gives_the_models_own_intervals(
         theirs = getattr(expected, name)
         np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-10)
         np.testing.assert_allclose([getattr(one, name) for one in each], theirs, rtol=1e-9)
-    clear = np.abs(hybrid.space.measure_strangeness(hybrid.place(UNSEEN)) - 1) > 1e-6
+    clear = np.abs(hybrid.space.measure_domain_distance(hybrid.place(UNSEEN)) - 1) > 1e-6
     assert clear.sum() > 10
     np.testing.assert_array_equal(many.in_domain, expected.in_domain)
     np.testing.assert_array_equal(
@@ -166,11 +166,11 @@ def test_batches_agree_with_single_launches(name: str) -> None:
     for end in ("seconds", "low", "high"):
         theirs = [getattr(one, end) for one in each]
         np.testing.assert_allclose(getattr(many, end), theirs, rtol=1e-9)
-    strangeness = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
+    domain_distance = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
                                                                        strict=True)])  # fmt: skip
-    clear = np.abs(strangeness - 1) > 1e-9
+    clear = np.abs(domain_distance - 1) > 1e-9
     assert {*many.in_domain} == {True, False}
-    np.testing.assert_array_equal(many.in_domain[clear], (strangeness <= 1)[clear])
+    np.testing.assert_array_equal(many.in_domain[clear], (domain_distance <= 1)[clear])
 
 
 def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> None:

@@ -124,7 +124,7 @@ class DeviceComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class ExplainedError:
     """What pushed a learned model on a kernel, told by a fit without the kernel's group.
 
     Parameters
@@ -171,7 +171,7 @@ class Comparison:
         Why a model could not be trained, by its name and device, and why devices are left out.
     devices : tuple of DeviceComparison
         Sorted by id.
-    explained : tuple of Explanation
+    explained : tuple of ExplainedError
         Kernels on which a learned model errs most.
     """
 
@@ -187,7 +187,7 @@ class Comparison:
     data_digest: str
     refused: Mapping[str, str]
     devices: tuple[DeviceComparison, ...]
-    explained: tuple[Explanation, ...] = ()
+    explained: tuple[ExplainedError, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """Give a row per device and kernel, with the fields of `ComparedKernel`."""
@@ -198,7 +198,7 @@ class Comparison:
         )
 
 
-def compare(  # noqa: PLR0913 - options by name, as a caller says them
+def compare_validated(  # noqa: PLR0913 - options by name, as a caller says them
     report: ValidationReport,
     first: str,
     second: str,

@@ -8,9 +8,7 @@ from kernelcast.cli.validate.page.paper import PUBLISHED
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
 from kernelcast.records.frames import Frame
 from kernelcast.reports.html import Html, make_definitions, make_row, make_section, make_table
-from kernelcast.reports.numbers import format_class, format_error, format_share
-
-_NOTHING = "-"
+from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
 
 
 def make_summary(report: ValidationReport, chosen: str) -> Html:
@@ -75,7 +73,7 @@ def make_ranking(report: ValidationReport, chosen: str) -> Html:
     rows = [
         make_row(
             [
-                one.model, str(one.problems), str(one.differing), _share(one.top_1),
+                one.model, str(one.problems), str(one.differing), format_share(one.top_1),
                 _factor(one.mean_regret), _factor(one.worst_regret),
             ],
             is_chosen=one.model == chosen,
@@ -104,11 +102,11 @@ def make_scores(content: DeviceContent, chosen: str) -> Html:
         make_row(
             [
                 one.model, format_error(one.errors.mean), format_error(one.errors.median),
-                _share(one.errors.p90), _share(one.errors.worst), _share(one.coverage),
-                _width(one.half_width), _share(one.in_domain), str(one.unanswered or _NOTHING),
+                *map(format_share, (one.errors.p90, one.errors.worst, one.coverage)),
+                _width(one.half_width), format_share(one.in_domain), str(one.unanswered or NOTHING),
             ]
             if one.errors
-            else [one.model, *[_NOTHING] * 7, str(one.unanswered)],
+            else [one.model, *[NOTHING] * 7, str(one.unanswered)],
             is_chosen=one.model == chosen,
         )
         for one in content.scores
@@ -174,26 +172,22 @@ def _known(value: float) -> float | None:
 
 def _mean(score: DeviceScore) -> str:
     if score.errors is None:
-        return _NOTHING
+        return NOTHING
     return f"{format_error(score.errors.mean)} ({format_error(score.errors.median)})"
 
 
 def _interval(score: DeviceScore) -> str:
     if score.coverage is None:
-        return _NOTHING
+        return NOTHING
     return f"{format_share(score.coverage)} ({_width(score.half_width)})"
 
 
 def _width(half_width: float | None) -> str:
-    return _NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
-
-
-def _share(share: float | None) -> str:
-    return _NOTHING if share is None else format_share(share)
+    return NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
 
 
 def _factor(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.3f}"
+    return NOTHING if value is None else f"{value:.3f}"
 
 
 def _published(share: float | None) -> str:
@@ -203,5 +197,5 @@ def _published(share: float | None) -> str:
 
 def _gain(linear: float | None, learned: float | None) -> str:
     if linear is None or learned is None:
-        return _NOTHING
+        return NOTHING
     return f"{(linear - learned) * 100:+.2f}"

@@ -16,7 +16,7 @@ from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunches
-    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.judging import ExplainedError, ValidationReport
     from kernelcast.reports.accuracy.model_answers import (
         ModelAnswer,
         ModelAnswers,
@@ -162,11 +162,11 @@ def _read_validation(service: Service, job_id: str) -> "ValidationReport":
     return read_report(job.result)
 
 
-def _read_explanations(service: Service) -> list["Explanation"]:
+def _read_explanations(service: Service) -> list["ExplainedError"]:
     """Give what the newest stored comparisons explain."""
     from kernelcast.reports.accuracy.judging import read_comparison
 
-    found: list[Explanation] = []
+    found: list[ExplainedError] = []
     jobs = service.state.jobs.list(
         kinds=(JobKind.COMPARE,), states=(JobState.DONE,), most=_MOST_COMPARISONS
     )

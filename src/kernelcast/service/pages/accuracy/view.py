@@ -21,7 +21,7 @@ from kernelcast.service.predictions import Compared
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches
-    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.judging import ExplainedError, ValidationReport
     from kernelcast.reports.accuracy.model_answers import ModelAnswer, OpenModel
 
 LINEAR: Final = "linear"
@@ -58,7 +58,7 @@ class AccuracyState:
         Of the models in use, or the one that was asked for.
     compared : tuple of Compared
         Answers of this process that were observed since.
-    explanations : tuple of Explanation
+    explanations : tuple of ExplainedError
         Of stored comparisons, newest first.
     failures : tuple of str
         What could not be read, and why.
@@ -69,7 +69,7 @@ class AccuracyState:
     answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
     reports: tuple["ValidationReport", ...] = ()
     compared: tuple[Compared, ...] = ()
-    explanations: tuple["Explanation", ...] = ()
+    explanations: tuple["ExplainedError", ...] = ()
     failures: tuple[str, ...] = ()
 
 
@@ -256,7 +256,7 @@ def _find_linear(
 
 def _find_explanations(
     state: AccuracyState, device: str, method: str, score: KernelScore
-) -> list["Explanation"]:
+) -> list["ExplainedError"]:
     return [
         one
         for one in state.explanations

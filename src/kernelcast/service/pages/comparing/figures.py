@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # slow to load
         AblatedGroup,
         ComparedKernel,
         Comparison,
-        Explanation,
+        ExplainedError,
     )
 
 _LINE_INCHES: Final = 0.42
@@ -127,7 +127,7 @@ def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
     )
 
 
-def _picture_groups(explained: Sequence["Explanation"]) -> Picture:
+def _picture_groups(explained: Sequence["ExplainedError"]) -> Picture:
     worst = explained[0]
     return Picture(
         name=f"groups-{worst.device}",
@@ -191,7 +191,7 @@ def _draw_intervals(
     show_grid(axes, "x")
 
 
-def _draw_groups(figure: "Figure", explained: Sequence["Explanation"]) -> None:
+def _draw_groups(figure: "Figure", explained: Sequence["ExplainedError"]) -> None:
     axes = figure.add_subplot()
     names = sorted({share.group for one in explained for share in one.attribution.groups})
     ordered = list(reversed(explained))
@@ -216,11 +216,11 @@ def _draw_groups(figure: "Figure", explained: Sequence["Explanation"]) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=6)
 
 
-def _share_of(one: "Explanation", name: str) -> float:
+def _share_of(one: "ExplainedError", name: str) -> float:
     return sum(each.contribution for each in one.attribution.groups if each.group == name)
 
 
-def _stack(one: "Explanation", names: Sequence[str]) -> tuple[float, float]:
+def _stack(one: "ExplainedError", names: Sequence[str]) -> tuple[float, float]:
     """Give where the next bar begins: to the right of zero, and to the left."""
     shares = [_share_of(one, name) for name in names]
     return sum(each for each in shares if each > 0), sum(each for each in shares if each < 0)

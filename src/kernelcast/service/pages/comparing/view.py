@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
         AblatedGroup,
         Comparison,
         DeviceComparison,
-        Explanation,
+        ExplainedError,
         ValidationReport,
     )
 
@@ -51,7 +51,7 @@ class ComparingView:
         On the chosen device.
     ablation : tuple of AblatedGroup
         On the chosen device; empty where the validation left no group out.
-    explained : tuple of Explanation
+    explained : tuple of ExplainedError
         On the chosen device.
     """
 
@@ -62,7 +62,7 @@ class ComparingView:
     comparison: "Comparison | None" = None
     device: "DeviceComparison | None" = None
     ablation: "tuple[AblatedGroup, ...]" = ()
-    explained: "tuple[Explanation, ...]" = ()
+    explained: "tuple[ExplainedError, ...]" = ()
 
 
 def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:
@@ -86,7 +86,7 @@ def make_view(
     if job is None:
         return ComparingView(stored=stored)
     from kernelcast.reports.accuracy.judging import (
-        compare_reported,
+        compare_validated,
         find_ablation,
         read_comparison,
         read_report,
@@ -99,7 +99,7 @@ def make_view(
     else:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
-        comparison = compare_reported(report, *_choose_models(report, models, first, second))
+        comparison = compare_validated(report, *_choose_models(report, models, first, second))
         ablation = find_ablation(report)
     shown = _choose_device(comparison, device)
     name = "" if shown is None else shown.device

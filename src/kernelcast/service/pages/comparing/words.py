@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from kernelcast.service.pages.filters import write_points, write_signed_share
 
 if TYPE_CHECKING:
-    from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, Explanation
+    from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, ExplainedError
 
 
 def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
@@ -48,7 +48,7 @@ def tell_wins(comparison: "Comparison", device: "DeviceComparison") -> str:
     )
 
 
-def tell_explanation(one: "Explanation") -> str:
+def tell_explanation(one: "ExplainedError") -> str:
     """Say what the correction of a kernel was, and what would have been right."""
     return (
         f"corrected by {write_signed_share(one.attribution.correction)}, needed were "
