@@ -107,6 +107,10 @@ def compute_wave(
     overlaps = []
     for nearer, level in itertools.pairwise(levels):
         over = traffic.oversubscribe(nearer.work_groups, machine)
+        if nearer.work_groups < wave:
+            # When the second of two work-groups of one wave starts, the first is on its way yet.
+            lived = nearer.work_groups / wave
+            over = min(over, lived * traffic.oversubscribe(wave, machine))
         # Work-groups that run at once go through their loops side by side.
         near = traffic.oversubscribe(nearer.work_groups, machine, loops=0)
         together = max(0.0, 1 - nearer.work_groups / wave)
