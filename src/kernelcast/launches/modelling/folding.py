@@ -25,12 +25,13 @@ from kernelcast.records.operations import MemoryOperation, MemorySpace, Operatio
 
 AXES = "xyz"
 _MOST_UPDATES = 64
-_OF_WORK_GROUPS = (
+OF_WORK_GROUPS = (
     SymbolKind.LOCAL_ID,
     SymbolKind.GROUP_ID,
     SymbolKind.LOCAL_SIZE,
     SymbolKind.GROUP_COUNT,
 )
+"""What an address may name that changes with the shape of work-groups."""
 
 
 def parse_fold(text: str) -> tuple[int, int]:
@@ -130,7 +131,7 @@ def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
             *(loop.condition.symbols() for loop in access.loops),
             () if access.offset_bytes is None else access.offset_bytes.symbols(),
         )
-        named = next((s for s in used if s.kind in _OF_WORK_GROUPS and s.axis == axis), None)
+        named = next((s for s in used if s.kind in OF_WORK_GROUPS and s.axis == axis), None)
         if named is not None:
             msg = (
                 f"{access.text}: names {named}, so that work-items cannot be folded along "

@@ -116,10 +116,17 @@ def configure(
 ) -> Configuration:
     """Ask for one local size and one folding, the source's own when left out."""
     launch = source.launch(local_size, folds)
+    return configure_launch(source, machine, launch, source.folds if folds is None else folds)
+
+
+def configure_launch(
+    source: LaunchSource, machine: MachineDescription, launch: ModelledLaunch, folds: Folds
+) -> Configuration:
+    """Ask for a launch that the source gave."""
     volumes = model_volumes(launch, machine, source.hit_rates)
     return Configuration(
         local_size=launch.ndrange.known_local_size,
-        folds=source.folds if folds is None else folds,
+        folds=folds,
         estimate=estimate_from_volumes(
             launch, machine, volumes, constants=match_constants(volumes.rates)
         ),

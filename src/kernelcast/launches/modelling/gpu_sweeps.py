@@ -2,13 +2,20 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, write_launch
+from kernelcast.launches.modelling.folding import OF_WORK_GROUPS
+from kernelcast.launches.modelling.gpu_estimates import (
+    Configuration,
+    configure,
+    configure_launch,
+    write_launch,
+)
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait
 
@@ -106,10 +113,12 @@ def sweep_local_sizes(
     found: list[Configuration] = []
     refused: list[tuple[str, str]] = []
     total = len(sizes) * len(wanted)
+    launches = _Launches(source=source)
     for done, (each, size) in enumerate(product(wanted, sizes)):
         report(done, total)
         try:
-            found.append(configure(source, machine, size, each))
+            launch = launches.give(size, each)
+            found.append(configure_launch(source, machine, launch, each))
         except InputError as error:
             refused.append((write_launch(size, each), str(error)))
     report(total, total)
@@ -119,6 +128,39 @@ def sweep_local_sizes(
         raise InputError(msg)
     found.sort(key=lambda one: one.estimate.seconds)
     return Sweep(configurations=tuple(found), refused=tuple(refused))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Launches:
+    """A source's launches, analysed once where their local size does not matter."""
+
+    source: LaunchSource
+    model: ModelledLaunch | None = None
+
+    def give(self, local_size: tuple[int, ...], folds: Folds) -> ModelledLaunch:
+        """Give the launch with a local size that its index space can be cut into."""
+        if self.model is not None and not folds:
+            return replace(self.model, ndrange=replace(self.model.ndrange, local_size=local_size))
+        launch = self.source.launch(local_size, folds)
+        if not folds and _is_alike_for_all(self.source, launch):
+            self.model = launch
+        return launch
+
+
+def _is_alike_for_all(source: LaunchSource, launch: ModelledLaunch) -> bool:
+    """Tell whether nothing in a launch but its index space depends on the local size."""
+    kernel = source.kernel
+    if kernel.is_cooperative or kernel.counts_by_work_group or source.recorded is not None:
+        return False
+    return all(
+        symbol.kind not in OF_WORK_GROUPS
+        for accesses in (kernel.facts.accesses, launch.accesses)
+        for one in accesses
+        for symbol in one.guard.symbols().union(
+            *(loop.condition.symbols() for loop in one.loops),
+            () if one.offset_bytes is None else one.offset_bytes.symbols(),
+        )
+    )
 
 
 def sweep_sizes(

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
+from kernelcast.analytic.gpu.volumes.families import Family, count_box, make_boxes
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
-from kernelcast.analytic.gpu.volumes.ranges import split_range
+from kernelcast.analytic.gpu.volumes.ranges import mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
@@ -162,7 +163,7 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     launch = make_star(array=(70, 20), radius=1, local_size=(6, 5), alignment_bytes=8)
     footprint = loads_of(launch)
     classes = list_classes(footprint.accesses, footprint.grid)
-    mean = count_per_group(footprint.accesses, classes, footprint.grid, 32)
+    mean = count_per_group(Family(footprint.accesses), classes, footprint.grid, 32)
     count = launch.ndrange.work_group_count
     singles = [enumerate_sectors(launch, range(one, one + 1), 32) for one in range(count)]
     assert mean == pytest.approx(np.mean(singles))
@@ -264,3 +265,44 @@ def test_one_buffer_is_counted_up_to_its_ends() -> None:
         accesses=(load("a", 4 * X), load("a", 4 * K, loops=(loop(256),))),
     )
     assert loads_of(launch).count_range(0, 4, 64) == 1024
+
+
+@given(
+    array=st.tuples(st.integers(20, 70), st.integers(10, 20), st.integers(8, 12)),
+    local_size=st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1, 3)),
+    radius=st.integers(0, 2),
+    alignment=st.integers(0, 15),
+    granularity=st.sampled_from([32, 64, 128]),
+    place=st.integers(0, 10_000),
+)
+def test_boxes_count_the_same_when_they_are_remembered(
+    array: tuple[int, int, int],
+    local_size: tuple[int, int, int],
+    radius: int,
+    alignment: int,
+    granularity: int,
+    place: int,
+) -> None:
+    """What is counted by rows and runs, and remembered, is the union of the boxes."""
+    launch = make_star(
+        array=array, radius=radius, local_size=local_size, alignment_bytes=8 * alignment
+    )
+    footprint = loads_of(launch)
+    [(box, weight), *_] = mix_run(1 + place % footprint.grid.work_groups, footprint.grid.counts)
+    assert 0 < weight <= 1
+    family = footprint.families[0]
+    shifts = np.array([0, 8, 24], dtype=np.int64)
+    counted = count_box(family, box, footprint.grid, granularity, shifts)
+    boxes = make_boxes(family, [box], footprint.grid, granularity)
+    assert counted.tolist() == count_sectors(boxes, granularity, shifts).tolist()
+
+
+@pytest.mark.parametrize("length", [1, 5, 8, 19, 40, 80])
+def test_a_run_lies_between_fewer_and_more_whole_rows(length: int) -> None:
+    """A run of work-groups touches what a run of the launch does, within a row's border."""
+    footprint = loads_of(make_star(array=(130, 82), radius=1, local_size=(16, 8)))
+    count = footprint.grid.work_groups
+    start = (count - length) // 2
+    exact = footprint.count_range(start, start + length, 32)
+    assert footprint.count_run(length, 32) == pytest.approx(exact, rel=0.25)
+    assert footprint.count_run(length + 1, 32) >= footprint.count_run(length, 32)

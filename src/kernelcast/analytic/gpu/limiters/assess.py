@@ -79,11 +79,12 @@ def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> As
         tail_s = _measure(demands, rates, constants, whole, []).combine() - limits.combine()
         overheads = {"tail": max(tail_s, 0.0), "launch": rates.launch_s}
         limits = Limits(times={**limits.times, **overheads}, exposed_s=limits.exposed_s)
+    without = limits.list_without()
     return Assessment(
         seconds=limits.combine(),
-        limiter=limits.find_largest(),
+        limiter=limits.choose_largest(without),
         times=limits.times,
-        without={name: limits.without(name).combine() for name in limits.times},
+        without=without,
         exposed_l1_s=limits.exposed_s,
         notes=(*rates.notes, *notes),
     )

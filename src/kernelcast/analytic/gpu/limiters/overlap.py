@@ -28,6 +28,10 @@ class Limits:
         exposed_s = 0.0 if limiter == "L1" else self.exposed_s
         return replace(self, times={**self.times, limiter: 0.0}, exposed_s=exposed_s)
 
+    def list_without(self) -> dict[str, float]:
+        """Give the time of all without each."""
+        return {name: self.without(name).combine() for name in self.times}
+
     def combine(self) -> float:
         """Compute the time of all together, in seconds.
 
@@ -47,8 +51,12 @@ class Limits:
         Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
         time: then the longest of all is named.
         """
+        return self.choose_largest(self.list_without())
+
+    def choose_largest(self, without: Mapping[str, float]) -> str:
+        """Name it, given what `list_without` gives."""
         whole = self.combine()
-        saved = {name: whole - self.without(name).combine() for name in self.times}
+        saved = {name: whole - seconds for name, seconds in without.items()}
         if max(saved.values()) < _NEGLIGIBLE * whole:
             return max(self.times, key=self.times.__getitem__)
         return max(self.times, key=lambda name: (saved[name], self.times[name]))

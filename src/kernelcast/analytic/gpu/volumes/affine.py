@@ -91,6 +91,8 @@ class BoxAccess:
 
     def keep_inner(self, loops: int) -> "BoxAccess":
         """Run some innermost loops only, and the others once."""
+        if loops >= len(self.loops):
+            return self
         cut = max(0, len(self.loops) - loops)
         first = tuple((stride, min(1, trips)) for stride, trips in self.loops[:cut])
         return replace(self, loops=(*first, *self.loops[cut:]))

@@ -66,10 +66,8 @@ class Traffic:
         loops : int or None
             Innermost loops that run completely, the others once; None runs all.
         """
-        count = min(work_groups, self.work_groups)
-        start = (self.work_groups - count) // 2
         touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
-        moved = touched.count_range(start, start + count, machine.dram_fetch_bytes)
+        moved = touched.count_run(work_groups, machine.dram_fetch_bytes)
         return moved / machine.l2_total_bytes
 
 
@@ -109,6 +107,10 @@ def compute_wave(
     overlaps = []
     for nearer, level in itertools.pairwise(levels):
         over = traffic.oversubscribe(nearer.work_groups, machine)
+        if nearer.work_groups < wave:
+            # When the second of two work-groups of one wave starts, the first is on its way yet.
+            lived = nearer.work_groups / wave
+            over = min(over, lived * traffic.oversubscribe(wave, machine))
         # Work-groups that run at once go through their loops side by side.
         near = traffic.oversubscribe(nearer.work_groups, machine, loops=0)
         together = max(0.0, 1 - nearer.work_groups / wave)
@@ -133,7 +135,6 @@ def compute_wave(
     repeated = mixed.count_repeated(sector) if mixed else 0.0
     partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
-    start = (count - wave) // 2
     over = traffic.oversubscribe(wave, machine)
     if rates.l2_reload is None:
         lost = _reload(l1, traffic, machine, rates, ahead) * wave
@@ -144,8 +145,8 @@ def compute_wave(
     return WaveVolumes(
         work_groups=wave,
         waves=waves,
-        compulsory_load_bytes=traffic.loads.count_range(start, start + wave, fetch),
-        compulsory_store_bytes=traffic.stores.count_range(start, start + wave, sector),
+        compulsory_load_bytes=traffic.loads.count_run(wave, fetch),
+        compulsory_store_bytes=traffic.stores.count_run(wave, sector),
         row_load_bytes=row_bytes,
         unique_store_bytes=stores[-1].bytes / waves if stores else 0.0,
         overlaps=tuple(overlaps),
@@ -192,16 +193,11 @@ def _count_pages(traffic: Traffic, wave: int) -> float:
     """Count the pages of a wave, mean of those inside a layer and those that run into the next."""
     layer, count = traffic.layer, traffic.work_groups
     touched = traffic.touched[-1]
+    inside = touched.count_pages(wave)
     if wave >= layer or layer == count:
-        start = (count - wave) // 2
-        return touched.count_pages(start, start + wave)
-    first = count // layer // 2 * layer
-    inside = first + (layer - wave) // 2
-    across = first - wave // 2
+        return inside
     share = (wave - 1) / layer
-    return (1 - share) * touched.count_pages(inside, inside + wave) + (
-        share * touched.count_pages(across, across + wave) if share else 0.0
-    )
+    return (1 - share) * inside + share * 2 * touched.count_pages(-(-wave // 2))
 
 
 def _lose(

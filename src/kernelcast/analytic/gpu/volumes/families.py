@@ -1,15 +1,16 @@
 """Accesses to one buffer that are translates of each other, as boxes of addresses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
+from kernelcast.analytic.gpu.volumes.lattices import count_rows, merge_steps
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
-from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray
+from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray, count_sectors
 
 _AXES = 3
 
@@ -36,12 +37,33 @@ class Axis:
         return int((self.end - self.start).min())
 
 
-def group_families(accesses: Sequence[BoxAccess]) -> list[tuple[BoxAccess, ...]]:
+class Family(tuple[BoxAccess, ...]):
+    """Accesses that differ by a constant offset and a guard only."""
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Bytes from the first access to each."""
+        origin = self[0].base_bytes
+        return tuple(one.base_bytes - origin for one in self)
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all are executed for the same work-items."""
+        return all(one.clip == self[0].clip for one in self)
+
+    def keep_inner(self, loops: int) -> "Family":
+        """Run some innermost loops only, and the others once."""
+        if loops >= len(self[0].loops):
+            return self
+        return Family(one.keep_inner(loops) for one in self)
+
+
+def group_families(accesses: Sequence[BoxAccess]) -> list[Family]:
     """Put accesses together that differ by a constant offset and a guard only."""
     families: dict[tuple[object, ...], list[BoxAccess]] = {}
     for access in accesses:
         families.setdefault(access.family, []).append(access)
-    return [tuple(one) for one in families.values()]
+    return [Family(one) for one in families.values()]
 
 
 def make_boxes(
@@ -72,24 +94,137 @@ def make_boxes(
         return _no_boxes()
     table = [row for _, rows in kept for row in rows]
     fixed, moving = _list_axes(first, table)
-    pieces = len(table)
-    low = np.full(pieces, fixed, dtype=np.int64)
-    high = low + first.access.bytes
+    bases = [tuple(one.base_bytes - first.base_bytes for one in part) for part, _ in kept]
+    low = np.full(len(table), first.base_bytes + fixed, dtype=np.int64)
+    sizes = [len(rows) for _, rows in kept]
+    return _lay_out(bases, sizes, low, first.access.bytes, moving, granularity)
+
+
+def count_box(  # noqa: PLR0913 - who, where, how fine
+    family: Family,
+    box: GroupRange,
+    grid: Grid,
+    granularity: int,
+    shifts: IntArray | None = None,
+    *,
+    unit: int = 1,
+) -> IntArray:
+    """Count the sectors that one box of work-groups touches.
+
+    Boxes of equal size touch equally much wherever they lie, but for their first address within a
+    sector; that is remembered, since the configurations of a sweep ask for the same few.
+
+    Parameters
+    ----------
+    family : Family
+        Translates of one access.
+    box : GroupRange
+        The work-groups.
+    grid : Grid
+        The index space; what lies beyond its end is cut off.
+    granularity : int
+        Bytes of a sector.
+    shifts : ndarray of int64, shape (shifts,), or None
+        Bytes to add to all addresses: one answer for each. None stands for a single 0.
+    unit : int
+        Strides between runs of bytes are rounded to multiples of it.
+
+    Returns
+    -------
+    ndarray of int64, shape (shifts,)
+    """
+    first = family[0]
+    rows = _list_ranges(first, [box], grid)
+    if len(rows) != 1 or not family.is_uniform:
+        boxes = make_boxes(family, [box], grid, granularity)
+        return count_sectors(_round_strides(boxes, unit), granularity, shifts)
+    origin, axes = first.base_bytes, []
+    strides = _interleave(first)
+    ranges = (*zip(strides, rows[0], strict=True), *((s, (0, n)) for s, n in first.loops))
+    for stride, (start, end) in ranges:
+        if end <= start:
+            return np.zeros(1 if shifts is None else shifts.size, dtype=np.int64)
+        origin += stride * (start if stride > 0 else end - 1)
+        if stride and end > start + 1:
+            axes.append((abs(stride), end - start))
+    moved = (0,) if shifts is None else tuple(shifts.tolist())
+    return _count_lattice(
+        family.offsets, first.access.bytes, tuple(axes), origin % granularity, granularity, moved,
+        unit,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=16384)
+def _count_lattice(  # noqa: PLR0913 - a key
+    offsets: tuple[int, ...],
+    size: int,
+    axes: tuple[tuple[int, int], ...],
+    origin: int,
+    granularity: int,
+    shifts: tuple[int, ...],
+    unit: int,
+) -> IntArray:
+    """Count the sectors of translates of one lattice of addresses; nobody may change them."""
+    run, outer = merge_steps(size, axes, granularity)
+    strides = tuple(stride for stride, _ in outer)
+    if unit == 1 and all(one % granularity == 0 for one in strides):
+        steps, lows, highs = _join(offsets, strides, run)
+        runs = [(low, high + run) for low, high in zip(lows, highs, strict=True)]
+        sizes = tuple(count for _, count in outer)
+        counts = [count_rows(runs, steps, sizes, granularity, origin + one) for one in shifts]
+        if None not in counts:
+            return np.array(counts, dtype=np.int64)
+    nothing = np.zeros(1, dtype=np.int64)
+    moving = [
+        Axis(stride=stride, start=nothing, end=np.array([steps], dtype=np.int64))
+        for stride, steps in axes
+    ]
+    low = np.array([origin], dtype=np.int64)
+    boxes = _round_strides(_lay_out([offsets], [1], low, size, moving, granularity), unit)
+    return count_sectors(boxes, granularity, np.array(shifts, dtype=np.int64))
+
+
+@lru_cache(maxsize=1024)
+def _join(
+    offsets: tuple[int, ...], strides: tuple[int, ...], run: int
+) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
+    """Give `_translate`'s answer in numbers of Python; nobody may change them."""
+    steps, lows, highs = _translate(offsets, strides, run)
+    return [tuple(one) for one in steps.tolist()], lows.tolist(), highs.tolist()
+
+
+def _round_strides(boxes: Boxes, unit: int) -> Boxes:
+    if unit == 1:
+        return boxes
+    return replace(boxes, strides=tuple(max(1, round(one / unit)) * unit for one in boxes.strides))
+
+
+def _lay_out(  # noqa: PLR0913 - arrays of one shape
+    bases: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
+    low: IntArray,
+    size: int,
+    moving: Sequence[Axis],
+    granularity: int,
+) -> Boxes:
+    """Lay out boxes: each group of offsets at its own pieces of the axes."""
+    high = low + size
     outer = merge_axes(moving)
     # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
     while outer and outer[0].stride - int((high - low).min()) < granularity:
         nearest = outer.pop(0)
-        low += nearest.start * nearest.stride
-        high += (nearest.end - 1) * nearest.stride
+        low = low + nearest.start * nearest.stride
+        high = high + (nearest.end - 1) * nearest.stride
     strides = tuple(one.stride for one in outer)
+    pieces = low.size
     starts = np.array([one.start for one in outer], dtype=np.int64).reshape(len(outer), pieces)
     ends = np.array([one.end for one in outer], dtype=np.int64).reshape(len(outer), pieces)
     done, found = 0, []
-    for part, rows in kept:
-        own = slice(done, done + len(rows))
+    for offsets, count in zip(bases, sizes, strict=True):
+        own = slice(done, done + count)
         done = own.stop
         run = int((high[own] - low[own]).min())
-        steps, lows, highs = _translate(part, first.base_bytes, strides, run)
+        steps, lows, highs = _translate(offsets, strides, run)
         found.append((
             (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(),
             _shift(starts[:, own], steps), _shift(ends[:, own], steps),
@@ -149,12 +284,9 @@ def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> tuple[in
 
     The first answer is what the other axes add, which have the same single value in all pieces.
     """
-    strides = [
-        stride
-        for axis in range(_AXES)
-        for stride in (access.local_strides[axis], access.group_strides[axis])
+    ranges = [
+        (stride, [row[place] for row in rows]) for place, stride in enumerate(_interleave(access))
     ]
-    ranges = [(stride, [row[place] for row in rows]) for place, stride in enumerate(strides)]
     ranges += [(stride, [(0, trips)] * len(rows)) for stride, trips in access.loops]
     fixed, axes = 0, []
     for stride, column in ranges:
@@ -166,6 +298,15 @@ def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> tuple[in
         else:
             axes.append(_make_axis(stride, np.array(column, dtype=np.int64)))
     return fixed, axes
+
+
+def _interleave(access: BoxAccess) -> list[int]:
+    """Give the strides of local and group ids in turn, as `_list_ranges` gives their ranges."""
+    return [
+        stride
+        for pair in zip(access.local_strides, access.group_strides, strict=True)
+        for stride in pair
+    ]
 
 
 def _make_axis(stride: int, ranges: IntArray) -> Axis:
@@ -200,18 +341,18 @@ def _ranges_of(
 
 
 def _translate(
-    family: Sequence[BoxAccess], origin: int, strides: tuple[int, ...], run: int
+    offsets: tuple[int, ...], strides: tuple[int, ...], run: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Write each access's offset in steps of the outer axes and bytes along the run.
+    """Write each offset in steps of the outer axes and bytes along the run.
 
     Runs that overlap or touch are joined: a row of neighbours becomes one box.
     """
-    steps, rest = _decompose(tuple(one.base_bytes - origin for one in family), strides)
+    steps, rest = _decompose(offsets, strides)
     is_new = np.ones(rest.size, dtype=np.bool_)
     is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
     begins = np.flatnonzero(is_new)
     lasts = np.append(begins[1:], rest.size) - 1
-    return steps[begins], origin + rest[begins], origin + rest[lasts]
+    return steps[begins], rest[begins], rest[lasts]
 
 
 # A launch asks for the same few decompositions in every count of its footprints.

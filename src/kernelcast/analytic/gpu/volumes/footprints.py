@@ -6,13 +6,13 @@ from itertools import product
 from typing import Protocol
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
-from kernelcast.analytic.gpu.volumes.families import group_families, make_boxes
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange, split_range
+from kernelcast.analytic.gpu.volumes.families import Family, count_box, group_families, make_boxes
+from kernelcast.analytic.gpu.volumes.ranges import GroupRange, mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, list_classes
 
 PAGE_BYTES = 2 << 20
-_PAGE_PARTS = 16
+_PAGE_UNIT = PAGE_BYTES // 16
 _AXES = 3
 _GROWTH = 8
 """Ratio of neighbouring chunk lengths in a row that is longer than a wave."""
@@ -40,11 +40,11 @@ class Level:
 class Footprint(Protocol):
     """What can tell how much work-groups touch together."""
 
-    def count_range(self, start: int, end: int, granularity: int) -> float:
-        """Count the unique bytes of consecutive work-groups."""
+    def count_run(self, work_groups: int, granularity: int) -> float:
+        """Count the unique bytes of so many consecutive work-groups, mid launch."""
 
-    def count_pages(self, start: int, end: int) -> float:
-        """Count the pages of consecutive work-groups."""
+    def count_pages(self, work_groups: int) -> float:
+        """Count the pages of so many consecutive work-groups, mid launch."""
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
         """Add up footprints of ever longer stretches of work-groups."""
@@ -95,13 +95,13 @@ class SumFootprint:
 
     parts: tuple[Footprint, ...]
 
-    def count_range(self, start: int, end: int, granularity: int) -> float:
-        """Count the unique bytes of consecutive work-groups."""
-        return sum(one.count_range(start, end, granularity) for one in self.parts)
+    def count_run(self, work_groups: int, granularity: int) -> float:
+        """Count the unique bytes of so many consecutive work-groups, mid launch."""
+        return sum(one.count_run(work_groups, granularity) for one in self.parts)
 
-    def count_pages(self, start: int, end: int) -> float:
-        """Count the pages of consecutive work-groups."""
-        return sum(one.count_pages(start, end) for one in self.parts)
+    def count_pages(self, work_groups: int) -> float:
+        """Count the pages of so many consecutive work-groups, mid launch."""
+        return sum(one.count_pages(work_groups) for one in self.parts)
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
         """Add up footprints of ever longer stretches of work-groups."""
@@ -122,23 +122,23 @@ class BoxFootprint:
         Loads, stores, or both.
     grid : Grid
         The index space.
-    families : tuple of tuple of BoxAccess
+    families : tuple of Family
         The accesses, translates together.
     by_buffer : tuple of tuple of families
         Those of the same buffer together.
     known : dict
-        Ranges that were counted already.
+        Runs that were counted already.
     """
 
     accesses: tuple[BoxAccess, ...]
     grid: Grid
-    families: tuple[tuple[BoxAccess, ...], ...] = field(init=False, repr=False)
-    by_buffer: tuple[tuple[tuple[BoxAccess, ...], ...], ...] = field(init=False, repr=False)
-    known: dict[tuple[int, int, int], int] = field(default_factory=dict, repr=False, compare=False)
+    families: tuple[Family, ...] = field(init=False, repr=False)
+    by_buffer: tuple[tuple[Family, ...], ...] = field(init=False, repr=False)
+    known: dict[tuple[int, int], float] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "families", tuple(group_families(self.accesses)))
-        buffers: dict[str | None, list[tuple[BoxAccess, ...]]] = {}
+        buffers: dict[str | None, list[Family]] = {}
         for one in self.families:
             buffers.setdefault(one[0].access.buffer, []).append(one)
         object.__setattr__(self, "by_buffer", tuple(tuple(one) for one in buffers.values()))
@@ -158,25 +158,28 @@ class BoxFootprint:
         int
             Bytes, a multiple of the granularity.
         """
-        key = start, end, granularity
+        return self._count(split_range(start, end, self.grid.counts), granularity)
+
+    def count_run(self, work_groups: int, granularity: int) -> float:
+        """Count the unique bytes of so many consecutive work-groups, mid launch."""
+        key = work_groups, granularity
         if key not in self.known:
-            boxes = split_range(start, end, self.grid.counts)
-            self.known[key] = self._count(boxes, granularity)
+            self.known[key] = sum(
+                weight * self._count([box], granularity)
+                for box, weight in mix_run(work_groups, self.grid.counts)
+            )
         return self.known[key]
 
-    def count_pages(self, start: int, end: int) -> float:
-        """Count the pages of consecutive work-groups.
+    def count_pages(self, work_groups: int) -> float:
+        """Count the pages of so many consecutive work-groups, mid launch.
 
-        Pitches are rounded to a sixteenth of a page, which keeps the alignments few.
+        Strides are rounded to a sixteenth of a page, which keeps the alignments few.
         """
-        pages = 0
-        for family in self.families:
-            groups = split_range(start, end, self.grid.counts)
-            boxes = make_boxes(family, groups, self.grid, PAGE_BYTES)
-            unit = PAGE_BYTES // _PAGE_PARTS
-            strides = tuple(max(1, round(one / unit)) * unit for one in boxes.strides)
-            pages += int(count_sectors(replace(boxes, strides=strides), PAGE_BYTES)[0])
-        return float(pages)
+        return sum(
+            weight * int(count_box(family, box, self.grid, PAGE_BYTES, unit=_PAGE_UNIT)[0])
+            for family in self.families
+            for box, weight in mix_run(work_groups, self.grid.counts)
+        )
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
         """Add up footprints of ever longer stretches of work-groups.
@@ -231,6 +234,11 @@ class BoxFootprint:
         """Count the bytes of all families; in one buffer no more than lies between its ends."""
         total = 0
         for families in self.by_buffer:
+            if len(families) == len(groups) == 1:
+                total += granularity * int(
+                    count_box(families[0], groups[0], self.grid, granularity)[0]
+                )
+                continue
             boxes = [make_boxes(one, groups, self.grid, granularity) for one in families]
             found = sum(int(count_sectors(one, granularity)[0]) for one in boxes)
             if len(families) > 1:

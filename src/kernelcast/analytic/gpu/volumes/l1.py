@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.occupancy import Occupancy
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.affine import Clip, Grid
+from kernelcast.analytic.gpu.volumes.families import Family
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
 from kernelcast.analytic.gpu.volumes.reuse import share_reused_lines
 from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
@@ -54,14 +55,12 @@ class FamilyCosts:
         return self.lines[min(level, len(self.lines) - 1)] if self.lines else 0.0
 
 
-def cost_family(
-    family: Sequence[BoxAccess], grid: Grid, machine: GpuMachine, *, is_kept: bool
-) -> FamilyCosts:
+def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> FamilyCosts:
     """Cost the accesses of one family.
 
     Parameters
     ----------
-    family : sequence of BoxAccess
+    family : Family
         Translates of one access.
     grid : Grid
         The index space.
@@ -77,10 +76,11 @@ def cost_family(
     classes = list_classes(family, grid)
     full = max(classes, key=lambda one: one.work_groups)
     warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)
+    shares = {clip: _share_active(clip, grid) for clip in {one.clip for one in family}}
     sectors, lines = [], []
     depth = len(family[0].loops)
     for level in range(depth + 1):
-        own = [one.keep_inner(level) for one in family]
+        own = family.keep_inner(level)
         times = family[0].executions / max(1, own[0].executions)
         unique = count_per_group(own, classes, grid, machine.l1_sector_bytes)
         sectors.append(times * unique)
@@ -90,17 +90,17 @@ def cost_family(
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
         costs=cost_warps(family, full.box, grid, machine),
-        instructions=warps * sum(one.executions * _share_active(one, grid) for one in family),
+        instructions=warps * sum(one.executions * shares[one.clip] for one in family),
         sectors=tuple(sectors),
         lines=tuple(lines),
         reused_share=share_reused_lines(family, full.box, grid, machine) if is_kept else 0.0,
     )
 
 
-def _share_active(access: BoxAccess, grid: Grid) -> float:
+def _share_active(clip: Clip, grid: Grid) -> float:
     """Give the share of all work-items that exist and meet the guard."""
     share = 1.0
-    for axis, (low, high) in enumerate(access.clip):
+    for axis, (low, high) in enumerate(clip):
         active = min(high, grid.items[axis]) - max(low, 0)
         share *= max(active, 0) / (grid.counts[axis] * grid.local[axis])
     return share

@@ -33,15 +33,14 @@ class BufferFootprint:
     boxes: BoxFootprint
     work_groups: int
 
-    def count_range(self, start: int, end: int, granularity: int) -> float:
-        """Estimate the unique bytes of consecutive work-groups."""
-        count = min(end, self.work_groups) - max(start, 0)
-        boxes = self.boxes.count_range(start, end, granularity)
-        return self._bound(count, boxes / granularity, granularity) * granularity
+    def count_run(self, work_groups: int, granularity: int) -> float:
+        """Estimate the unique bytes of so many consecutive work-groups, mid launch."""
+        boxes = self.boxes.count_run(work_groups, granularity)
+        return self._bound(work_groups, boxes / granularity, granularity) * granularity
 
-    def count_pages(self, start: int, end: int) -> float:
-        """Estimate the pages of consecutive work-groups."""
-        return self._bound(end - start, self.boxes.count_pages(start, end), PAGE_BYTES)
+    def count_pages(self, work_groups: int) -> float:
+        """Estimate the pages of so many consecutive work-groups, mid launch."""
+        return self._bound(work_groups, self.boxes.count_pages(work_groups), PAGE_BYTES)
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
         """Add up footprints of ever longer stretches of work-groups."""
@@ -49,8 +48,7 @@ class BufferFootprint:
         smallest = float("inf")
         for name, length in list_stretches(self.boxes.grid, wave):
             # From the middle: at the edges, clamps and guards leave less.
-            start = (self.work_groups - length) // 2
-            found = self.count_range(start, start + length, granularity)
+            found = self.count_run(length, granularity)
             smallest = min(smallest, found * self.work_groups / length)
             levels.append(Level(name=name, work_groups=length, bytes=smallest))
         if any(one.is_random for one in self.listed):

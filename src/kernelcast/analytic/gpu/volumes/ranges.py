@@ -43,3 +43,48 @@ def split_range(start: int, end: int, counts: tuple[int, int, int]) -> list[Grou
             boxes.append(((x, x + wide), (y, y + 1), (z, z + 1)))
             start += wide
     return boxes
+
+
+def mix_run(work_groups: int, counts: tuple[int, int, int]) -> list[tuple[GroupRange, float]]:
+    """Stand in for consecutive work-groups in the middle of a launch by whole rows or layers.
+
+    A run starts anywhere in a row: what it touches lies between what the rows touch that fit into
+    it and what one row more touches.
+
+    Parameters
+    ----------
+    work_groups : int
+        Length of the run.
+    counts : tuple of int
+        Work-groups per dimension.
+
+    Returns
+    -------
+    list of (box, float)
+        One box or two, with their weights.
+
+    Examples
+    --------
+    >>> mix_run(10, (4, 8, 1))
+    [(((0, 4), (3, 5), (0, 1)), 0.5), (((0, 4), (2, 5), (0, 1)), 0.5)]
+    """
+    row, layer = counts[0], counts[0] * counts[1]
+    run = min(work_groups, layer * counts[2])
+    unit, axis = next(
+        (unit, axis) for unit, axis in ((layer, 2), (row, 1), (1, 0)) if run >= unit or unit == 1
+    )
+    whole, rest = divmod(run, unit)
+    found = []
+    for length, weight in ((whole, 1 - rest / unit), (whole + 1, rest / unit)):
+        if weight:
+            x, y, z = (
+                (0, count) if place < axis else _center(length if place == axis else 1, count)
+                for place, count in enumerate(counts)
+            )
+            found.append(((x, y, z), weight))
+    return found
+
+
+def _center(length: int, count: int) -> Range:
+    start = (count - length) // 2
+    return start, start + length

@@ -47,9 +47,12 @@ def share_reused_lines(
     chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
     reused = total = 0
     for shift in chosen:
-        touched = _touch_lines(lanes + shift, line)
-        _, times = np.unique(touched, return_counts=True)
-        reused, total = reused + int((times > 1).sum()), total + times.size
+        touched = np.sort(_touch_lines(lanes + shift, line))
+        again = touched[1:] == touched[:-1]
+        lines = touched.size - int(again.sum())
+        # Of a line's repetitions, the first says that it is needed again.
+        more = int(again[0]) + int((again[1:] & ~again[:-1]).sum()) if again.size else 0
+        reused, total = reused + more, total + lines
     return reused / total
 
 
@@ -68,7 +71,9 @@ def _list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArr
 
 def _touch_lines(lanes: IntArray, line: int) -> IntArray:
     """List the lines of every instruction, each once per instruction."""
-    ordered = np.sort(lanes // line, axis=1)
+    ordered = lanes // line
+    if (ordered[:, 1:] < ordered[:, :-1]).any():
+        ordered.sort(axis=1)
     is_new = np.ones(ordered.shape, dtype=np.bool_)
     is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     touched: IntArray = ordered[is_new]

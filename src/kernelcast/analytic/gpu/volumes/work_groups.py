@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import pairwise, product
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, Range
-from kernelcast.analytic.gpu.volumes.families import make_boxes
+from kernelcast.analytic.gpu.volumes.families import Family, count_box
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
-from kernelcast.analytic.gpu.volumes.unions import IntArray, count_sectors
+from kernelcast.analytic.gpu.volumes.unions import IntArray
 
 _AXES = 3
 _RARE = 10_000
@@ -72,13 +72,13 @@ def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
 
 
 def count_per_group(
-    family: Sequence[BoxAccess], classes: Sequence[GroupClass], grid: Grid, granularity: int
+    family: Family, classes: Sequence[GroupClass], grid: Grid, granularity: int
 ) -> float:
     """Count the sectors of an average work-group.
 
     Parameters
     ----------
-    family : sequence of BoxAccess
+    family : Family
         Translates of one access.
     classes : sequence of GroupClass
         From `list_classes`.
@@ -97,9 +97,9 @@ def count_per_group(
     for one in classes:
         if one.work_groups * _RARE < every:
             continue  # the corner of a large grid, which no mean shows
-        boxes = make_boxes(family, [one.representative], grid, granularity)
         shifts, weights = spread_alignments(family[0].group_strides, one.box, granularity)
-        total += int(count_sectors(boxes, granularity, shifts) @ weights)
+        found = count_box(family, one.representative, grid, granularity, shifts)
+        total += int(found @ weights)
         work_groups += one.work_groups
     return total / work_groups
 
@@ -131,13 +131,26 @@ def spread_alignments(
     """
     unit = reduce(gcd, strides, granularity)
     phases = granularity // unit
+    if phases == 1:
+        count = prod(end - first for first, end in box)
+        return np.zeros(1, dtype=np.int64), np.array([count], dtype=np.int64)
+    x, y, z = (end - first for first, end in box)
+    steps = tuple((stride // unit) % phases for stride in strides)
+    shifts, weights = _spread_phases(steps, (x, y, z), phases)
+    return shifts * unit, weights
+
+
+@lru_cache(maxsize=4096)
+def _spread_phases(
+    steps: tuple[int, ...], counts: tuple[int, int, int], phases: int
+) -> tuple[IntArray, IntArray]:
+    """Give the phases that occur, and how often; nobody may change them."""
     shifts, weights = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-    for stride, (first, end) in zip(strides, box, strict=True):
-        step = (stride // unit) % phases
+    for step, count in zip(steps, counts, strict=True):
         # The alignments of one dimension repeat after so many work-groups.
         period = phases // gcd(step, phases)
-        indices = np.arange(min(period, end - first), dtype=np.int64)
-        whole, rest = divmod(end - first, period)
+        indices = np.arange(min(period, count), dtype=np.int64)
+        whole, rest = divmod(count, period)
         times = whole + (indices < rest)
         moved = (shifts[:, None] + (indices * step)[None, :]) % phases
         found = np.bincount(
@@ -145,4 +158,4 @@ def spread_alignments(
         )
         shifts = np.flatnonzero(found)
         weights = found[shifts].astype(np.int64)
-    return shifts * unit, weights
+    return shifts, weights

@@ -1,0 +1,231 @@
+"""Kernels of the measured families as OpenCL C, so that the GPU model can be asked about them.
+
+Each is written from the description of its family in ``shared/reference/gpu_measured``; what a
+work-item loads, stores and computes follows it, names do not.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+
+from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
+from kernelcast.records.arguments import BufferArgument, ElementType
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+
+Buffers = tuple[tuple[str, str, int], ...]
+"""Name, element type and number of elements of each buffer, in the order of the arguments."""
+TYPES = {"float64": "double", "float32": "float", "float32x2": "float2", "float32x4": "float4",
+         "int32": "int"}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def analyse(body: str, buffers: Buffers, sizes: tuple[int, ...]) -> ModelledKernel:
+    """Analyse a kernel's body once for all local sizes."""
+    names = ", ".join(f"global {TYPES[kind]} *restrict {name}" for name, kind, _ in buffers)
+    source = f"#define G get_global_id\nkernel void k({names}) {{\n{body}\n}}\n"
+    arguments = tuple(
+        BufferArgument(element=ElementType.parse(kind), count=count) for _, kind, count in buffers
+    )
+    ndrange = NDRange(global_size=sizes)
+    return model_kernel(
+        Problem(
+            name="k", kernel=Kernel(name="k", source=source), ndrange=ndrange, arguments=arguments
+        )
+    )
+
+
+def launch(
+    body: str,
+    buffers: Buffers,
+    items: Sequence[int],
+    local_size: Sequence[int],
+    registers: int | None = None,
+) -> ModelledLaunch:
+    """Launch a kernel over so many work-items, rounded up to whole work-groups."""
+    rank = len(items)
+    local = tuple(local_size[:rank])
+    sizes = tuple(-(-n // by) * by for n, by in zip(items, local, strict=True))
+    kernel = analyse(body, buffers, sizes)
+    return kernel.launch(NDRange(global_size=sizes, local_size=local), registers=registers)
+
+
+def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> ModelledLaunch:
+    """Make the 2-D box stencil; with `in_l1` all loads fall into a window of 128 x 64."""
+    side = 15_000
+    steps = range(-radius, radius + 1)
+    places = [f"{dy * side + dx:+d}" for dy, dx in product(steps, steps)]
+    total = " + ".join(f"B[p{place}]" for place in places)
+    if in_l1:
+        body = (
+            f"int x = G(0) % 128 + 1024, y = G(1) % 64 + 1024, p = y * {side} + x;\n"
+            f"double s = {total};\nif (get_local_id(0) > 123123 + s) A[p] = s;"
+        )
+    else:
+        end = side - radius
+        body = (
+            f"int x = G(0), y = G(1);\n"
+            f"if (x < {radius} || x >= {end} || y < {radius} || y >= {end}) return;\n"
+            f"int p = y * {side} + x;\nA[p] = 0.25 * ({total});"
+        )
+    buffers = (("A", "float64", side * side), ("B", "float64", side * side))
+    return launch(body, buffers, (side, side), local_size)
+
+
+STREAMS = {
+    "Copy": "c[i] = a[i];", "Mul": "b[i] = 0.4 * c[i];", "Add": "c[i] = a[i] + b[i];",
+    "Triad": "a[i] = b[i] + 0.4 * c[i];",
+}  # fmt: skip
+
+
+def stream(routine: str, count: int) -> ModelledLaunch:
+    """Make a kernel of BabelStream."""
+    buffers = tuple((name, "float64", count) for name in "abc")
+    return launch(f"int i = G(0);\n{STREAMS[routine]}", buffers, (count,), (1024,))
+
+
+def laplacian(
+    tile: int, sides: Sequence[int], local_size: Sequence[int], *, shares_rows: bool,
+    registers: int | None,
+) -> ModelledLaunch:  # fmt: skip
+    """Make the 7-point Laplacian; `tile` rows a work-item, whose common rows are loaded once."""
+    nx, ny, nz = sides
+    slice_ = nx * ny
+    lines = [
+        f"int i = G(0), j = {tile} * G(1), k = G(2);",
+        f"if (i == 0 || i >= {nx - 1} || k == 0 || k >= {nz - 1}) return;",
+        f"int p = i + {nx} * j + {slice_} * k;",
+    ]
+    rows = [(n, f"j + {n} > 0 && j + {n} < {ny - 1}") for n in range(tile)]
+    if shares_rows:
+        for n, inside in rows:
+            lines.append(f"double z{n} = 0;")
+            lines.append(f"if ({inside}) z{n} = u[p + {n * nx - slice_}];")
+        for n in range(-1, tile + 1):
+            inside = f"j + {n} >= 0 && j + {n} < {ny}"
+            name = f"c{n}" if n >= 0 else "below"
+            lines.append(f"double {name} = 0;\nif ({inside}) {name} = u[p + {n * nx}];")
+        for n, inside in rows:
+            before = f"c{n - 1}" if n else "below"
+            lines.append(
+                f"if ({inside}) f[p + {n * nx}] = c{n} * -6.0 + u[p + {n * nx - 1}]"
+                f" + u[p + {n * nx + 1}] + {before} + c{n + 1} + z{n} + u[p + {n * nx + slice_}];"
+            )
+    else:
+        for n, inside in rows:
+            near = (0, -1, 1, -nx, nx, -slice_, slice_)
+            total = " + ".join(f"u[p + {n * nx + one}]" for one in near)
+            lines.append(f"if ({inside}) f[p + {n * nx}] = {total};")
+    count = nx * ny * nz
+    buffers = (("f", "float64", count), ("u", "float64", count))
+    return launch("\n".join(lines), buffers, (nx, -(-ny // tile), nz), local_size, registers)
+
+
+def coulomb(
+    local_size: Sequence[int], cells: int, *, as_arrays: bool, registers: int
+) -> ModelledLaunch:
+    """Make the Coulomb summation of 64 atoms on a grid; a work-item has `cells` along z."""
+    side, atoms = 256, 64
+    load = (
+        "float ax = X[n], ay = Y[n], az = Z[n], w = W[n];"
+        if as_arrays
+        else "float4 a = A[n];\nfloat ax = a.x, ay = a.y, az = a.z, w = a.w;"
+    )
+    lines = [f"int x = G(0), y = G(1), z = {cells} * G(2);",
+             f"int p = x + {side} * y + {side * side} * z;"]  # fmt: skip
+    lines += [f"float e{n} = 0;" for n in range(cells)]
+    lines += [f"for (int n = 0; n < {atoms}; n++) {{", load]
+    lines.append("float dx = 0.5f * x - ax, dy = 0.5f * y - ay, r = dx * dx + dy * dy;")
+    for n in range(cells):
+        lines.append(f"float d{n} = 0.5f * (z + {n}) - az;")
+        lines.append(f"e{n} += w * native_rsqrt(r + d{n} * d{n});")
+    lines.append("}")
+    lines += [f"E[p + {n * side * side}] += e{n};" for n in range(cells)]
+    own = [(name, "float32", atoms) for name in "XYZW"] if as_arrays else [("A", "float32x4", atoms)]
+    buffers = (("E", "float32", side**3), *own)
+    return launch(
+        "\n".join(lines), tuple(buffers), (side, side, side // cells), local_size, registers
+    )
+
+
+def polygon(block: int, tile: int, registers: int) -> ModelledLaunch:
+    """Make the point-in-polygon test, one crossing test a vertex; points a block apart."""
+    points = 20_000_000
+    lines = [f"int i = get_group_id(0) * {block * tile} + get_local_id(0);"]
+    for n in range(tile):
+        lines.append(f"float2 q{n} = 0; int c{n} = 0;")
+        lines.append(f"if (i + {n * block} < {points}) q{n} = P[i + {n * block}];")
+    lines += ["float2 w = V[0];", "for (int v = 0; v < 600; v++) {", "float2 u = V[v];"]
+    for n in range(tile):
+        lines.append(
+            f"c{n} ^= (u.y > q{n}.y) != (w.y > q{n}.y) && q{n}.x < (w.x - u.x) * q{n}.y + u.x;"
+        )
+    lines.append("w = u; }")
+    lines += [f"if (i + {n * block} < {points}) C[i + {n * block}] = c{n};" for n in range(tile)]
+    buffers = (("C", "int32", points), ("P", "float32x2", points), ("V", "float32x2", 600))
+    items = -(-points // tile)
+    return launch("\n".join(lines), buffers, (items,), (block,), registers)
+
+
+def add_vectors(count: int, block: int, registers: int) -> ModelledLaunch:
+    """Make the addition of two vectors and a scalar."""
+    buffers = tuple((name, "float32", count) for name in "abc")
+    return launch("int i = G(0);\nc[i] = a[i] + b[i] + 1;", buffers, (count,), (block,), registers)
+
+
+def transpose(side: int, *, rows: int, registers: int | None = None) -> ModelledLaunch:
+    """Make the naive transposition by tiles of 32 x 32, `rows` work-items along a tile's height."""
+    steps = range(0, 32, rows)
+    lines = ["int x = get_group_id(0) * 32 + get_local_id(0);",
+             "int y = get_group_id(1) * 32 + get_local_id(1);"]  # fmt: skip
+    lines += [f"b[x * {side} + y + {n}] = a[(y + {n}) * {side} + x];" for n in steps]
+    buffers = tuple((name, "float32", side * side) for name in "ab")
+    return launch("\n".join(lines), buffers, (side, side // len(steps)), (32, rows), registers)
+
+
+def textbook(
+    name: str, count: int, side: int, registers: int
+) -> ModelledLaunch | None:
+    """Make a textbook kernel; None for those whose work is not described well enough."""
+    if name in {"vector_add", "saxpy", "strided_copy_8", "random_access"}:
+        bodies = {
+            "vector_add": "c[i] = a[i] + b[i];", "saxpy": "b[i] = 2.0f * a[i] + b[i];",
+            "strided_copy_8": "c[8 * i] = a[8 * i];", "random_access": "c[i] = a[0];",
+        }  # fmt: skip
+        items = count // 8 if name == "strided_copy_8" else count
+        buffers = tuple((one, "float32", count) for one in "abc")
+        body = f"int i = G(0);\nif (i >= {items}) return;\n{bodies[name]}"
+        return launch(body, buffers, (items,), (256,), registers)
+    pair = tuple((one, "float32", side * side) for one in "ab")
+    if name == "naive_transpose":
+        return transpose(side, rows=32, registers=registers)
+    if name == "shared_transpose":
+        body = (
+            "local float t[32][33];\nint x = G(0), y = G(1);\n"
+            f"t[get_local_id(1)][get_local_id(0)] = a[y * {side} + x];\n"
+            "barrier(CLK_LOCAL_MEM_FENCE);\n"
+            "x = get_group_id(1) * 32 + get_local_id(0); y = get_group_id(0) * 32 + get_local_id(1);\n"
+            f"b[y * {side} + x] = t[get_local_id(0)][get_local_id(1)];"
+        )
+        return launch(body, pair, (side, side), (32, 32), registers)
+    if name in {"conv2d_3x3", "conv2d_7x7"}:
+        reach = int(name[-1]) // 2
+        end = side - reach
+        steps = range(-reach, reach + 1)
+        terms = " + ".join(f"a[p{dy * side + dx:+d}]" for dy, dx in product(steps, steps))
+        body = (
+            f"int x = G(0), y = G(1);\n"
+            f"if (x < {reach} || x >= {end} || y < {reach} || y >= {end}) return;\n"
+            f"int p = y * {side} + x;\nb[p] = 0.1f * ({terms});"
+        )
+        return launch(body, pair, (side, side), (16, 16), registers)
+    if name == "matmul_naive":
+        body = (
+            f"int x = G(0), y = G(1);\nfloat s = 0;\nfor (int k = 0; k < {side}; k++)\n"
+            f"s += a[y * {side} + k] * b[k * {side} + x];\nc[y * {side} + x] = s;"
+        )
+        buffers = tuple((one, "float32", side * side) for one in "abc")
+        return launch(body, buffers, (side, side), (16, 16), registers)
+    return None
