@@ -72,7 +72,7 @@ def gather_samples(
     """Make pieces of samples, and of the models' times: nothing was observed."""
     del others
     found = [model.weigh_samples(one) for one in row.moments]
-    return [*found, *_gather_plain(model, row)]
+    return [*found, *gather_plain(model, row, ())]
 
 
 def gather_sizes(
@@ -80,10 +80,10 @@ def gather_sizes(
 ) -> list[Piece]:
     """Make pieces of what is known without running anything: other sizes were observed."""
     if not others:
-        return _gather_plain(model, row)
+        return gather_plain(model, row, ())
     table = model.tabulate([one.size for one in others])
     answer = table.predict(row.size.log_work, row.size.at_s, row.size.working_set_bytes)
-    return [model.weigh_sizes(answer), *_gather_plain(model, row)]
+    return [model.weigh_sizes(answer), *gather_plain(model, row, ())]
 
 
 def gather_all(
@@ -104,18 +104,56 @@ def gather_observed(
 ) -> list[Piece]:
     """Make pieces of samples and of one whole run of the launch."""
     del others
-    found = gather_samples(model, row, ())
-    if row.runs:
-        found.append(model.weigh_observation(row.runs[0], model.sizes.usual_noise))
-    return found
+    return [*gather_samples(model, row, ()), *_gather_run(model, row)]
 
 
-def _gather_plain(model: EvidenceModel, row: EvidenceRow) -> list[Piece]:
+def _gather_run(model: EvidenceModel, row: EvidenceRow) -> list[Piece]:
+    usual = model.sizes.usual_noise
+    return [model.weigh_observation(one, usual) for one in row.runs[:1]]
+
+
+def gather_everything(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make pieces of samples, other sizes and one whole run of the launch."""
+    return [*gather_all(model, row, others), *_gather_run(model, row)]
+
+
+def gather_estimates(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make pieces of samples, and of other sizes that were estimated by theirs."""
+    return [*gather_samples(model, row, ()), *gather_estimates_alone(model, row, others)]
+
+
+def gather_estimates_alone(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make a piece of other sizes that were estimated: this one was not sampled."""
+    known = [
+        model.know_estimate(one.size, fuse(gather_samples(model, one, ())))
+        for one in others
+        if one.moments
+    ]
+    if not known:
+        return []
+    answer = model.tabulate(known).predict(row.size.log_work, row.size.at_s)
+    return [model.weigh_estimates(answer)]
+
+
+def gather_plain(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make pieces of the models' times alone: nothing is known of the kernel but its source."""
+    del others
     found = [model.weigh_plain(kind, told) for kind, told in row.plain.items()]
     return [one for one in found if one is not None]
 
 
-SITUATIONS: tuple[Gather, ...] = (gather_samples, gather_sizes, gather_all, gather_observed)
+SITUATIONS: tuple[Gather, ...] = (
+    gather_samples, gather_sizes, gather_all, gather_observed, gather_everything,
+    gather_estimates, gather_estimates_alone, gather_plain,
+)  # fmt: skip
 
 
 def calibrate(
@@ -128,7 +166,7 @@ def calibrate(
     rows : sequence of EvidenceRow
         Undisturbed launches of at least two kernels, of one device or of several alike.
     sizes : SizeSettings, optional
-        Where the search for the sizes' settings begins.
+        Taken instead of being learned.
     seed : int
         Of the choice of other sizes that intervals are calibrated with: one to all of them.
 
@@ -138,12 +176,12 @@ def calibrate(
         If there are too few launches or kernels.
     """
     numbers = number_groups(np.array([one.kernel for one in rows], dtype=np.object_))
-    model = fit_variances(rows, numbers, sizes or SizeSettings())
+    model = fit_variances(rows, numbers, sizes)
     held_out: dict[str, list[tuple[int, FusedEstimate]]] = {}
     draw = np.random.default_rng(seed)
     for part in divide_groups(numbers, FOLDS):
         seen = [rows[place] for place in part.train]
-        inner = fit_variances(seen, numbers[part.train], None, known=model)
+        inner = fit_variances(seen, numbers[part.train], model.sizes)
         for place, others in list_others(rows, part.test, draw):
             for gather in SITUATIONS:
                 pieces = gather(inner, rows[place], others)
@@ -190,11 +228,7 @@ def list_others(
 
 
 def fit_variances(
-    rows: Sequence[EvidenceRow],
-    groups: npt.NDArray[np.intp],
-    sizes: SizeSettings | None,
-    *,
-    known: EvidenceModel | None = None,
+    rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp], sizes: SizeSettings | None = None
 ) -> EvidenceModel:
     """Learn all but intervals.
 
@@ -204,22 +238,16 @@ def fit_variances(
         Launches.
     groups : ndarray of int, shape (n,)
         Number of each one's kernel.
-    sizes : SizeSettings or None
-        Where the search for the sizes' settings begins; None takes those of `known`.
-    known : EvidenceModel, optional
-        Its sizes' settings stand where none are searched for.
+    sizes : SizeSettings, optional
+        Taken instead of being learned.
     """
-    model = EvidenceModel(forms=_fit_forms(rows, groups))
-    if sizes is not None:
+    if sizes is None:
         by_kernel: dict[int, list[KnownSize]] = {}
         for row, number in zip(rows, groups.tolist(), strict=True):
             by_kernel.setdefault(number, []).append(row.size)
-        settings = fit_sizes(by_kernel.values(), sizes)
-    else:
-        settings = known.sizes if known else SizeSettings()
-    return replace(
-        model, sizes=settings, shared=_fit_shared(model, rows, groups), plain=_fit_plain(rows)
-    )
+        sizes = fit_sizes(by_kernel.values(), SizeSettings())
+    model = EvidenceModel(forms=_fit_forms(rows, groups), sizes=sizes)
+    return replace(model, shared=_fit_shared(model, rows, groups), plain=_fit_plain(rows))
 
 
 def _fit_forms(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist, median
 
 import numpy as np
@@ -28,6 +28,7 @@ ANY_FORM = ""
 """Stands for forms that were too rare to calibrate on their own."""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
+_LEAST_SHARE = 1e-3
 _QUICK = np.zeros(1)
 
 
@@ -157,6 +158,11 @@ class EvidenceModel:
     ) -> SizeTable:
         """Get known sizes of a kernel ready; see `tabulate_sizes`."""
         return tabulate_sizes(known, self.sizes, caches)
+
+    def know_estimate(self, size: KnownSize, fused: FusedEstimate) -> KnownSize:
+        """Give a size with its estimate in the place of its measured time."""
+        noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, _LEAST_SHARE)
+        return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
     def weigh_sizes(self, answer: SizeAnswer) -> Piece:
         """Make a piece of what observed sizes of the kernel say."""

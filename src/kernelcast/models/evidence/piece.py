@@ -87,7 +87,8 @@ class FusedEstimate:
     weights : tuple of float
         One per piece; they add up to 1.
     disagreement : float
-        Root mean square of the pieces' distances from the result, in their standard deviations.
+        Root mean square of the pieces' distances from the result, in their standard deviations;
+        a distance counts as 4 at most.
     """
 
     log_seconds: float

@@ -67,21 +67,28 @@ def _prepare(
     kernels: Sequence[Sequence[KnownSize]],
 ) -> Callable[[SizeSettings], tuple[Numbers, Numbers]]:
     """Give a function that leaves each size out, by closed form, and gives errors and variances."""
-    arrays = []
-    for sizes in kernels:
-        work = np.array([one.log_work[0] for one in sizes])
-        rates = np.array([one.log_seconds for one in sizes]) - work
-        at_s = np.array([one.at_s for one in sizes])
-        arrays.append((work, at_s, rates - np.median(rates), [one.noise for one in sizes]))
+    stacks = [
+        _stack([one for one in kernels if len(one) == count])
+        for count in sorted({len(one) for one in kernels})
+    ]
 
     def leave_out(settings: SizeSettings) -> tuple[Numbers, Numbers]:
         residuals, variances = [], []
-        for work, at_s, rates, noise in arrays:
-            own = np.array([noise_variance(settings, one) for one in noise])
-            inverse = np.linalg.inv(relate_sizes(settings, work, at_s) + np.diag(own))
-            precision = np.diag(inverse)
-            residuals.append(inverse @ rates / precision)
-            variances.append(1.0 / precision)
+        for work, at_s, rates, noise in stacks:
+            own = noise_variance(settings, noise)[..., None] * np.eye(work.shape[-1])
+            inverse = np.linalg.inv(relate_sizes(settings, work, at_s) + own)
+            precision = np.diagonal(inverse, axis1=-2, axis2=-1)
+            residuals.append(((inverse @ rates[..., None])[..., 0] / precision).ravel())
+            variances.append(1.0 / precision.ravel())
         return np.concatenate(residuals), np.concatenate(variances)
 
     return leave_out
+
+
+def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Give work, time stamps, rates and noise of kernels of as many sizes, shape (kernels, n)."""
+    work = np.array([[one.log_work[0] for one in sizes] for sizes in kernels])
+    rates = np.array([[one.log_seconds for one in sizes] for sizes in kernels]) - work
+    at_s = np.array([[one.at_s for one in sizes] for sizes in kernels])
+    noise = np.array([[one.noise for one in sizes] for sizes in kernels])
+    return work, at_s, rates - np.median(rates, axis=-1, keepdims=True), noise

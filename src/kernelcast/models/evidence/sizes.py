@@ -11,6 +11,7 @@ slope of 1 is shrunk; the variance grows with the distance and falls with the nu
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class SizeSettings:
     slope_sd: float = 0.02
     noise_sd: float = 0.02
     noise_share: float = 0.6
-    crossing_sd: float = 0.2
+    crossing_sd: float = 0.05
     gain: float = 0.3
     usual_noise: float = 0.04
     scale: float = 1.0
@@ -253,16 +254,23 @@ def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: in
     return measure, work, level, coefficients, inverse, float(np.median(left_out))
 
 
-def noise_variance(settings: SizeSettings, noise: float) -> float:
+Noise = TypeVar("Noise", float, Numbers)
+
+
+def noise_variance(settings: SizeSettings, noise: Noise) -> Noise:
     """Give the variance of a measurement whose runs have a noise."""
     return settings.noise_sd**2 + (settings.noise_share * noise) ** 2
 
 
 def relate_sizes(settings: SizeSettings, work: Numbers, at_s: Numbers) -> Numbers:
-    """Give the covariance of sizes without their noise, shape (n, n)."""
-    moved = work - work.mean()
-    found = _relate(settings, np.abs(work[:, None] - work), np.abs(at_s[:, None] - at_s))
-    found += settings.slope_sd**2 * moved[:, None] * moved
+    """Give the covariance of sizes without their noise, shape (..., n, n)."""
+    moved = work - work.mean(axis=-1, keepdims=True)
+    found = _relate(
+        settings,
+        np.abs(work[..., :, None] - work[..., None, :]),
+        np.abs(at_s[..., :, None] - at_s[..., None, :]),
+    )
+    found += settings.slope_sd**2 * moved[..., :, None] * moved[..., None, :]
     return found
 
 
