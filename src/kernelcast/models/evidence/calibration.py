@@ -28,13 +28,12 @@ FOLDS = 5
 MOST_SCORES = 200
 """Scores of an interval that are kept: quantiles of all."""
 _CLIP = 3.0
-_LARGEST_SHARE = 0.8
+# Two of these leave a piece an error of its own.
+_LARGEST_SHARE = 0.4
 _LEAST_SHARE = 0.01
 _LEAST_ROWS = 30
 _MAD = 1.4826
 _LEAST_VARIANCE = 1e-4
-# Half the 10-90 % spread of normal noise, in standard deviations.
-_SPREAD = 1.2816
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,9 +261,9 @@ def _fit_forms(
             signs.append(one.signs)
             numbers.append(number)
     found = {}
-    for name in (ANY_FORM, *sorted(set(names))):
+    for name in (ANY_FORM, *sorted(set(names))) if names else ():
         of_form = np.array([name in {ANY_FORM, one} for one in names])
-        if of_form.sum() >= _LEAST_ROWS:
+        if name == ANY_FORM or of_form.sum() >= _LEAST_ROWS:
             found[name] = fit_form(
                 np.array(residuals)[of_form], np.array(signs)[of_form], np.array(numbers)[of_form]
             )
@@ -309,18 +308,20 @@ def _fit_shared(
     ]
     every = [error**2 for row in errors for _, error in row]
     square = float(np.mean(every)) if every else 1.0
-    launch = _share(between, square, SharedErrors().launch)
+    usual = SharedErrors()
+    launch = min(_share(between, square, usual.launch), _LARGEST_SHARE)
+    together = _share(within, square, launch + usual.moment)
     return SharedErrors(
         launch=launch,
-        moment=max(_share(within, square, SharedErrors().launch) - launch, _LEAST_SHARE),
-        kernel=_share(across, square, SharedErrors().kernel),
+        moment=min(max(together - launch, _LEAST_SHARE), _LARGEST_SHARE),
+        kernel=min(_share(across, square, usual.kernel), _LARGEST_SHARE),
     )
 
 
 def _share(products: Sequence[float], square: float, otherwise: float) -> float:
     if len(products) < _LEAST_ROWS:
         return otherwise
-    return float(np.clip(np.mean(products) / square, _LEAST_SHARE, 0.5 * _LARGEST_SHARE))
+    return max(float(np.mean(products)) / square, _LEAST_SHARE)
 
 
 def _clip(value: float) -> float:

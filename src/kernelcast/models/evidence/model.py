@@ -52,6 +52,9 @@ class PlainVariance:
 class SharedErrors:
     """What pieces that rest on samples have in common, as shares of their variance.
 
+    Unless learned: on the shipped rows, errors of sets of one moment correlate by 0.57 to 0.62,
+    those of two moments of a launch by 0.27 to 0.33, on each of four devices.
+
     Parameters
     ----------
     launch : float
@@ -62,8 +65,8 @@ class SharedErrors:
         Common to launches of one kernel: what the sampler gets wrong of it.
     """
 
-    launch: float = 0.2
-    moment: float = 0.2
+    launch: float = 0.3
+    moment: float = 0.3
     kernel: float = 0.2
 
 

@@ -24,6 +24,8 @@ MOST_SIZES = 16
 """Of more known sizes the latest count: more bring no accuracy, and cost time."""
 # What the level of a kernel's times may differ by from the median of its sizes.
 _LEVEL = 1.0
+# What rounding may leave nothing of: 0.1 % is nobody's error.
+_LEAST_VARIANCE = 1e-6
 # Sizes farther off than so many standard deviations lose their weight.
 _CORE = 3.0
 _FEWEST_TO_CHOOSE = 3
@@ -172,7 +174,8 @@ class SizeTable:
         shared += settings.slope_sd**2 * moved * (self.work - self.centre)
         own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
         own += noise_variance(settings, settings.usual_noise) + (settings.slope_sd * moved) ** 2
-        variance = settings.scale * (own - float(shared @ self.inverse @ shared))
+        left = own - float(shared @ self.inverse @ shared)
+        variance = settings.scale * max(left, _LEAST_VARIANCE)
         boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
         if boundary:
             variance += settings.crossing_sd**2

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from statistics import mean
 
 import numpy as np
@@ -110,10 +111,26 @@ def test_another_format_is_refused(model: EvidenceModel, change: dict[str, objec
         model_from_json(text)
 
 
-def test_calibration_does_not_depend_on_the_names_of_kernels(rows: list[EvidenceRow]) -> None:
-    """Learns the same variances of samples of the same launches."""
-    again = calibrate(rows)
-    assert model_to_json(again) == model_to_json(calibrate(list(rows)))
+def test_calibration_repeats(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
+    """Learns the same of the same launches."""
+    assert model_to_json(calibrate(list(rows))) == model_to_json(model)
+
+
+def test_a_few_launches_teach_what_they_can(rows: list[EvidenceRow]) -> None:
+    """Pools forms of samples, keeps settings of sizes, and leaves intervals to variances."""
+    few = calibrate(rows[:12])
+    assert set(few.forms) == {""}
+    assert not few.intervals
+    assert few.sizes == calibrate(rows[:12]).sizes
+    assert fuse(gather_all(few, rows[20], rows[21:24])).variance > 0
+
+
+def test_launches_without_samples_teach_sizes(rows: list[EvidenceRow]) -> None:
+    """Calibrates what other sizes say, and says that samples were not seen."""
+    unsampled = calibrate([replace(one, moments=()) for one in rows])
+    assert set(unsampled.intervals) >= {"other_sizes"}
+    with pytest.raises(InputError, match="calibrated without samples"):
+        unsampled.weigh_samples(make_moment(0.0))
 
 
 def test_a_run_becomes_a_moment() -> None:
