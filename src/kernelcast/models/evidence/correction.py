@@ -5,7 +5,6 @@ same settings, gate and file format.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -37,8 +36,7 @@ def replace_reference(table: TrainingTable, fused: Sequence[FusedEstimate]) -> T
     if len(fused) != len(table):
         msg = f"{len(fused)} fused estimates for {len(table)} rows; give one per row"
         raise InputError(msg)
-    return replace(
-        table,
+    return table.assign(
         linear_s=np.array([one.seconds for one in fused]),
         linear_error=np.sqrt([one.variance for one in fused]),
     )
