@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
-from kernelcast.records.modelled_launch import ModelledLaunch
-
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
