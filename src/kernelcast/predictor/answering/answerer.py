@@ -1,10 +1,11 @@
 """The parts of an answer: what is remembered, sampled, learned and modelled of one launch."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from kernelcast.launches.machines import machine_path
 from kernelcast.predictor.answering.analytic_tier import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kernelcast.records.feature_vector import FeatureSchema
 
 _FACTS_KEPT = 1000
+_SPREADS_KEPT = 256
 _NOT_ASKED = "it was not asked for"
 _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES = "nothing may be sampled"
@@ -132,9 +134,11 @@ class Answerer:
     shelf: ModelShelf
     memory: Memory | None
     facts_store: FactsStore | None = None
-    _facts: OrderedDict[FactsKey, LaunchFacts | str] = field(default_factory=OrderedDict)
-    _spreads: dict[tuple[str, int, float], tuple[Spread, tuple[str, ...]]] = field(
-        default_factory=dict
+    _facts: LRUCache[FactsKey, LaunchFacts | str] = field(
+        default_factory=lambda: LRUCache(_FACTS_KEPT)
+    )
+    _spreads: LRUCache[tuple[str, int, float], tuple[Spread, tuple[str, ...]]] = field(
+        default_factory=lambda: LRUCache(_SPREADS_KEPT)
     )
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -322,7 +326,9 @@ class Answerer:
         from kernelcast.features.vector.catalogue import make_schema
 
         key = (device_id, self.shelf.refresh(), coverage)
-        if key not in self._spreads:
+        with self._lock:
+            known = self._spreads.get(key)
+        if known is None:
             schema: FeatureSchema = make_schema()
             lookup = self.shelf.find(device_id, schema)
             spread = find_spread(
@@ -333,8 +339,10 @@ class Answerer:
                 schema=schema,
             )
             failures = tuple(f"a learned model was passed over: {one}" for one in lookup.failures)
-            self._spreads[key] = spread, failures
-        return self._spreads[key]
+            known = spread, failures
+            with self._lock:
+                self._spreads[key] = known
+        return known
 
     @staticmethod
     def _key_of(asked: Asked) -> FactsKey:
@@ -367,8 +375,6 @@ class Answerer:
     def _remember_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
         with self._lock:
             self._facts[key] = facts
-            while len(self._facts) > _FACTS_KEPT:
-                self._facts.popitem(last=False)
 
 
 def _add_hybrid(estimate: Estimate, learned: Learned, methods: MethodChoice) -> Estimate:
