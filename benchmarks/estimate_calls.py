@@ -59,7 +59,7 @@ SERVICE = """
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.devices_at_work import ChildProcesses
+from kernelcast.predictor.answering.executors import ChildProcesses
 from kernelcast.service.backend import Ask, PredictorBackend
 backend = PredictorBackend({store!r}, None, ChildProcesses())
 backend.sample(Ask(problem=read_problem({problem!r}), device=choose_devices([{device!r}])[0],

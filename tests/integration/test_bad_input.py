@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import EstimateTask
 from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,

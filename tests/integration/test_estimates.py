@@ -8,8 +8,8 @@ from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.estimates import Tier
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices

@@ -15,10 +15,10 @@ from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering import gathering
-from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
-from kernelcast.predictor.answering.standing import StandingProcesses
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.replaying import replay
@@ -28,7 +28,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.testing.fake_asker import widen_schema
+from kernelcast.testing.fake_executor import widen_schema
 from kernelcast.testing.synthetic_rows import make_rows
 
 pytestmark = pytest.mark.device
@@ -182,18 +182,18 @@ def test_other_sizes_are_sampled_by_the_same_process(
     session: DeviceSession, problem: Problem, tmp_path: Path
 ) -> None:
     """A device's process stays for the next launch; closing the predictor ends it."""
-    asker = StandingProcesses()
+    executor = WarmProcesses()
     settings = EstimateSettings(uses_models=False)
-    options = PredictorOptions(asker=asker, settings=settings)
+    options = PredictorOptions(executor=executor, settings=settings)
     smaller = replace(problem, ndrange=replace(problem.ndrange, global_size=(512, 256)))
     with Predictor(
         [session.description], store=tmp_path / "rows.sqlite", registry="", options=options
     ) as predictor:
         first = predictor.estimate(problem, session.description)
-        child = asker.children._places[session.description.id].child
+        child = executor.children._places[session.description.id].child
         assert child is not None
         second = predictor.estimate(smaller, session.description)
-        assert asker.children._places[session.description.id].child is child
+        assert executor.children._places[session.description.id].child is child
         assert second.ndrange != first.ndrange
         assert second.compile_seconds == first.compile_seconds
     assert child.process.poll() is not None

@@ -9,8 +9,8 @@ import kernelcast
 from kernelcast.launches.live import describe_live
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
-from kernelcast.predictor.answering.asking import EstimateTask
 from kernelcast.predictor.answering.live_objects import LiveObjects
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.estimates import Tier

@@ -9,7 +9,7 @@ from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.standing import StandingProcesses
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.predictor import Answer, Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
@@ -114,16 +114,16 @@ def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
 
 
 @cache
-def _share_processes() -> StandingProcesses:
+def _share_processes() -> WarmProcesses:
     """Give the devices' processes: several problems share them."""
-    return StandingProcesses()
+    return WarmProcesses()
 
 
 @cache
 def _find_predictor(registry: str, store: str) -> Predictor:
     """Give what answers: several problems share models and observations."""
     return Predictor(
-        registry=registry, store=store, options=PredictorOptions(asker=_share_processes())
+        registry=registry, store=store, options=PredictorOptions(executor=_share_processes())
     )
 
 

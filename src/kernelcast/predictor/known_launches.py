@@ -5,10 +5,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.composing import Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.launch_identity import LaunchIdentity

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kernelcast.predictor.answering.answerer import Answerer, Asked
-from kernelcast.predictor.answering.asking import EstimateOutcome
+from kernelcast.predictor.answering.answerer import Answerer, LaunchRequest
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
     Remembered,
@@ -16,6 +15,7 @@ from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
 from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
@@ -36,7 +36,7 @@ _SHIFTED_UNSAMPLED = (
 
 _CHANGING = frozenset({ObservationFlag.DOUBTED})
 
-Ask = tuple[Asked, KnownLaunch]
+Ask = tuple[LaunchRequest, KnownLaunch]
 
 
 class LaunchAnswers:
@@ -79,7 +79,7 @@ class LaunchAnswers:
                 if known.outcome is not None and known.outcome.row is None:
                     known.outcome = None  # there was no model to make features for
 
-    def ask(self, asked: Asked, *, composes: bool = True) -> KnownLaunch:
+    def ask(self, request: LaunchRequest, *, composes: bool = True) -> KnownLaunch:
         """Find the launch and see to it that it can be answered.
 
         Raises
@@ -87,66 +87,66 @@ class LaunchAnswers:
         KernelcastError
             If no tier has an answer; says what is missing.
         """
-        identity = asked.identify()
+        identity = request.identify()
         if identity is None:
             # Says which file cannot be read.
-            self._answerer.sample(asked)
-            msg = f"{asked.problem.name}: the files of its buffers cannot be read"
+            self._answerer.sample(request)
+            msg = f"{request.problem.name}: the files of its buffers cannot be read"
             raise InputError(msg)
         known = self._find(identity)
         with known.sampling:
-            known = self._make_ready(known, asked)
-            known.device = asked.device
+            known = self._make_ready(known, request)
+            known.device = request.device
             if composes:
-                self.compose_all([(asked, known)])
+                self.compose_all([(request, known)])
         if self._remembers:
-            files = stamp_files(asked.problem)
-            self.launches.remember_asked(asked.problem, asked.device.id, known, files)
+            files = stamp_files(request.problem)
+            self.launches.remember_asked(request.problem, request.device.id, known, files)
         return known
 
-    def recall(self, asked: Asked, beside: Estimate | None = None) -> Estimate | None:
+    def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.
 
         An answer `beside` that stands is given back where it now has to say of others observations
         that they are not believed.
         """
-        identity = asked.identify()
+        identity = request.identify()
         if identity is None:
             return None
         known = self._find(identity)
-        history = self._recall(known, asked.policy)
+        history = self._recall(known, request.policy)
         if known.absence is not None:
             return None
-        self._answerer.check(history, asked)
-        usual = history.answer(asked.policy.settings.coverage)
+        self._answerer.check(history, request)
+        usual = history.answer(request.policy.settings.coverage)
         if usual is not None:
-            return answer_from_history(asked.device, known.identity, usual, history.describe())
+            return answer_from_history(request.device, known.identity, usual, history.describe())
         updated = None if beside is None else update_doubts(beside, history.describe())
         return None if updated is beside else updated
 
     def _find(self, identity: LaunchIdentity) -> KnownLaunch:
         return self.launches.find(identity) if self._remembers else KnownLaunch(identity=identity)
 
-    def _make_ready(self, known: KnownLaunch, asked: Asked) -> KnownLaunch:
+    def _make_ready(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
         """Recall what was observed; sample where that does not answer."""
         with known.lock:
-            history = self._recall(known, asked.policy)
+            history = self._recall(known, request.policy)
             if known.answer is None and known.sampled is None:
-                self._answerer.check(history, asked)
-            if known.answer is not None or self._has_history(known, asked.policy):
+                self._answerer.check(history, request)
+            if known.answer is not None or self._has_history(known, request.policy):
                 return known
             if known.outcome is not None and known.before_shift is None:
                 return known
-        if not asked.policy.settings.samples:
-            return self._model(known, asked)
-        return self._take_outcome(known, asked, self._answerer.sample(asked))
+        if not request.policy.settings.samples:
+            return self._model(known, request)
+        return self._take_outcome(known, request, self._answerer.sample(request))
 
     def _take_outcome(
-        self, known: KnownLaunch, asked: Asked, outcome: EstimateOutcome
+        self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
     ) -> KnownLaunch:
         """Keep samples under the launch that really ran."""
-        ran = asked.as_run(outcome)
-        if ran.device.driver != asked.device.driver:
+        ran = request.as_run(outcome)
+        if ran.device.driver != request.device.driver:
             self._take_driver(ran.device)
         identity = ran.identify()
         if identity is not None and self._remembers:
@@ -154,32 +154,32 @@ class LaunchAnswers:
         elif identity is not None and identity.key != known.identity.key:
             known.identity, known.history = identity, None
         with known.lock:
-            self._recall(known, asked.policy)
+            self._recall(known, request.policy)
             known.outcome = outcome.without_launches() if self._remembers else outcome
             known.answer = known.sampled = None
         return known
 
-    def _model(self, known: KnownLaunch, asked: Asked) -> KnownLaunch:
+    def _model(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
         """Let the analytic model answer alone; after a shift, what was observed since then."""
         with known.lock:
-            usual = self._usual(known, asked.policy)
+            usual = self._usual(known, request.policy)
             if usual is not None and known.before_shift is not None:
                 held = widen(usual, known.before_shift)
-                found = self._answer_from_history(known, held, asked.policy, asked.device)
+                found = self._answer_from_history(known, held, request.policy, request.device)
                 known.answer = found and replace(found, warnings=(_SHIFTED_UNSAMPLED,))
                 known.before_shift = None
                 return known
         remembered = known.absence or Remembered()
-        estimate = self._answerer.answer_unsampled(asked, remembered)
+        estimate = self._answerer.answer_unsampled(request, remembered)
         with known.lock:
             known.sampled = replace(estimate, identity=known.identity)
-            known.device = asked.device
-            add_estimate(self._recall(known, asked.policy), known.sampled)
-            known.answer = self._choose(known, asked.policy)
+            known.device = request.device
+            add_estimate(self._recall(known, request.policy), known.sampled)
+            known.answer = self._choose(known, request.policy)
         return known
 
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
-        """Give what was observed of a launch; the store is asked once."""
+        """Give what was observed of a launch; the store is request once."""
         if known.history is not None:
             return known.history
         found = self._answerer.recall(known.identity, policy)
@@ -196,28 +196,28 @@ class LaunchAnswers:
         )
 
     def compose_all(self, launches: Sequence[Ask]) -> None:
-        """Make the answers of launches that have none; each learned model is asked once."""
+        """Make the answers of launches that have none; each learned model is request once."""
         new = [
-            (asked, known, outcome)
-            for asked, known in launches
+            (request, known, outcome)
+            for request, known in launches
             if known.answer is None
             and known.sampled is None
             and (outcome := known.outcome) is not None
         ]
-        learned = self._answerer.learn([(asked.policy, outcome) for asked, _, outcome in new])
-        for (asked, known, outcome), found in zip(new, learned, strict=True):
+        learned = self._answerer.learn([(request.policy, outcome) for request, _, outcome in new])
+        for (request, known, outcome), found in zip(new, learned, strict=True):
             with known.lock:
-                history = self._recall(known, asked.policy)
-                remembered = self._answerer.remember(known.absence or history, asked.policy)
+                history = self._recall(known, request.policy)
+                remembered = self._answerer.remember(known.absence or history, request.policy)
                 if known.before_shift is not None:
                     remembered = replace(remembered, absence="its times have shifted")
-                answer = self._answerer.compose(asked, outcome, found, remembered)
+                answer = self._answerer.compose(request, outcome, found, remembered)
                 known.sampled, known.shadow_s = answer.estimate, answer.shadow_s
                 add_estimate(history, answer.estimate)
-        for asked, known in launches:
+        for request, known in launches:
             with known.lock:
                 if known.answer is None:
-                    known.answer = self._choose(known, asked.policy)
+                    known.answer = self._choose(known, request.policy)
 
     def _choose(self, known: KnownLaunch, policy: Policy) -> Estimate | None:
         """Give the best answer there is."""
@@ -254,11 +254,11 @@ class LaunchAnswers:
         """Give the usual time of a launch, by what was observed."""
         return self._recall(known, policy).answer(policy.settings.coverage)
 
-    def require(self, known: KnownLaunch, asked: Asked) -> Estimate:
+    def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
         """Give the answer; another thread may have found just now that times have shifted."""
         answer = known.answer
         while answer is None:
-            known = self.ask(asked)
+            known = self.ask(request)
             answer = known.answer
         return answer
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kernelcast.predictor.answering.answerer import Answerer, Asked
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
+from kernelcast.predictor.answering.answerer import Answerer, LaunchRequest
+from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import Policy, choose_methods
-from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.asked_launches import LaunchReader
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
@@ -24,6 +23,7 @@ from kernelcast.predictor.launch_estimates import (
     compare_estimates,
     find_machine,
 )
+from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
@@ -109,11 +109,13 @@ class Predictor:
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)
-        self._shelf = ModelShelf(registry, clock=options.clock)
+        self._trained_models = TrainedModels(registry, clock=options.clock)
         self._answerer = Answerer(
-            shelf=self._shelf, memory=self._memory, facts_store=options.choose_facts_store()
+            trained_models=self._trained_models,
+            memory=self._memory,
+            facts_store=options.choose_facts_store(),
         )
-        self._reader = LaunchReader(options.asker, self._policy, devices)
+        self._reader = RequestReader(options.executor, self._policy, devices)
         self._answers = LaunchAnswers(self._answerer, self._policy, self._take_driver)
         self._observer = Observer(self._answers, self._memory)
         self._clock = options.clock
@@ -132,7 +134,7 @@ class Predictor:
         self.close()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
-        """Describe the devices that are asked.
+        """Describe the devices that are request.
 
         Raises
         ------
@@ -166,8 +168,8 @@ class Predictor:
             answer = self._answers.launches.recall_answer(launch, device_id)
             if answer is not None:
                 return answer
-        asked = self._reader.read(launch, device)
-        return self._answers.require(self._answers.ask(asked), asked)
+        request = self._reader.read(launch, device)
+        return self._answers.require(self._answers.ask(request), request)
 
     def estimate_many(
         self,
@@ -187,14 +189,14 @@ class Predictor:
         -------
         list of LaunchEstimate
             One per pair, devices within launches. A device that cannot answer says so in its
-            entry. Learned models are asked once for all launches that are new to them.
+            entry. Learned models are request once for all launches that are new to them.
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)
-        found = [self._ask(one) if isinstance(one, Asked) else one for one in pairs]
+        found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
         known = [one for one in found if not isinstance(one, LaunchEstimate)]
         self._answers.compose_all(known)
-        machines = {one: find_machine(one) for one in {asked.device.id for asked, _ in known}}
+        machines = {one: find_machine(one) for one in {request.device.id for request, _ in known}}
         return [
             one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
         ]
@@ -223,11 +225,11 @@ class Predictor:
         InputError, DeviceError
             As `estimate`.
         """
-        asked = self._reader.read(launch, device, policy=policy, report=report)
-        answers = self._make_answers(asked.policy)
-        known = answers.ask(asked)
+        request = self._reader.read(launch, device, policy=policy, report=report)
+        answers = self._make_answers(request.policy)
+        known = answers.ask(request)
         recording = None if known.outcome is None else known.outcome.recording
-        return Answer(estimate=answers.require(known, asked), recording=recording)
+        return Answer(estimate=answers.require(known, request), recording=recording)
 
     def recall(
         self,
@@ -242,8 +244,8 @@ class Predictor:
         An answer `beside` that stands is given back where it now has to say of others observations
         that they are not believed.
         """
-        asked = self._reader.read(problem, device, policy=policy)
-        return self._make_answers(asked.policy).recall(asked, beside)
+        request = self._reader.read(problem, device, policy=policy)
+        return self._make_answers(request.policy).recall(request, beside)
 
     def recall_named(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what is known of a launch by its identity, to judge observations by."""
@@ -251,7 +253,7 @@ class Predictor:
 
     def refresh_models(self) -> int:
         """Look for other versions of models; give a number that changes with those in use."""
-        return self._shelf.refresh()
+        return self._trained_models.refresh()
 
     @staticmethod
     def faster(one: Estimate, other: Estimate) -> float:
@@ -360,30 +362,30 @@ class Predictor:
         if now_s < self._recheck_s:
             return
         self._recheck_s = now_s + _RECHECK_S
-        generation = self._shelf.refresh()
+        generation = self._trained_models.refresh()
         if generation != self._generation:
             self._generation = generation
             self._answers.renew()
 
-    def _ask(self, asked: Asked) -> tuple[Asked, KnownLaunch] | LaunchEstimate:
+    def _ask(self, request: LaunchRequest) -> tuple[LaunchRequest, KnownLaunch] | LaunchEstimate:
         """Make a launch ready for its answer; or say why it has none."""
         try:
-            return asked, self._answers.ask(asked, composes=False)
+            return request, self._answers.ask(request, composes=False)
         except KernelcastError as error:
             return LaunchEstimate(
-                problem=asked.problem.name, device_id=asked.device.id, error=error
+                problem=request.problem.name, device_id=request.device.id, error=error
             )
 
     def _weigh(
         self,
-        asked: Asked,
+        request: LaunchRequest,
         known: KnownLaunch,
         machines: Mapping[str, MachineDescription | None],
     ) -> LaunchEstimate:
         """Put the answer and everything else that a launch costs together."""
-        estimate = self._answers.require(known, asked)
+        estimate = self._answers.require(known, request)
         accesses = known.outcome.accesses if known.outcome else ()
-        return add_costs(asked.problem, estimate, accesses, machines[asked.device.id])
+        return add_costs(request.problem, estimate, accesses, machines[request.device.id])
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""

@@ -7,16 +7,16 @@ from functools import partial
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.facts_store import read_facts
+from kernelcast.predictor.answering.measuring import make_row, put_analytic
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     LaunchFacts,
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
-from kernelcast.predictor.answering.facts_store import read_facts
-from kernelcast.predictor.answering.measuring import make_row, put_analytic
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import DeviceError, KernelcastError, RecordingError
@@ -32,7 +32,7 @@ _NO_FACTS = "the recording holds no facts about the launch; record it again"
 
 @dataclass(slots=True)
 class RecordedSamples:
-    """Gives the samples of a recording instead of a device's; an `Asker`.
+    """Gives the samples of a recording instead of a device's; an `Executor`.
 
     Parameters
     ----------
@@ -142,11 +142,11 @@ def replay(
         have = ", ".join(f"{one.kernel_name} on {one.device.id}" for one in recordings) or "nothing"
         msg = f"{what} with this source, build options and sizes; recorded are: {have}"
         raise RecordingError(msg)
-    asker = RecordedSamples(chosen[0], knows_source=problem is not None)
+    executor = RecordedSamples(chosen[0], knows_source=problem is not None)
     settings = replace(settings, uses_history=False)
-    predictor = Predictor(options=PredictorOptions(settings=settings, asker=asker))
+    predictor = Predictor(options=PredictorOptions(settings=settings, executor=executor))
     for one in chosen:
-        asker.recording = one
+        executor.recording = one
         yield _answer(predictor, one, problem)
 
 

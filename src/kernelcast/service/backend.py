@@ -8,7 +8,7 @@ from typing import Protocol
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.devices_at_work import Asker
+from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.predictor import Predictor
@@ -72,11 +72,11 @@ class PredictorBackend:
     stranger's kernel could wait for the next stranger's.
     """
 
-    def __init__(self, database: str, registry: str | None, asker: Asker) -> None:
+    def __init__(self, database: str, registry: str | None, executor: Executor) -> None:
         self._predictor = Predictor(
             store=database,
             registry=registry,
-            options=PredictorOptions(asker=asker),
+            options=PredictorOptions(executor=executor),
         )
 
     def list_devices(self) -> Sequence[DeviceDescription]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, Protocol, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
-from kernelcast.predictor.answering.devices_at_work import ChildProcesses
+from kernelcast.predictor.answering.executors import ChildProcesses
 from kernelcast.predictor.confinement import Protection
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend

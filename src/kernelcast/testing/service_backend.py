@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
-from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
@@ -89,7 +89,7 @@ class FakeBackend(PredictorBackend):
 
 @dataclass(frozen=True, slots=True)
 class FakeDevices:
-    """Devices that answer by arithmetic; an `Asker`."""
+    """Devices that answer by arithmetic; an `Executor`."""
 
     is_calibrated: Callable[[], bool]
     """Tells whether the analytic model has an answer."""

@@ -9,8 +9,8 @@ from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.weighing import sample_by_source
-from kernelcast.predictor.answering.asking import EstimateTask, ModelTask
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask, ModelTask
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import PersistentKernelError
 from kernelcast.records.kernel import Kernel

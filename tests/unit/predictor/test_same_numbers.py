@@ -10,9 +10,9 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import read_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import fit_linear, make_interval
-from kernelcast.predictor.answering.asking import LaunchRow
 from kernelcast.predictor.answering.forecasting import forecast_rows
-from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import Observation
@@ -55,7 +55,7 @@ def correct(one: Observation, peaks: DevicePeaks, device_id: str, registry: Path
         compute_units=int(peaks.compute_units),
         peaks=peaks,
     )
-    found = ModelShelf(str(registry)).find(device_id, features.schema).found
+    found = TrainedModels(str(registry)).find(device_id, features.schema).found
     assert found is not None
     (forecast,) = forecast_rows(found.stored.model, [row], found.stored.schema, 0.9)
     assert not isinstance(forecast, str), forecast

@@ -61,7 +61,7 @@ def test_samplings_of_a_service_are_confined(
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service.open(settings, Metrics())
     try:
-        assert service.estimating._backend._predictor._options.asker.confinement is confinement  # type: ignore[attr-defined]
+        assert service.estimating._backend._predictor._options.executor.confinement is confinement  # type: ignore[attr-defined]
         assert service.protection.name == "bubblewrap"
     finally:
         service.state.close()

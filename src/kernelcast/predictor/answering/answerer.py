@@ -13,12 +13,6 @@ from kernelcast.predictor.answering.analytic_tier import (
     answer_analytically,
     find_spread,
 )
-from kernelcast.predictor.answering.asking import (
-    EstimateOutcome,
-    EstimateTask,
-    LaunchFacts,
-    ModelTask,
-)
 from kernelcast.predictor.answering.checking import check_history
 from kernelcast.predictor.answering.composing import (
     Learned,
@@ -28,14 +22,20 @@ from kernelcast.predictor.answering.composing import (
     keep_methods,
     take_outcome,
 )
-from kernelcast.predictor.answering.devices_at_work import Asker, ReportProgress
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
+from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
 from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
-from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    LaunchFacts,
+    ModelTask,
+)
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -56,7 +56,7 @@ FactsKey = tuple[str, str, str, str, FileStamps, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LaunchRequest:
     """One launch on one device, and what its answer may be made of.
 
     Parameters
@@ -67,7 +67,7 @@ class Asked:
         The device.
     policy : Policy
         What may be used.
-    asker : Asker
+    executor : Executor
         Has the device sample.
     report : callable
         Is told of each stage.
@@ -76,7 +76,7 @@ class Asked:
     problem: Problem
     device: DeviceDescription
     policy: Policy
-    asker: Asker
+    executor: Executor
     report: ReportProgress = lambda _: None
 
     def identify(self) -> LaunchIdentity | None:
@@ -87,7 +87,7 @@ class Asked:
         except InputError:  # sampling will say so better
             return None
 
-    def as_run(self, outcome: EstimateOutcome) -> "Asked":
+    def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
         ran = outcome.recording.device
         return replace(
@@ -119,7 +119,7 @@ class Answerer:
 
     Parameters
     ----------
-    shelf : ModelShelf
+    trained_models : TrainedModels
         Learned models.
     memory : Memory or None
         What was observed before; None means that nothing is remembered.
@@ -131,7 +131,7 @@ class Answerer:
     Threads may share one; one sampling at a time runs on a device.
     """
 
-    shelf: ModelShelf
+    trained_models: TrainedModels
     memory: Memory | None
     facts_store: FactsStore | None = None
     _facts: LRUCache[FactsKey, LaunchFacts | str] = field(
@@ -157,9 +157,9 @@ class Answerer:
             failure = f"the store of observations does not answer: {error}"
             return Remembered(absence=failure, failure=failure)
 
-    def check(self, history: LaunchHistory, asked: Asked) -> None:
+    def check(self, history: LaunchHistory, request: LaunchRequest) -> None:
         """Have a history set aside what cannot be; see `check_history`."""
-        check_history(history, asked.problem, asked.device, asked.asker)
+        check_history(history, request.problem, request.device, request.executor)
 
     def remember(self, history: LaunchHistory | Remembered, policy: Policy) -> Remembered:
         """Say what the history of a launch is worth."""
@@ -174,7 +174,7 @@ class Answerer:
         absence = "whole runs are measured for comparison" if policy.settings.measure else ""
         return Remembered(interval=interval, facts=history.describe(), absence=absence)
 
-    def sample(self, asked: Asked) -> EstimateOutcome:
+    def sample(self, request: LaunchRequest) -> EstimateOutcome:
         """Sample a launch, and make its features where a learned model waits for them.
 
         Raises
@@ -182,21 +182,23 @@ class Answerer:
         KernelcastError
             If the launch cannot be sampled.
         """
-        policy = asked.policy
-        key = self._key_of(asked)
+        policy = request.policy
+        key = self._key_of(request)
         known = self._find_facts(key)
-        wants_row = self._wants_row(asked) and not isinstance(known, str)
+        wants_row = self._wants_row(request) and not isinstance(known, str)
         task = EstimateTask(
-            problem=asked.problem,
-            device_id=asked.device.id,
+            problem=request.problem,
+            device_id=request.device.id,
             settings=policy.settings,
             wants_row=wants_row,
             facts=known if isinstance(known, LaunchFacts) else None,
         )
         with self._lock:
-            busy = self._busy.setdefault(asked.device.id, threading.Lock())
+            busy = self._busy.setdefault(request.device.id, threading.Lock())
         with busy:
-            outcome = asked.asker.sample(task, timeout_s=policy.timeout_s, report=asked.report)
+            outcome = request.executor.sample(
+                task, timeout_s=policy.timeout_s, report=request.report
+            )
         if isinstance(known, str):
             return replace(outcome, row_failure=known)
         if wants_row and known is None:
@@ -228,11 +230,15 @@ class Answerer:
         return found
 
     def compose(
-        self, asked: Asked, outcome: EstimateOutcome, learned: Learned, remembered: Remembered
+        self,
+        request: LaunchRequest,
+        outcome: EstimateOutcome,
+        learned: Learned,
+        remembered: Remembered,
     ) -> Composed:
         """Make the answer of all that is known of a sampled launch."""
-        methods = asked.policy.methods
-        estimate = take_outcome(outcome, asked.as_run(outcome).identify())
+        methods = request.policy.methods
+        estimate = take_outcome(outcome, request.as_run(outcome).identify())
         estimate = add_history(_add_hybrid(estimate, learned, methods), remembered)
         estimate = self._add_models(estimate, outcome, methods)
         shadow_s = None if methods.shadow is None else estimate.estimates_s.get(methods.shadow)
@@ -241,7 +247,7 @@ class Answerer:
         self._keep_estimate(estimate)
         return Composed(estimate=estimate, shadow_s=shadow_s)
 
-    def answer_unsampled(self, asked: Asked, remembered: Remembered) -> Estimate:
+    def answer_unsampled(self, request: LaunchRequest, remembered: Remembered) -> Estimate:
         """Answer by the analytic model alone.
 
         Raises
@@ -251,12 +257,12 @@ class Answerer:
         KernelcastError
             If the model has no answer.
         """
-        problem, device, policy = asked.problem, asked.device, asked.policy
+        problem, device, policy = request.problem, request.device, request.policy
         if not policy.methods.uses(Tier.ANALYTIC):
             msg = f"{device.id}: nothing may be sampled, and the analytic model is not wanted"
             raise DeviceError(msg)
         task = ModelTask(problem=problem, device_id=device.id)
-        outcome = asked.asker.model(task, timeout_s=policy.timeout_s, report=asked.report)
+        outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         coverage = policy.settings.coverage
         spread, failures = self._find_spread(device.id, coverage)
         estimate = answer_analytically(problem, device, outcome, spread, coverage)
@@ -264,7 +270,7 @@ class Answerer:
         missing = {Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES}
         estimate = replace(
             estimate,
-            identity=asked.identify(),
+            identity=request.identify(),
             warnings=(*estimate.warnings, *failures),
             explanation=replace(known, missing=missing),
         )
@@ -275,13 +281,15 @@ class Answerer:
         if self.memory is not None:
             self.memory.keep_estimate(estimate)
 
-    def _wants_row(self, asked: Asked) -> bool:
+    def _wants_row(self, request: LaunchRequest) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""
-        policy, device_id = asked.policy, asked.device.id
+        policy, device_id = request.policy, request.device.id
         if not policy.settings.uses_models:
             return False
-        is_hybrid = policy.methods.computes(Tier.HYBRID) and self.shelf.has(device_id)
-        return is_hybrid or any(self.shelf.has(device_id, name) for name in policy.methods.models)
+        is_hybrid = policy.methods.computes(Tier.HYBRID) and self.trained_models.has(device_id)
+        return is_hybrid or any(
+            self.trained_models.has(device_id, name) for name in policy.methods.models
+        )
 
     def _find_model(self, policy: Policy, outcome: EstimateOutcome) -> Learned:
         if not (policy.settings.uses_models and policy.methods.computes(Tier.HYBRID)):
@@ -289,7 +297,7 @@ class Answerer:
         device_id = outcome.estimate.device_id
         if outcome.row is None:
             return Learned(failure=outcome.row_failure)
-        lookup = self.shelf.find(device_id, outcome.row.vector.schema)
+        lookup = self.trained_models.find(device_id, outcome.row.vector.schema)
         failures = "; ".join(lookup.failures)
         if lookup.found is None:
             return Learned(failure=failures)
@@ -306,7 +314,8 @@ class Answerer:
 
         schema = row.vector.schema
         lookups = {
-            name: self.shelf.find(estimate.device_id, schema, name) for name in methods.models
+            name: self.trained_models.find(estimate.device_id, schema, name)
+            for name in methods.models
         }
         models = {name: one.found.stored for name, one in lookups.items() if one.found}
         found_s = forecast_methods(models, row)
@@ -322,15 +331,15 @@ class Answerer:
         )
 
     def _find_spread(self, device_id: str, coverage: float) -> tuple[Spread, tuple[str, ...]]:
-        """Say how far off the analytic model may be, and which models could not be asked that."""
+        """Say how far off the analytic model may be, and which models could not be request that."""
         from kernelcast.features.vector.catalogue import make_schema
 
-        key = (device_id, self.shelf.refresh(), coverage)
+        key = (device_id, self.trained_models.refresh(), coverage)
         with self._lock:
             known = self._spreads.get(key)
         if known is None:
             schema: FeatureSchema = make_schema()
-            lookup = self.shelf.find(device_id, schema)
+            lookup = self.trained_models.find(device_id, schema)
             spread = find_spread(
                 device_id,
                 coverage,
@@ -345,16 +354,16 @@ class Answerer:
         return known
 
     @staticmethod
-    def _key_of(asked: Asked) -> FactsKey:
+    def _key_of(request: LaunchRequest) -> FactsKey:
         """Say what features hold for: kernel, sizes, arguments, device, calibration."""
-        problem, device = asked.problem, asked.device
+        problem, device = request.problem, request.device
         try:
             changed_ns = machine_path(device.id).stat().st_mtime_ns
         except (OSError, KernelcastError):
             changed_ns = 0
         sizes = f"{problem.ndrange} {problem.arguments}"
         return (problem.kernel.digest, device.id, device.driver, sizes, stamp_files(problem),
-                changed_ns, asked.policy.settings.seed)  # fmt: skip
+                changed_ns, request.policy.settings.seed)  # fmt: skip
 
     def _find_facts(self, key: FactsKey) -> LaunchFacts | str | None:
         with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError

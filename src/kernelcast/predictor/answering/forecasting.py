@@ -13,7 +13,7 @@ from kernelcast.models.columns import FIGURES
 from kernelcast.models.correction import FittedCorrection
 from kernelcast.models.protocol import FittedModel, Forecast
 from kernelcast.models.row_predictor import RowPredictor
-from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.explanation import Influence

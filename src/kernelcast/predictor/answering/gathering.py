@@ -19,7 +19,7 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.own_machine import find_own_machine
-from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 
 from kernelcast.launches.live import LiveLaunch
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.measuring import model_alone, run_estimate
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
-from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 
 
 @dataclass(frozen=True, slots=True)
 class LiveObjects:
-    """Samples one launch where its buffers are; an `Asker`.
+    """Samples one launch where its buffers are; an `Executor`.
 
     Parameters
     ----------

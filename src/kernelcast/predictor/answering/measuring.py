@@ -14,7 +14,8 @@ from kernelcast.launches.bounds_check import list_overruns
 from kernelcast.launches.estimation import ReportProgress, SampledEstimate, sample_launch
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     LaunchFacts,
@@ -22,7 +23,6 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.validation.report import ValidationReport
-from kernelcast.predictor.answering.shelf import find_shipped
+from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.accuracy.held_launches import HeldLaunch

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
-from kernelcast.predictor.answering.standing import StandingProcesses
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,
     KernelRunError,
     SignatureError,
 )
-from kernelcast.testing.fake_asker import make_problem
+from kernelcast.testing.fake_executor import make_problem
 
 # Python imports a module of this name at its start: it gives the child devices of ours.
 STAND_INS = """
@@ -25,9 +25,9 @@ from dataclasses import replace
 import kernelcast.predictor.answering.measuring as measuring
 import kernelcast.sampling.discovery as discovery
 import kernelcast.sampling.session as session
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
+from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.records.errors import KernelRunError, SignatureError
-from kernelcast.testing.fake_asker import FakeAsker
+from kernelcast.testing.fake_executor import FakeExecutor
 
 
 def run_estimate(session, task, *, keep, report, give_up=None):
@@ -41,7 +41,7 @@ def run_estimate(session, task, *, keep, report, give_up=None):
         raise KernelRunError("broken")
     if name == "bug":
         raise ZeroDivisionError
-    outcome = FakeAsker().sample(task, timeout_s=1, report=report)
+    outcome = FakeExecutor().sample(task, timeout_s=1, report=report)
     outcome = replace(outcome, row_failure=str(os.getpid()))
     if name == "late":
         keep(outcome)
@@ -58,23 +58,23 @@ session.open_session = lambda device_id: device_id
 
 
 @pytest.fixture
-def asker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandingProcesses]:
-    """Give an asker whose children know the stand-ins."""
+def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcesses]:
+    """Give an executor whose children know the stand-ins."""
     (tmp_path / "sitecustomize.py").write_text(STAND_INS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    found = StandingProcesses()
+    found = WarmProcesses()
     yield found
     found.close()
 
 
 def ask(
-    asker: StandingProcesses, name: str = "fine", *, device: str = "one", timeout_s: float = 200
+    executor: WarmProcesses, name: str = "fine", *, device: str = "one", timeout_s: float = 200
 ) -> EstimateOutcome:
     """Have a problem sampled."""
     task = EstimateTask(
         problem=replace(make_problem(), name=name), device_id=device, settings=EstimateSettings()
     )
-    return asker.sample(task, timeout_s=timeout_s, report=lambda _: None)
+    return executor.sample(task, timeout_s=timeout_s, report=lambda _: None)
 
 
 def number_of(outcome: EstimateOutcome) -> int:
@@ -93,25 +93,25 @@ def is_gone(process_id: int) -> bool:
     return False
 
 
-def test_a_device_keeps_its_process(asker: StandingProcesses) -> None:
+def test_a_device_keeps_its_process(executor: WarmProcesses) -> None:
     """Tasks of a device share a process, refused ones too; other devices have others."""
     stages: list[str] = []
     task = EstimateTask(problem=make_problem(), device_id="one", settings=EstimateSettings())
-    first = asker.sample(task, timeout_s=60, report=stages.append)
+    first = executor.sample(task, timeout_s=60, report=stages.append)
     assert stages == ["opening the device", "at work", "sampling"]
     with pytest.raises(SignatureError, match="refused"):
-        ask(asker, "refuse")
-    second = ask(asker)
+        ask(executor, "refuse")
+    second = ask(executor)
     assert number_of(first) == number_of(second) != os.getpid()
     assert second.estimate.compile_seconds == first.estimate.compile_seconds
-    assert number_of(ask(asker, device="two")) != number_of(first)
-    asker.close()
+    assert number_of(ask(executor, device="two")) != number_of(first)
+    executor.close()
     assert is_gone(number_of(first))
 
 
-def test_what_goes_wrong_ends_the_process_and_not_us(asker: StandingProcesses) -> None:
+def test_what_goes_wrong_ends_the_process_and_not_us(executor: WarmProcesses) -> None:
     """Crashes, hangs and failed devices are errors; the next task is done by a new process."""
-    last = number_of(ask(asker))
+    last = number_of(ask(executor))
     wrong: list[tuple[str, type[Exception], str]] = [
         ("die", KernelRunError, "SIGKILL, stage: sampling"),
         ("hang", EstimateTimeoutError, "stage: at work"),
@@ -120,26 +120,26 @@ def test_what_goes_wrong_ends_the_process_and_not_us(asker: StandingProcesses) -
     ]
     for name, error, text in wrong:
         with pytest.raises(error, match=text):
-            ask(asker, name, timeout_s=3 if name == "hang" else 200)
+            ask(executor, name, timeout_s=3 if name == "hang" else 200)
         assert is_gone(last)
-        number = number_of(ask(asker))
+        number = number_of(ask(executor))
         assert number != last
         last = number
 
 
-def test_samples_survive_what_comes_after(asker: StandingProcesses) -> None:
+def test_samples_survive_what_comes_after(executor: WarmProcesses) -> None:
     """A driver that crashes while features are made does not cost the samples."""
-    outcome = ask(asker, "late")
+    outcome = ask(executor, "late")
     assert "SIGKILL" in outcome.row_failure
     assert outcome.estimate.seconds > 0
-    assert number_of(ask(asker)) > 0
+    assert number_of(ask(executor)) > 0
 
 
-def test_an_idle_process_ends_and_another_serves(asker: StandingProcesses) -> None:
+def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> None:
     """A process gives its device back after a while; nobody notices."""
-    asker.children.idle_s = 0.2
-    first = number_of(ask(asker))
-    child = asker.children._places["one"].child
+    executor.children.idle_s = 0.2
+    first = number_of(ask(executor))
+    child = executor.children._places["one"].child
     assert child is not None
     child.process.wait()
-    assert number_of(ask(asker)) != first
+    assert number_of(ask(executor)) != first

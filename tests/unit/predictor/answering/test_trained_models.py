@@ -6,7 +6,7 @@ import pytest
 from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
-from kernelcast.predictor.answering.shelf import ModelShelf, find_shipped
+from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.sampling.plan import SAMPLER
 
@@ -26,24 +26,24 @@ class Clock:
 
 def test_finds_nothing_where_there_is_nothing(tmp_path: Path) -> None:
     """A registry that does not exist is no failure."""
-    shelf = ModelShelf(str(tmp_path / "none"), shipped=str(tmp_path / "neither"))
-    assert not shelf.has(DEVICE)
-    lookup = shelf.find(DEVICE, SCHEMA)
+    trained_models = TrainedModels(str(tmp_path / "none"), shipped=str(tmp_path / "neither"))
+    assert not trained_models.has(DEVICE)
+    lookup = trained_models.find(DEVICE, SCHEMA)
     assert lookup.found is None
     assert lookup.failures == ()
 
 
 def test_finds_the_devices_own_model(registry: ModelRegistry) -> None:
     """The device's model is found, with its version and the data it was trained on."""
-    shelf = ModelShelf(registry.url, shipped="")
-    assert shelf.has(DEVICE)
-    found = shelf.find(DEVICE, SCHEMA).found
+    trained_models = TrainedModels(registry.url, shipped="")
+    assert trained_models.has(DEVICE)
+    found = trained_models.find(DEVICE, SCHEMA).found
     assert found is not None
     assert found.facts.name == f"hybrid/{DEVICE}"
     assert found.facts.version.startswith("0001-")
     assert found.facts.rows == 40
     assert len(found.facts.data_digest) == 64
-    assert shelf.find("another device", SCHEMA).found is None
+    assert trained_models.find("another device", SCHEMA).found is None
 
 
 def test_shipped_models_come_last(
@@ -53,11 +53,11 @@ def test_shipped_models_come_last(
     shipped = ModelRegistry(url=str(tmp_path / "shipped"))
     for name in (f"hybrid/{DEVICE}", "hybrid/other"):
         shipped.publish(name, hybrid, SCHEMA)
-    shelf = ModelShelf(registry.url, shipped=shipped.url)
+    trained_models = TrainedModels(registry.url, shipped=shipped.url)
     places = [
         found.facts.place
         for one in (DEVICE, "other")
-        if (found := shelf.find(one, SCHEMA).found) is not None
+        if (found := trained_models.find(one, SCHEMA).found) is not None
     ]
     assert places == [registry.url, shipped.url]
     assert Path(find_shipped()).name == "pretrained"
@@ -66,7 +66,7 @@ def test_shipped_models_come_last(
 def test_another_schema_is_a_failure_that_says_so(registry: ModelRegistry) -> None:
     """A model of other features is passed over; the reason names both schemas."""
     other = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
-    lookup = ModelShelf(registry.url, shipped="").find(DEVICE, other)
+    lookup = TrainedModels(registry.url, shipped="").find(DEVICE, other)
     assert lookup.found is None
     assert SCHEMA.id in lookup.failures[0]
     assert other.id in lookup.failures[0]
@@ -77,7 +77,7 @@ def test_a_model_of_older_samples_is_a_failure_that_says_so(
 ) -> None:
     """A model that knows how far off another sampler is is passed over."""
     registry.publish("hybrid/old", hybrid, SCHEMA, samplers=(SAMPLER - 1,))
-    lookup = ModelShelf(registry.url, shipped="").find("old", SCHEMA)
+    lookup = TrainedModels(registry.url, shipped="").find("old", SCHEMA)
     assert lookup.found is None
     assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in lookup.failures[0]
 
@@ -87,7 +87,7 @@ def test_shipped_models_take_the_features_of_today() -> None:
     names = [one.parent for one in Path(find_shipped()).rglob("versions.json")]
     assert names
     for one in names:
-        lookup = ModelShelf(str(one.parents[1]), shipped="").find(one.name, SCHEMA)
+        lookup = TrainedModels(str(one.parents[1]), shipped="").find(one.name, SCHEMA)
         assert lookup.found is not None, lookup.failures
         assert {*lookup.found.stored.schema.names} <= {*SCHEMA.names}
 
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_a_failure(registry: ModelRegistry) -> None:
     """A file that is not the one that was published is not loaded."""
     (path,) = Path(registry.url).rglob("*.skops")
     path.write_bytes(path.read_bytes()[:-10])
-    lookup = ModelShelf(registry.url, shipped="").find(DEVICE, SCHEMA)
+    lookup = TrainedModels(registry.url, shipped="").find(DEVICE, SCHEMA)
     assert lookup.found is None
     assert "not the file that was published" in lookup.failures[0]
 
@@ -104,21 +104,21 @@ def test_a_damaged_file_is_a_failure(registry: ModelRegistry) -> None:
 def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: FittedModel) -> None:
     """A version is loaded once; a newer one, and a pinned one, are found at the next look."""
     clock = Clock()
-    shelf = ModelShelf(registry.url, shipped="", recheck_s=5.0, clock=clock)
-    first = shelf.find(DEVICE, SCHEMA).found
+    trained_models = TrainedModels(registry.url, shipped="", recheck_s=5.0, clock=clock)
+    first = trained_models.find(DEVICE, SCHEMA).found
     assert first is not None
-    assert shelf.find(DEVICE, SCHEMA).found is first
+    assert trained_models.find(DEVICE, SCHEMA).found is first
     newer = registry.publish(f"hybrid/{DEVICE}", hybrid, SCHEMA)
-    assert shelf.find(DEVICE, SCHEMA).found is first
-    assert shelf.refresh() == 0
+    assert trained_models.find(DEVICE, SCHEMA).found is first
+    assert trained_models.refresh() == 0
     clock.now_s = 6.0
-    assert shelf.refresh() == 1
-    second = shelf.find(DEVICE, SCHEMA).found
+    assert trained_models.refresh() == 1
+    second = trained_models.find(DEVICE, SCHEMA).found
     assert second is not None
     assert second.facts.version == newer
     registry.pin(f"hybrid/{DEVICE}", first.facts.version)
     clock.now_s = 12.0
-    pinned = shelf.find(DEVICE, SCHEMA).found
+    pinned = trained_models.find(DEVICE, SCHEMA).found
     assert pinned is not None
     assert pinned.facts == replace(first.facts)
 
@@ -126,7 +126,7 @@ def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: Fi
 @pytest.mark.parametrize("url", ["nowhere://models", "http://127.0.0.1:9/models"])
 def test_a_place_that_cannot_be_read_is_a_failure(url: str) -> None:
     """An address that nobody answers at costs the model, with a reason."""
-    lookup = ModelShelf(url, shipped="").find(DEVICE, SCHEMA)
+    lookup = TrainedModels(url, shipped="").find(DEVICE, SCHEMA)
     assert lookup.found is None
     assert all("cannot be read" in one for one in lookup.failures)
     assert lookup.failures

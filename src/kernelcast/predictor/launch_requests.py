@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from kernelcast.launches.devices import choose_devices
-from kernelcast.predictor.answering.answerer import Asked
-from kernelcast.predictor.answering.devices_at_work import Asker, ReportProgress
+from kernelcast.predictor.answering.answerer import LaunchRequest
+from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.given import check_device, check_device_ids, check_problem, list_launches
 from kernelcast.predictor.launch_estimates import LaunchEstimate
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _LIVE = "kernelcast.launches.live"
 
 
-class LaunchReader:
+class RequestReader:
     """Reads what callers ask for; threads share one.
 
     Parameters
     ----------
-    asker : Asker
+    executor : Executor
         Has devices sample problems; live objects are sampled where they are.
     policy : Policy
         Where the caller names none.
@@ -38,18 +38,18 @@ class LaunchReader:
 
     def __init__(
         self,
-        asker: Asker,
+        executor: Executor,
         policy: Policy,
         devices: Sequence[str | DeviceDescription] | None = None,
     ) -> None:
-        self._asker = asker
+        self._executor = executor
         self._policy = policy
         self._wanted = devices or ()
         self._devices: dict[str, DeviceDescription] = {}
         self._lock = threading.Lock()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
-        """Describe the devices that are asked; drivers are asked once.
+        """Describe the devices that are request; drivers are request once.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class LaunchReader:
                 found = [one for one in self._wanted if isinstance(one, DeviceDescription)]
                 ids = [one for one in self._wanted if isinstance(one, str)]
                 if ids or not found:
-                    found += choose_devices(ids, getattr(self._asker, "children", None))
+                    found += choose_devices(ids, getattr(self._executor, "children", None))
                 self._devices = {one.id: one for one in found}
             return tuple(self._devices.values())
 
@@ -78,7 +78,7 @@ class LaunchReader:
         *,
         policy: Policy | None = None,
         report: ReportProgress = lambda _: None,
-    ) -> Asked:
+    ) -> LaunchRequest:
         """Read one launch on one device.
 
         Raises
@@ -89,11 +89,11 @@ class LaunchReader:
         policy = policy or self._policy
         if self.is_live(launch):
             return _read_live(launch, device, policy, report)
-        return Asked(
+        return LaunchRequest(
             problem=check_problem(launch),
             device=self._describe(check_device(device)),
             policy=policy,
-            asker=self._asker,
+            executor=self._executor,
             report=report,
         )
 
@@ -101,12 +101,12 @@ class LaunchReader:
         self,
         launches: "Iterable[Problem | Launch]",
         devices: Sequence[str | DeviceDescription] | None = None,
-    ) -> list[Asked | LaunchEstimate]:
+    ) -> list[LaunchRequest | LaunchEstimate]:
         """Read launches on devices, devices within launches; live ones have a device already.
 
         Returns
         -------
-        list of Asked or LaunchEstimate
+        list of LaunchRequest or LaunchEstimate
             The latter for live launches that cannot be asked for: it says why.
 
         Raises
@@ -119,7 +119,7 @@ class LaunchReader:
         is_any_problem = any(isinstance(one, Problem) for one in listed)
         given = self.devices() if devices is None and is_any_problem else devices or ()
         chosen = [self._describe(one) for one in given]
-        pairs: list[Asked | LaunchEstimate] = []
+        pairs: list[LaunchRequest | LaunchEstimate] = []
         for one in listed:
             if self.is_live(one):
                 pairs.append(self._try_to_read(one))
@@ -127,7 +127,7 @@ class LaunchReader:
                 pairs += [self.read(one, device) for device in chosen]
         return pairs
 
-    def _try_to_read(self, launch: "Launch") -> Asked | LaunchEstimate:
+    def _try_to_read(self, launch: "Launch") -> LaunchRequest | LaunchEstimate:
         try:
             return self.read(launch)
         except KernelcastError as error:
@@ -160,7 +160,7 @@ def _read_live(
     device: str | DeviceDescription | None,
     policy: Policy,
     report: ReportProgress,
-) -> Asked:
+) -> LaunchRequest:
     # Source analysis and a driver: who has live objects has paid for the one, and pays the other.
     from kernelcast.launches.live import describe_live
     from kernelcast.predictor.answering.live_objects import LiveObjects
@@ -170,10 +170,10 @@ def _read_live(
     if named is not None and not live.device.id.startswith(named):
         msg = f"device {named}: the launch's queue is on {live.device.id}; leave the device out"
         raise InputError(msg)
-    return Asked(
+    return LaunchRequest(
         problem=live.problem,
         device=live.device,
         policy=policy,
-        asker=LiveObjects(live),
+        executor=LiveObjects(live),
         report=report,
     )

@@ -2,24 +2,24 @@
 
 from dataclasses import dataclass, field
 
-from kernelcast.predictor.answering.asking import (
-    EstimateOutcome,
-    EstimateTask,
-    ModelOutcome,
-    ModelTask,
-)
-from kernelcast.predictor.answering.devices_at_work import (
+from kernelcast.predictor.answering.executors import (
     SAMPLE,
     ChildProcesses,
     ReportProgress,
     take_outcome,
 )
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
 from kernelcast.workers import WarmChildren
 
 
 @dataclass(slots=True)
-class StandingProcesses:
-    """Asks each device in a child process of its own, which serves the next task too; an `Asker`.
+class WarmProcesses:
+    """Asks each device in a child process of its own, which serves the next task too; an `Executor`.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from functools import cache
 
-from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter

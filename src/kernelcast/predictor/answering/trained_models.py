@@ -69,7 +69,7 @@ def find_shipped() -> str:
     return str(Path(str(files("kernelcast"))) / "models" / "pretrained")
 
 
-class ModelShelf:
+class TrainedModels:
     """Finds models in a registry, then among those that come with the package.
 
     Parameters
@@ -85,7 +85,7 @@ class ModelShelf:
 
     Notes
     -----
-    Threads share one shelf. A model of a version is loaded once per process.
+    Threads share one trained_models. A model of a version is loaded once per process.
     """
 
     def __init__(

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     LaunchFacts,
@@ -17,7 +18,6 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -41,8 +41,8 @@ LOCAL_SIZE = (64,)
 
 
 @dataclass(slots=True)
-class FakeAsker:
-    """Samples synthetic launches; an `Asker`."""
+class FakeExecutor:
+    """Samples synthetic launches; an `Executor`."""
 
     work_group_s: float = 5e-6
     """Time of each work-group, in seconds; may be changed between samplings."""
@@ -190,7 +190,7 @@ class SettableClock:
 
 
 def make_predictor(  # noqa: PLR0913 - as the predictor's own
-    asker: FakeAsker,
+    executor: FakeExecutor,
     store: Store,
     registry: str = "",
     *,
@@ -201,7 +201,7 @@ def make_predictor(  # noqa: PLR0913 - as the predictor's own
 ) -> Predictor:
     """Make a predictor of `DEVICE`; its registry is empty unless one is named."""
     options = PredictorOptions(
-        asker=asker, clock=clock or SettableClock(), settings=settings or EstimateSettings()
+        executor=executor, clock=clock or SettableClock(), settings=settings or EstimateSettings()
     )
     return Predictor(
         [DEVICE],

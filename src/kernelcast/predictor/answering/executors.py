@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     ModelOutcome,
@@ -22,7 +22,7 @@ from kernelcast.workers import (
 
 ReportProgress = Callable[[str], None]
 SAMPLE = Task(
-    entry="kernelcast.predictor.answering.device_bench:estimate_problem",
+    entry="kernelcast.predictor.answering.child_tasks:estimate_problem",
     returns=EstimateOutcome,
     gives=EstimateOutcome,
     most_items=1,
@@ -30,7 +30,7 @@ SAMPLE = Task(
 _MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
 
 
-class Asker(Protocol):
+class Executor(Protocol):
     """Answers tasks; tests have one that needs no device."""
 
     def sample(
