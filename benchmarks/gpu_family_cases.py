@@ -68,9 +68,7 @@ def list_cases(left_out: Counter[str]) -> Iterator[Case]:
             left_out[f"{family}: {found}"] += 1
             continue
         launch, measured = found
-        yield Case(
-            family=family, device=device, id=record["id"], launch=launch, measured=measured
-        )
+        yield Case(family=family, device=device, id=record["id"], launch=launch, measured=measured)
     for table in json.loads((FOLDER / "tuning_tables.json").read_text())["tables"]:
         yield from list_rows(table, left_out)
 
@@ -126,7 +124,7 @@ def make_box(config: Mapping[str, Any], measured: Mapping[str, Any]) -> Found:
     updates = 15_000 * 15_000
     if "L2_read_B_per_lup" in measured:
         return box_2d(radius, local), scale_volumes(measured, updates)
-    in_l1 = radius == 2  # noqa: PLR2004 - the one radius of the variant bound by L1
+    in_l1 = radius == 2
     return box_2d(radius, local, in_l1=in_l1), {"seconds": updates / (measured["glups"] * 1e9)}
 
 
@@ -136,9 +134,7 @@ def make_stream(config: Mapping[str, Any], measured: Mapping[str, Any]) -> Found
     if routine not in STREAMS:
         return "the number of work-groups of the dot product is not stated"
     arrays = 3 if routine in {"Add", "Triad"} else 2
-    return stream(routine, count), {
-        "seconds": arrays * 8 * count / (measured["GBs_median"] * 1e9)
-    }
+    return stream(routine, count), {"seconds": arrays * 8 * count / (measured["GBs_median"] * 1e9)}
 
 
 def make_laplacian(config: Mapping[str, Any], measured: Mapping[str, Any]) -> Found:
@@ -147,7 +143,7 @@ def make_laplacian(config: Mapping[str, Any], measured: Mapping[str, Any]) -> Fo
     facts = config["vgpr_sgpr_scratch_occ"]
     if "nontemporal" in kernel:
         return "stores that bypass the cache are not modelled"
-    if (facts and facts[2]) or (facts is None and tile == 16):  # noqa: PLR2004 - registers spill
+    if (facts and facts[2]) or (facts is None and tile == 16):
         return "registers spill to memory"
     launch = laplacian(
         tile, config["n"], config["block_launched"], shares_rows=kernel[:7] not in {

@@ -143,7 +143,9 @@ def coulomb(
         lines.append(f"e{n} += w * native_rsqrt(r + d{n} * d{n});")
     lines.append("}")
     lines += [f"E[p + {n * side * side}] += e{n};" for n in range(cells)]
-    own = [(name, "float32", atoms) for name in "XYZW"] if as_arrays else [("A", "float32x4", atoms)]
+    own = (
+        [(name, "float32", atoms) for name in "XYZW"] if as_arrays else [("A", "float32x4", atoms)]
+    )
     buffers = (("E", "float32", side**3), *own)
     return launch(
         "\n".join(lines), tuple(buffers), (side, side, side // cells), local_size, registers
@@ -185,14 +187,12 @@ def transpose(side: int, *, rows: int, registers: int | None = None) -> Modelled
     return launch("\n".join(lines), buffers, (side, side // len(steps)), (32, rows), registers)
 
 
-def textbook(
-    name: str, count: int, side: int, registers: int
-) -> ModelledLaunch | None:
+def textbook(name: str, count: int, side: int, registers: int) -> ModelledLaunch | None:
     """Make a textbook kernel; None for those whose work is not described well enough."""
     if name in {"vector_add", "saxpy", "strided_copy_8", "random_access"}:
         bodies = {
             "vector_add": "c[i] = a[i] + b[i];", "saxpy": "b[i] = 2.0f * a[i] + b[i];",
-            "strided_copy_8": "c[8 * i] = a[8 * i];", "random_access": "c[i] = a[0];",
+            "strided_copy_8": "c[8 * i] = a[8 * i];", "random_access": "c[i] = a[0] + b[i];",
         }  # fmt: skip
         items = count // 8 if name == "strided_copy_8" else count
         buffers = tuple((one, "float32", count) for one in "abc")
@@ -206,7 +206,8 @@ def textbook(
             "local float t[32][33];\nint x = G(0), y = G(1);\n"
             f"t[get_local_id(1)][get_local_id(0)] = a[y * {side} + x];\n"
             "barrier(CLK_LOCAL_MEM_FENCE);\n"
-            "x = get_group_id(1) * 32 + get_local_id(0); y = get_group_id(0) * 32 + get_local_id(1);\n"
+            "x = get_group_id(1) * 32 + get_local_id(0);\n"
+            "y = get_group_id(0) * 32 + get_local_id(1);\n"
             f"b[y * {side} + x] = t[get_local_id(0)][get_local_id(1)];"
         )
         return launch(body, pair, (side, side), (32, 32), registers)
