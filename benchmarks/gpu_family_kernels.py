@@ -192,7 +192,7 @@ def textbook(name: str, count: int, side: int, registers: int) -> ModelledLaunch
     if name in {"vector_add", "saxpy", "strided_copy_8", "random_access"}:
         bodies = {
             "vector_add": "c[i] = a[i] + b[i];", "saxpy": "b[i] = 2.0f * a[i] + b[i];",
-            "strided_copy_8": "c[8 * i] = a[8 * i];", "random_access": "c[i] = a[0];",
+            "strided_copy_8": "c[8 * i] = a[8 * i];", "random_access": "c[i] = a[0] + b[i];",
         }  # fmt: skip
         items = count // 8 if name == "strided_copy_8" else count
         buffers = tuple((one, "float32", count) for one in "abc")

@@ -32,7 +32,8 @@ class Sibling:
     source: str = ""
 
 
-# Peaks of memory in GB/s: V100 898, H200 4800, A40 696, MI210 1638 (vendors' data sheets).
+# Peaks of memory in GB/s by the vendors' data sheets: V100 898, GH200 with HBM3 4023, A40 696,
+# MI210 1638.
 SIBLINGS: Mapping[str, Sibling] = {
     "RTX2080Ti": Sibling(
         shipped="a40", units=68, clock_ghz=1.35, memory_ratio=616 / 696, l1_bytes=64 * 1024,
@@ -53,7 +54,7 @@ SIBLINGS: Mapping[str, Sibling] = {
         source="NVIDIA V100S data sheet",
     ),
     "H100-NVL": Sibling(
-        shipped="h200", units=132, clock_ghz=1.785, memory_ratio=3938 / 4800, l2_mib=25,
+        shipped="gh200", units=132, clock_ghz=1.785, memory_ratio=3938 / 4023, l2_mib=25,
         fp32_lanes=128, fp64_lanes=64, source="NVIDIA H100 NVL product brief",
     ),
     "MI250X(GCD)": Sibling(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from published_gpus import CUDA, GPUS, MORE_CACHES, NVIDIA, TABLE, Gpu
+from published_gpus import CDNA_DOCUMENT, CUDA, GPUS, MORE_CACHES, NVIDIA, TABLE, Gpu
 
 from kernelcast.launches.machine_file import write_machine
 from kernelcast.records.device import DeviceKind
@@ -64,13 +64,26 @@ def describe_gpu(gpu: Gpu, benches: dict[str, Any]) -> MachineDescription:
         max_work_items_per_unit=published(items, limits) if items else None,
         max_work_groups_per_unit=published(groups, limits) if groups else None,
         local_memory_bytes=published(local_kib * KIB, local) if local_kib else None,
-        registers=published(65536, limits) if gpu.cc else None,
+        registers=_describe_registers(gpu, limits),
         instructions=_list_instructions(gpu, benches, clock_hz),
         caches=_list_caches(gpu, benches, walk, walk_origin),
         memories=(memory,),
-        costs=more_costs,
+        costs=more_costs | _describe_dispatch(gpu),
         curves=tuple(curves),
     )
+
+
+def _describe_registers(gpu: Gpu, limits: str) -> Trait[int] | None:
+    if gpu.registers:
+        return published(gpu.registers, CDNA_DOCUMENT)
+    return published(65536, limits) if gpu.cc else None
+
+
+def _describe_dispatch(gpu: Gpu) -> dict[str, Trait[float]]:
+    if gpu.dispatch is None:
+        return {}
+    seconds, origin = gpu.dispatch
+    return {"work_group_dispatch_s": published(seconds, origin)}
 
 
 def _read_walk(gpu: Gpu, benches: dict[str, Any]) -> tuple[list[tuple[float, float]], float, str]:

@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 TABLE = "device table of the Warpspeed reference implementation (March 2025)"
 CUDA = "CUDA C++ Programming Guide, table of compute capabilities: {}"
 KIB = 2**10
+CDNA_REGISTERS = 4 * 512 * 64
+CDNA_DOCUMENT = (
+    "AMD CDNA 2 and 3 ISA documents: 512 of 64 lanes for each of four SIMDs, accumulation "
+    "registers among them"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +31,10 @@ class Gpu:
     l1_sector: int = 32
     l2_sector: int = 64
     l2_shared_by: int | None = None
+    dispatch: tuple[float, str] | None = None
     origins: dict[str, str] = field(default_factory=dict)
     items: int | None = None
+    registers: int | None = None
     local_kib: int | None = None
 
 
@@ -39,7 +46,10 @@ NVIDIA = {
 HALF_L2 = "effective; {} MiB in two halves, " + TABLE
 GPUS = (
     Gpu(file="v100", name="Tesla V100-PCIE-32GB", data="v100", units=80, clock_ghz=1.38,
-        l1_kib=128, l2_mib=6, l2_gb_s=2300, lanes=(64, 32), cc="7.0"),
+        l1_kib=128, l2_mib=6, l2_gb_s=2300, lanes=(64, 32), cc="7.0",
+        dispatch=(1.56e-9, "a 2-D box stencil that L1 holds makes 20.5 G updates a second with "
+                  "32 work-items per work-group of any shape, 41 with 64; "
+                  "te42kyfo/warpspeed@7e804a7")),
     Gpu(file="a100", name="A100-SXM4-40GB", data="a100_40", units=108, clock_ghz=1.41, l1_kib=192,
         l2_mib=20, l2_gb_s=4000, lanes=(64, 32), cc="8.0",
         origins={"L2": HALF_L2.format(40)}),
@@ -69,13 +79,14 @@ GPUS = (
             + TABLE + " has 110"}),
     Gpu(file="mi210", name="Instinct MI210", data="mi210", units=104, clock_ghz=1.7, l1_kib=16,
         l2_mib=6, l2_gb_s=2900, lanes=(64, 64), warp=64, line=64, l1_sector=64, items=2048,
-        local_kib=64, origins={"L2": "effective; the vendor states 8 MiB; " + TABLE}),
+        registers=CDNA_REGISTERS, local_kib=64,
+        origins={"L2": "effective; the vendor states 8 MiB; " + TABLE}),
     Gpu(file="mi300x", name="Instinct MI300X", data="mi300x", units=304, clock_ghz=2.1, l1_kib=32,
         l2_mib=4, l2_gb_s=13700, lanes=(64, 64), warp=64, l1_sector=128, l2_shared_by=38,
-        items=2048, local_kib=64),
+        items=2048, registers=CDNA_REGISTERS, local_kib=64),
     Gpu(file="mi300a", name="Instinct MI300A", data="mi300a", units=228, clock_ghz=2.1, l1_kib=32,
         l2_mib=4, l2_gb_s=10100, lanes=(64, 64), warp=64, l1_sector=128, l2_shared_by=38,
-        items=2048, local_kib=64),
+        items=2048, registers=CDNA_REGISTERS, local_kib=64),
     Gpu(file="rx-6900-xt", name="Radeon RX 6900 XT", data="rx6900xt", units=80, clock_ghz=2.56,
         l1_kib=16, l2_mib=4, l2_gb_s=2800, lanes=(64, 4), l1_sector=128, items=1024, local_kib=64,
         origins={"L1": "AMD calls it L0; latency rises between 12 and 19 kB in gpu-benches' "

@@ -19,6 +19,8 @@ _MEASURED_BY = {
     "L1 size": "caches",
     "L2 size": "caches",
 }
+_FULL_SHARE = 0.6
+"""Measured over the banks' bandwidth: 0.98 and more on V100, A100 and H100, 0.5 on A40 and L40."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,18 @@ class GpuMachine:
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def l1_cycle_bytes(self) -> int:
+        """Bytes that an L1 cache sends a cycle: all its banks', or half of that.
+
+        Turing's, and NVIDIA's for graphics since, have half as many load units: an A40 sends 64.
+        """
+        banks = self.architecture.l1_banks_bytes
+        if not self.l1_bytes_per_s or not self.clock_hz:
+            return banks
+        measured = self.l1_bytes_per_s / (self.compute_units * self.clock_hz)
+        return banks // 2 if measured < _FULL_SHARE * banks else banks
 
     @property
     def l2_total_bytes(self) -> float:

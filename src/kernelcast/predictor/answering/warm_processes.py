@@ -19,7 +19,7 @@ from kernelcast.workers import WarmChildren
 
 @dataclass(slots=True)
 class WarmProcesses:
-    """Asks each device in a child process of its own, which serves the next task too; an `Executor`.
+    """Asks each device in a child process of its own, which serves the next task; an `Executor`.
 
     Parameters
     ----------

@@ -84,8 +84,11 @@ def test_independent_loads_keep_more_bytes_in_flight() -> None:
 
 
 def test_l1_and_dram_add_where_loads_return_in_order() -> None:
-    """Exposes the fitted part of L1's cycles beside the DRAM's time."""
-    busy = replace(COPY, l1_cycles=40.0)
+    """Exposes the fitted part of L1's cycles beside the DRAM's time, as far as units are empty."""
+    half = 1024 // COPY.work_group_size
+    busy = replace(COPY, l1_cycles=40.0, resident=half)
+    full = replace(busy, resident=2 * half)
+    assert assess(full, RATES, FITTED).exposed_l1_s == 0
     found = assess(busy, RATES, FITTED)
     overheads = sum(found.times[name] for name in ("tail", "launch", "translation"))
     expected_s = found.times["DRAM"] + found.exposed_l1_s + overheads

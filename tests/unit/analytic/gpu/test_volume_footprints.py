@@ -14,7 +14,7 @@ from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 from kernelcast.analytic.gpu.volumes.ranges import mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
-from kernelcast.expressions import Expr, Symbol, SymbolKind, less
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
@@ -306,3 +306,23 @@ def test_a_run_lies_between_fewer_and_more_whole_rows(length: int) -> None:
     exact = footprint.count_range(start, start + length, 32)
     assert footprint.count_run(length, 32) == pytest.approx(exact, rel=0.25)
     assert footprint.count_run(length + 1, 32) >= footprint.count_run(length, 32)
+
+
+def test_rows_under_different_guards_are_one_union() -> None:
+    """A row that one access loads under one guard and another under another counts once."""
+    x, y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
+    row = 8 * 64
+    rows = {-1: less(1, 2 * Expr.symbol(y) + 1), 0: TRUE, 1: TRUE, 2: less(Expr.symbol(y), 15)}
+    accesses = tuple(
+        MemoryAccess(
+            site=place, block=0, line=1, text=f"row {place}", kind=AccessKind.LOAD,
+            space=MemorySpace.GLOBAL, buffer="u", bytes=8, pattern=AddressPattern.QUASI_AFFINE,
+            offset_bytes=Expr.symbol(x) * 8 + Expr.symbol(y) * (2 * row) + place * row, guard=guard,
+        )
+        for place, guard in rows.items()
+    )  # fmt: skip
+    launch = ModelledLaunch(
+        kernel="rows", ndrange=NDRange(global_size=(62, 16), local_size=(62, 1)), accesses=accesses
+    )
+    footprint = loads_of(launch)
+    assert footprint.count_run(16, 32) == 32 * 16 * 32

@@ -87,10 +87,21 @@ def test_v100_occupancy(
     assert (found.work_groups, found.limiter) == (expected, limiter)
 
 
-def test_amd_counts_registers_by_simd() -> None:
-    """On CDNA a wavefront lives in one of four SIMDs of 256 registers a lane."""
-    found = compute_occupancy(launch_of(256, registers=100), machine_of("mi210"))
-    assert found.limits["registers"] == 4 * (256 // 104) // 4
+@pytest.mark.parametrize(
+    ("name", "registers", "wavefronts"),
+    [("mi100", 100, 256 // 104), ("mi210", 54, 9), ("mi210", 90, 5), ("mi210", 128, 4),
+     ("mi210", 170, 2)],
+)  # fmt: skip
+def test_amd_counts_registers_by_simd(name: str, registers: int, wavefronts: int) -> None:
+    """A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it."""
+    found = compute_occupancy(launch_of(256, registers=registers), machine_of(name))
+    assert found.limits["registers"] == wavefronts
+
+
+def test_graphics_chips_send_half_a_line_a_cycle() -> None:
+    """An A40's L1 sends 64 bytes a cycle, a V100's 128, by their measured bandwidths."""
+    assert machine_of("a40").l1_cycle_bytes == 64
+    assert machine_of("v100").l1_cycle_bytes == machine_of("a100").l1_cycle_bytes == 128
 
 
 def test_unknown_registers_are_noted() -> None:

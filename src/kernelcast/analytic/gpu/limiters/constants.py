@@ -34,7 +34,8 @@ class LimiterConstants:
         Who found the numbers, from what.
     exposed_wavefronts : float
         Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
-        DRAM transfers: loads return in order, so hits wait behind misses.
+        DRAM transfers: loads return in order, so hits wait behind misses. Counts as far as places
+        for work-items stay empty.
     exposed_lines : float
         Cycles of the same kind for each line that a warp's load looks up.
     counts_fill : bool
@@ -64,12 +65,12 @@ class LimiterConstants:
 FITTED = LimiterConstants(
     name="kernelcast",
     provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100",
-    exposed_wavefronts=0.565,
-    exposed_lines=0.17,
+    exposed_wavefronts=0.82,
+    exposed_lines=0.38,
     counts_fill=True,
     counts_half_warps=False,
     counts_beyond_paper=True,
-    translation={"v100": Translation(pages=69.0, miss_s=48e-9)},
+    translation={"v100": Translation(pages=73.0, miss_s=46e-9)},
 )
 PAPER_2022 = LimiterConstants(
     name="paper-2022",

@@ -58,6 +58,8 @@ class GpuRates:
         None if it is not known.
     notes : tuple of str
         What was assumed or is left out.
+    max_work_items : int or None
+        Work-items that a compute unit holds at once; None if it is not known.
     """
 
     compute_units: int
@@ -72,6 +74,7 @@ class GpuRates:
     launch_s: float
     translation: Translation | None
     notes: tuple[str, ...]
+    max_work_items: int | None = None
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
@@ -121,6 +124,9 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         launch_s=_find_launch(machine, notes),
         translation=_find_translation(machine, constants, notes),
         notes=tuple(notes),
+        max_work_items=(
+            machine.max_work_items_per_unit.value if machine.max_work_items_per_unit else None
+        ),
     )
 
 

@@ -17,7 +17,13 @@ from kernelcast.analytic.gpu.volumes.affine import (
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
-from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts, cost_family, list_reloads, sum_l1
+from kernelcast.analytic.gpu.volumes.l1 import (
+    FamilyCosts,
+    cost_family,
+    keep_common,
+    list_reloads,
+    sum_l1,
+)
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
@@ -117,6 +123,7 @@ def compute_volumes(
     accesses, notes = _sort_accesses(launch, machine)
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = loads.cost(grid, machine, is_kept=True)
+    load_costs = keep_common(load_costs, occupancy, machine, grid.work_groups)
     store_costs = stores.cost(grid, machine, is_kept=False)
     if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
         full = max(list_classes(loads.boxes, grid), key=lambda one: one.work_groups)

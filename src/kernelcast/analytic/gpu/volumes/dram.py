@@ -112,7 +112,7 @@ def compute_wave(
             lived = nearer.work_groups / wave
             over = min(over, lived * traffic.oversubscribe(wave, machine))
         # Work-groups that run at once go through their loops side by side.
-        near = traffic.oversubscribe(nearer.work_groups, machine, loops=0)
+        near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
         together = max(0.0, 1 - nearer.work_groups / wave)
         rate = rates.find_overlap(level.name)
         overlaps.append(

@@ -8,7 +8,12 @@ from itertools import product
 import numpy as np
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
-from kernelcast.analytic.gpu.volumes.lattices import count_rows, merge_steps
+from kernelcast.analytic.gpu.volumes.lattices import (
+    count_rows,
+    find_cuts,
+    merge_steps,
+    translate,
+)
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray, count_sectors
 
@@ -188,8 +193,8 @@ def _count_lattice(  # noqa: PLR0913 - a key
 def _join(
     offsets: tuple[int, ...], strides: tuple[int, ...], run: int
 ) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
-    """Give `_translate`'s answer in numbers of Python; nobody may change them."""
-    steps, lows, highs = _translate(offsets, strides, run)
+    """Give `translate`'s answer in numbers of Python; nobody may change them."""
+    steps, lows, highs = translate(offsets, strides, find_cuts(offsets, strides), run)
     return [tuple(one) for one in steps.tolist()], lows.tolist(), highs.tolist()
 
 
@@ -219,12 +224,14 @@ def _lay_out(  # noqa: PLR0913 - arrays of one shape
     pieces = low.size
     starts = np.array([one.start for one in outer], dtype=np.int64).reshape(len(outer), pieces)
     ends = np.array([one.end for one in outer], dtype=np.int64).reshape(len(outer), pieces)
+    # Parts that are executed for other work-items overlap: all are written alike.
+    cuts = find_cuts(tuple(offset for part in bases for offset in part), strides)
     done, found = 0, []
     for offsets, count in zip(bases, sizes, strict=True):
         own = slice(done, done + count)
         done = own.stop
         run = int((high[own] - low[own]).min())
-        steps, lows, highs = _translate(offsets, strides, run)
+        steps, lows, highs = translate(offsets, strides, cuts, run)
         found.append((
             (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(),
             _shift(starts[:, own], steps), _shift(ends[:, own], steps),
@@ -338,45 +345,6 @@ def _ranges_of(
     if groups[0] <= full < groups[1] and high % size:
         found.append(((0, high % size), (full, full + 1)))
     return found
-
-
-def _translate(
-    offsets: tuple[int, ...], strides: tuple[int, ...], run: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Write each offset in steps of the outer axes and bytes along the run.
-
-    Runs that overlap or touch are joined: a row of neighbours becomes one box.
-    """
-    steps, rest = _decompose(offsets, strides)
-    is_new = np.ones(rest.size, dtype=np.bool_)
-    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
-    begins = np.flatnonzero(is_new)
-    lasts = np.append(begins[1:], rest.size) - 1
-    return steps[begins], rest[begins], rest[lasts]
-
-
-# A launch asks for the same few decompositions in every count of its footprints.
-@lru_cache(maxsize=256)
-def _decompose(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Give steps along each axis and the rest in bytes, sorted; nobody may change them."""
-    rest = np.array(offsets, dtype=np.int64)
-    steps = np.zeros((rest.size, len(strides)), dtype=np.int64)
-    for place in range(len(strides) - 1, -1, -1):
-        kept = _reduce(rest, strides[place])
-        steps[:, place] = (rest - kept) // strides[place]
-        rest = kept
-    order = np.lexsort((rest, *steps.T))
-    return steps[order], rest[order]
-
-
-def _reduce(offsets: IntArray, stride: int) -> IntArray:
-    """Give offsets modulo a stride, wrapped where no access lies: neighbours stay neighbours."""
-    residues = np.unique(offsets % stride)
-    gaps = np.diff(residues, append=residues[0] + stride)
-    cut = int(residues[(int(gaps.argmax()) + 1) % residues.size])
-    if 2 * cut > stride:
-        cut -= stride
-    return (offsets - cut) % stride + cut
 
 
 def _shift(edges: IntArray, steps: IntArray) -> IntArray:

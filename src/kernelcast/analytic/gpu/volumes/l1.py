@@ -1,7 +1,7 @@
 """Volumes between registers, L1 cache and L2 cache of an average work-group."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
@@ -10,6 +10,7 @@ from kernelcast.analytic.gpu.volumes.affine import Clip, Grid
 from kernelcast.analytic.gpu.volumes.families import Family
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
 from kernelcast.analytic.gpu.volumes.reuse import share_reused_lines
+from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE
 from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
 from kernelcast.analytic.gpu.volumes.work_groups import (
     count_per_group,
@@ -37,6 +38,8 @@ class FamilyCosts:
         stores, which L1 does not keep.
     reused_share : float
         Share of an iteration's lines that several instructions need.
+    is_common : bool
+        Whether every work-group loads the same.
     """
 
     buffer: str
@@ -45,6 +48,7 @@ class FamilyCosts:
     sectors: tuple[float, ...]
     lines: tuple[float, ...]
     reused_share: float
+    is_common: bool = False
 
     def sectors_at(self, level: int) -> float:
         """Give the sectors if data is shared within so many innermost loops."""
@@ -94,7 +98,28 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
         sectors=tuple(sectors),
         lines=tuple(lines),
         reused_share=share_reused_lines(family, full.box, grid, machine) if is_kept else 0.0,
+        is_common=is_kept and not any(family[0].group_strides),
     )
+
+
+def keep_common(
+    loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, work_groups: int
+) -> list[FamilyCosts]:
+    """Load what all work-groups share once per compute unit, if L1 keeps it between them.
+
+    That needs room for it beside what the work-groups load that run meanwhile.
+    """
+    lines = sum(
+        (1 if one.is_common else occupancy.work_groups) * one.lines_at(len(one.lines) - 1)
+        for one in loads
+    )
+    if lines * machine.l1_line_bytes > USABLE_SHARE * machine.l1_bytes:
+        return list(loads)
+    share = min(1.0, machine.compute_units / work_groups)
+    return [
+        replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
+        for one in loads
+    ]
 
 
 def _share_active(clip: Clip, grid: Grid) -> float:

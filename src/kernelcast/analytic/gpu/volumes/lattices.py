@@ -11,6 +11,8 @@ from math import prod
 
 import numpy as np
 
+from kernelcast.analytic.gpu.volumes.unions import IntArray
+
 Run = tuple[int, int]
 Steps = tuple[int, ...]
 
@@ -118,3 +120,70 @@ def merge_steps(
         stride, steps = merged.pop(0)
         run += (steps - 1) * stride
     return run, merged
+
+
+def translate(
+    offsets: tuple[int, ...], strides: tuple[int, ...], cuts: tuple[int, ...], run: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Write each offset in steps of the outer axes and bytes along the run.
+
+    Parameters
+    ----------
+    offsets : tuple of int
+        Bytes from the first access to each.
+    strides : tuple of int
+        Bytes per step of the outer axes.
+    cuts : tuple of int
+        From `find_cuts`.
+    run : int
+        Bytes of a run: runs that overlap or touch are joined, a row of neighbours becomes one box.
+
+    Returns
+    -------
+    steps : ndarray of int64, shape (boxes, axes)
+    lows, highs : ndarray of int64, shape (boxes,)
+        First bytes of the first and of the last joined run.
+    """
+    steps, rest = _decompose(offsets, strides, cuts)
+    is_new = np.ones(rest.size, dtype=np.bool_)
+    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
+    begins = np.flatnonzero(is_new)
+    lasts = np.append(begins[1:], rest.size) - 1
+    return steps[begins], rest[begins], rest[lasts]
+
+
+# A launch asks for the same few decompositions in every count of its footprints.
+@lru_cache(maxsize=256)
+def _decompose(
+    offsets: tuple[int, ...], strides: tuple[int, ...], cuts: tuple[int, ...]
+) -> tuple[IntArray, IntArray]:
+    """Give steps along each axis and the rest in bytes, sorted; nobody may change them."""
+    rest = np.array(offsets, dtype=np.int64)
+    steps = np.zeros((rest.size, len(strides)), dtype=np.int64)
+    for place in range(len(strides) - 1, -1, -1):
+        kept = (rest - cuts[place]) % strides[place] + cuts[place]
+        steps[:, place] = (rest - kept) // strides[place]
+        rest = kept
+    order = np.lexsort((rest, *steps.T))
+    return steps[order], rest[order]
+
+
+@lru_cache(maxsize=256)
+def find_cuts(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Find where to wrap offsets modulo each stride: where none lies, so that neighbours stay so.
+
+    Examples
+    --------
+    >>> find_cuts((-8, 0, 8), (4096,))
+    (-8,)
+    """
+    rest = np.array(offsets, dtype=np.int64)
+    cuts = [0] * len(strides)
+    for place in range(len(strides) - 1, -1, -1):
+        stride = strides[place]
+        residues = np.unique(rest % stride)
+        gaps = np.diff(residues, append=residues[0] + stride)
+        cut = int(residues[(int(gaps.argmax()) + 1) % residues.size])
+        cuts[place] = cut - stride if 2 * cut > stride else cut
+        rest = (rest - cuts[place]) % stride + cuts[place]
+    return tuple(cuts)

@@ -232,7 +232,7 @@ def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[Float
     lines = _divide(ordered, machine.l1_line_bytes)
     if family.name == "nvidia":
         count = _count_different(lines)
-        least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_line_bytes)
+        least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_cycle_bytes)
         return np.ceil((np.maximum(count, 1) + 2) / 4), least
     # AMD: lines with even and with odd numbers have tag banks of their own.
     banks = [np.sort(np.where(lines % 2 == odd, lines, ABSENT), axis=1) for odd in (0, 1)]
