@@ -164,14 +164,13 @@ def _ask(
     name: str, model: EvidenceModel, rows: Sequence[EvidenceRow], places: np.ndarray, *, seed: int
 ) -> Iterator[tuple[str, int, FusedEstimate]]:
     """Fuse what each situation knows of rows that were held out."""
-    draw = np.random.default_rng(seed)
-    for place, _ in list_others(rows, places, draw, ALL):
+    for place in places.tolist():
         yield name, place, fuse(gather_samples(model, rows[place], ()))
         if name == MAIN:
             yield f"{name}, one whole run", place, fuse(gather_observed(model, rows[place], ()))
             yield from _poison(model, rows[place], (), "samples", place)
     for count, told in ((SOME, "three"), (ALL, "all")):
-        for place, others in list_others(rows, places, draw, count):
+        for place, others in list_others(rows, places, np.random.default_rng(seed), count):
             if len(others) < (SOME if count == SOME else 1):
                 continue
             row = rows[place]
@@ -284,6 +283,9 @@ def _ask_peers(lines: Lines, rows: Sequence[EvidenceRow], places: np.ndarray, *,
         for place, others in list_others(rows, places, np.random.default_rng(seed), count):
             if len(others) < SOME:
                 continue
+            lines[f"evidence, {told} sizes"][place] = lines[f"no sampling, {told} other sizes"][
+                place
+            ]
             known = [one.size for one in others]
             for name, peer in PEERS.items():
                 answer = peer(known, rows[place].size)

@@ -47,7 +47,7 @@ LINES = {
     "**fused**: two moments, one whole run": ("lines", f"{MAIN}, one whole run", "100"),
 }  # fmt: skip
 PEERS = (
-    "no sampling", "median, by instructions", "median, by work-items", "StarPU: a n^b",
+    "evidence", "median, by instructions", "median, by work-items", "StarPU: a n^b",
     "StarPU: a n^b + c", "StarPU: multiple linear",
 )  # fmt: skip
 FACTORS = ("1e-06", "0.001", "0.1", "0.5", "2", "10", "1000", "1e+06")
@@ -133,8 +133,12 @@ def _pair(found: Mapping[str, float] | None) -> str:
     return "" if found is None else f"{found['mean']:.1%} / {found['median']:.1%}"
 
 
+def _list_divided(one: Result) -> list[str]:
+    return [name for name in DIVIDED if any(name in each for each in one["by_noise"])]
+
+
 def _describe_noise(one: Result) -> Iterator[str]:
-    names = ("one whole run for the others", *DIVIDED)
+    names = ["one whole run for the others", *_list_divided(one)]
     yield from (
         "Mean / median by the noise of a row's whole runs:",
         "",
@@ -149,12 +153,13 @@ def _describe_noise(one: Result) -> Iterator[str]:
 
 
 def _describe_others(one: Result) -> Iterator[str]:
+    names = _list_divided(one)
     yield from ("The same by evenness, and by the age of the kernel's other sizes:", "",
-                f"| rows | {' | '.join(DIVIDED)} |", f"|---{'|---:' * len(DIVIDED)}|")  # fmt: skip
+                f"| rows | {' | '.join(names)} |", f"|---{'|---:' * len(names)}|")  # fmt: skip
     for division in ("by_evenness", "by_age"):
         for label, each in one[division].items():
             if each:
-                yield f"| {label} | {' | '.join(_pair(each.get(name)) for name in DIVIDED)} |"
+                yield f"| {label} | {' | '.join(_pair(each.get(name)) for name in names)} |"
     yield ""
 
 
@@ -171,16 +176,18 @@ def _describe_poison(one: Result) -> Iterator[str]:
 
 
 def _describe_peers(one: Result) -> Iterator[str]:
+    if "evidence, three sizes" not in one["lines"]:
+        return
     yield from (
-        "Other sizes alone, mean / median / 90th percentile (launches without an answer):",
+        "Other sizes alone, of launches that have three: mean / median / 90th percentile",
+        "(launches without an answer):",
         "",
         "| | three sizes | all sizes |",
         "|---|---:|---:|",
     )
     for name in PEERS:
-        suffix = "other sizes" if name == "no sampling" else "sizes"
-        cells = [one["lines"].get(f"{name}, {told} {suffix}") for told in ("three", "all")]
-        label = "**evidence**" if name == "no sampling" else name
+        cells = [one["lines"].get(f"{name}, {told} sizes") for told in ("three", "all")]
+        label = "**evidence**" if name == "evidence" else name
         yield f"| {label} | {' | '.join(map(_show_peer, cells))} |"
     yield ""
 

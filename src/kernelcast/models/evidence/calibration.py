@@ -77,12 +77,16 @@ def gather_samples(
 def gather_sizes(
     model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
 ) -> list[Piece]:
-    """Make pieces of what is known without running anything: other sizes were observed."""
+    """Make pieces of what is known without running anything: other sizes were observed.
+
+    The models' times only stand in for sizes: beside them they cost accuracy (7.9 instead of
+    7.1 % in the mean, of three sizes on PoCL a2d1).
+    """
     if not others:
         return gather_plain(model, row, ())
     table = model.tabulate([one.size for one in others])
     answer = table.predict(row.size.log_work, row.size.at_s, row.size.working_set_bytes)
-    return [model.weigh_sizes(answer), *gather_plain(model, row, ())]
+    return [model.weigh_sizes(answer)]
 
 
 def gather_all(
@@ -95,7 +99,8 @@ def gather_all(
         for one in other.moments
     ]
     found = [model.weigh_samples(one, past) for one in row.moments]
-    return [*found, *gather_sizes(model, row, others)]
+    found += gather_plain(model, row, ())
+    return [*found, *gather_sizes(model, row, others)] if others else found
 
 
 def gather_observed(
