@@ -8,14 +8,14 @@ from kernelcast.collection import kernel_rows
 from kernelcast.collection.corpus import checks as corpus_checks
 from kernelcast.lab import asking
 from kernelcast.launches import devices, features, tracing
-from kernelcast.predictor.answering import devices_at_work
+from kernelcast.predictor.answering import executors
 from kernelcast.tuning import device_runs
 from kernelcast.workers import Task
 from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function
 
 MODULES = (
-    asking, calibration, corpus_checks, device_processes, device_runs, devices, devices_at_work,
+    asking, calibration, corpus_checks, device_processes, device_runs, devices, executors,
     features, kernel_rows, tracing,
 )  # fmt: skip
 
