@@ -55,26 +55,32 @@ class _Part:
 
     def judge(self, centre: float) -> float:
         """Trust each error by its size; gives the largest change of a trust."""
-        residual = self.mean - centre
-        error = residual * self.spread / (self.trust * self.variance)
+        error = (self.mean - centre) * self.spread / (self.trust * self.variance)
+        change = self.believe(error)
         inner = centre + error
-        change = 0.0
         for one in self.members:
-            change = max(change, one.judge(inner))
-        # What is left of the precision after the members' weights is not the error's concern.
-        square = error * error
-        limit = _SQUARE * self.spread
+            moved = one.judge(inner) if one.members else one.believe(one.mean - inner)
+            if moved > change:
+                change = moved
+        return change
+
+    def believe(self, error: float) -> float:
+        """Trust its own error by its size; gives the change of the trust."""
+        square, limit = error * error, _SQUARE * self.spread
         trust = 1.0 if square <= limit else limit / square
-        change = max(change, abs(trust - self.trust))
+        change = abs(trust - self.trust)
         self.trust = trust
         return change
 
     def divide(self, weight: float) -> None:
         """Hand a weight down to the members, by their precisions."""
         self.weight = weight
-        precision = sum(1.0 / one.variance for one in self.members)
+        share = weight / sum(1.0 / one.variance for one in self.members)
         for one in self.members:
-            one.divide(weight / (one.variance * precision))
+            if one.members:
+                one.divide(share / one.variance)
+            else:
+                one.weight = share / one.variance
 
 
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
@@ -134,46 +140,40 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
 
 def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
     """Make a tree of pieces in moments in bases; groups of one are no groups."""
-    bases: dict[str, dict[str, list[int]]] = {}
+    leaves: list[_Part] = []
+    outer: list[_Part] = []
+    bases: dict[str, dict[str, list[tuple[Piece, _Part]]]] = {}
     for place, one in enumerate(pieces):
-        basis = one.basis or f"#{place}"
-        bases.setdefault(basis, {}).setdefault(one.moment or f"#{place}", []).append(place)
-    leaves: list[_Part] = [_Part(0.0)] * len(pieces)
-    outer = [
-        _make_group(
-            [_make_moment(pieces, leaves, places, alone=len(moments) == 1)
-             for places in moments.values()],
-            min(pieces[place].basis_variance for places in moments.values() for place in places),
-        )
-        for moments in bases.values()
-    ]  # fmt: skip
+        leaf = _Part(one.variance, (), 1.0, one.log_seconds)
+        leaves.append(leaf)
+        if one.basis:
+            moments = bases.setdefault(one.basis, {})
+            moments.setdefault(one.moment or f"#{place}", []).append((one, leaf))
+        else:
+            outer.append(leaf)
+    outer += [_make_basis([*moments.values()]) for moments in bases.values()]
     return leaves, _Part(0.0, tuple(outer))
 
 
-def _make_moment(
-    pieces: Sequence[Piece], leaves: list[_Part], places: list[int], *, alone: bool
-) -> _Part:
-    """Make a part of the pieces of one moment; where it is alone in its basis that adds nothing."""
-    if len(places) == 1:
-        one = pieces[places[0]]
-        own = one.variance if alone else one.variance - one.basis_variance
-        leaves[places[0]] = part = _Part(own, (), 1.0, one.log_seconds)
-        return part
-    moment = min(pieces[place].moment_variance for place in places)
-    basis = min(pieces[place].basis_variance for place in places)
-    for place in places:
-        one = pieces[place]
-        leaves[place] = _Part(one.variance - moment - basis, (), 1.0, one.log_seconds)
-    return _Part(max(moment, _NOTHING), tuple(leaves[place] for place in places))
-
-
-def _make_group(parts: list[_Part], shared: float) -> _Part:
-    if len(parts) == 1:
-        only = parts[0]
-        if only.members:
-            only.spread += shared
-        return only
-    return _Part(max(shared, _NOTHING), tuple(parts))
+def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
+    """Give a part with an error that all pieces share, and one that those of a moment do."""
+    if len(moments) == 1 and len(moments[0]) == 1:
+        return moments[0][0][1]
+    shared = min(one.basis_variance for members in moments for one, _ in members)
+    parts = []
+    for members in moments:
+        if len(members) == 1:
+            moment, part = 0.0, members[0][1]
+        else:
+            moment = min(one.moment_variance for one, _ in members)
+            part = _Part(max(moment, _NOTHING), tuple([leaf for _, leaf in members]))
+        for one, leaf in members:
+            leaf.spread = one.variance - moment - shared
+        parts.append(part)
+    if len(parts) > 1:
+        return _Part(max(shared, _NOTHING), tuple(parts))
+    parts[0].spread += shared
+    return parts[0]
 
 
 def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
@@ -188,19 +188,21 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
         key = (one.basis, one.moment)
         counts[key] = counts.get(key, 0) + 1
     weighed = [
-        (one.log_seconds, one.variance,
+        (one.log_seconds, 1.0 / one.variance,
          1.0 / counts[one.basis, one.moment] if one.basis and one.moment else 1.0)
         for one in pieces
     ]  # fmt: skip
     best, least = 0.0, float("inf")
     for centre, _, _ in weighed:
         cost = 0.0
-        for told, variance, weight in weighed:
-            square = (told - centre) ** 2 / variance
+        for told, precision, weight in weighed:
+            square = (told - centre) ** 2 * precision
             if square > _SQUARE:
                 square = _SQUARE * (1.0 + log(square / _SQUARE))
             cost += weight * square
-        if cost < least:
+            if cost > least:
+                break
+        else:
             best, least = centre, cost
     return best
 

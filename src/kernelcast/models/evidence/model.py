@@ -29,7 +29,7 @@ ANY_FORM = ""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
-_QUICK = np.zeros(1)
+_NO_DISTANCE = np.zeros(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ class EvidenceModel:
             width = quantile * math.sqrt(fused.variance * max(1.0, fused.disagreement**2))
         else:
             signs = describe_difficulty(fused)[None]
-            width = float(calibration.half_width(signs, _QUICK, coverage)[0])
+            width = float(calibration.half_width(signs, _NO_DISTANCE, coverage)[0])
         factor = math.exp(min(width, 20.0))
         return Interval(
             seconds=fused.seconds,
