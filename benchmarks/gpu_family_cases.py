@@ -185,9 +185,13 @@ def list_rows(table: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Case
             continue
         seen.add(name)
         launch, measured = found
+        if family == "ktt_coulomb3d" and row["INNER_UNROLL_FACTOR"]:
+            family_name = "ktt_coulomb3d_part"
+        else:
+            family_name = family
         boosted = family == "simple_kernels_multi" and device == "RTX2080Ti"
         yield Case(
-            family=family, device=f"{device} boost" if boosted else device,
+            family=family_name, device=f"{device} boost" if boosted else device,
             id=f"{table['id']}/{name}", launch=launch, measured=measured,
         )  # fmt: skip
 

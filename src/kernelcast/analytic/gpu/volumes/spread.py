@@ -25,8 +25,8 @@ from kernelcast.records.modelled_launch import ModelledLaunch
 FloatArray = npt.NDArray[np.float64]
 USABLE_SHARE = 0.75
 """Share of a cache within which data is found again. Chosen, as `STREAM_WEIGHT`, on L2 loads of the
-25-point stencil alone, as if its loads were spread, and used for both caches; the folded stencil
-that they are for has chosen none of them."""
+25-point stencil, as if its loads were spread, and used for both caches. The form of this model was
+found on a 13-point stencil with two cells a work-item; the constants were not fitted to it."""
 STREAM_WEIGHT = 0.5
 """What a line that only one warp instruction needs displaces, against one that is needed again."""
 _REGISTER_BYTES = 4
