@@ -99,9 +99,21 @@ def summarise(rows: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, flo
         "bias": statistics.fmean(errors),
         "worst_error": max(errors, key=abs),
     }
-    if len(set(pairs)) > 2:
+    if quantity == "seconds" and len(pairs) > 2:
         found["kendall_tau"] = float(kendalltau(*zip(*pairs, strict=True)).statistic)
     return found
+
+
+def kin(family: str) -> str:
+    """Give what a family shares with its variants, which are left out together."""
+    return family.split("_")[0]
+
+
+def list_others(cases: Sequence[Case], family: str, quantity: str) -> list[Case]:
+    """List what is fitted to if a family and its variants are left out."""
+    return [one for one in cases if kin(one.family) != kin(family) and quantity in one.measured][
+        ::EVERY
+    ]
 
 
 def leave_out(cases: Sequence[Case]) -> dict[str, Any]:
@@ -110,7 +122,9 @@ def leave_out(cases: Sequence[Case]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with_volumes = sorted({one.family for one in own if "l2_load" in one.measured})
     for family in with_volumes:
-        others = [one for one in own if one.family != family and "l2_load" in one.measured][::EVERY]
+        others = [
+            one for one in own if kin(one.family) != kin(family) and "l2_load" in one.measured
+        ][::EVERY]
         rates = fit_rates(others)
         rows = judge([one for one in own if one.family == family],
                      [ask(one, rates) for one in own if one.family == family])  # fmt: skip
@@ -122,7 +136,9 @@ def leave_out(cases: Sequence[Case]) -> dict[str, Any]:
         report(f"{family} left out: {found[family]}")
     timed = sorted({one.family for one in own if "seconds" in one.measured})
     for family in timed:
-        others = [one for one in own if one.family != family and "seconds" in one.measured]
+        others = [
+            one for one in own if kin(one.family) != kin(family) and "seconds" in one.measured
+        ]
         constants = fit_exposure(others[::EVERY], is_translated=family != "star3d25_v100")
         mine = [one for one in own if one.family == family]
         rows = judge(mine, [ask(one, None, constants) for one in mine])

@@ -68,6 +68,9 @@ def list_cases(left_out: Counter[str]) -> Iterator[Case]:
             left_out[f"{family}: {found}"] += 1
             continue
         launch, measured = found
+        if family == "star3d13_fold_v100":
+            fold = record["config"]["fold"][2]
+            family = f"star3d13_{fold}z_v100" if fold > 1 else "star3d13_v100"
         yield Case(family=family, device=device, id=record["id"], launch=launch, measured=measured)
     for table in json.loads((FOLDER / "tuning_tables.json").read_text())["tables"]:
         yield from list_rows(table, left_out)
