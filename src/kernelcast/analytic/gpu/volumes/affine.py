@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from kernelcast.records.accesses import LoopFacts, MemoryAccess
@@ -160,7 +161,10 @@ def make_box(
     strides, constant = linear
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
-    local, group, moved = _split_strides(strides, launch.ndrange)
+    ndrange = launch.ndrange
+    local, group, moved = _split_strides(
+        tuple(strides.items()), ndrange.known_local_size, ndrange.global_offset
+    )
     named = {symbol.name: stride for symbol, stride in strides.items()}
     return BoxAccess(
         access=access,
@@ -175,13 +179,17 @@ def make_box(
     )
 
 
+# Translates have the same strides.
+@lru_cache(maxsize=256)
 def _split_strides(
-    strides: Mapping[Symbol, int], ndrange: NDRange
+    strides: tuple[tuple[Symbol, int], ...],
+    local_size: tuple[int, ...],
+    global_offset: tuple[int, ...],
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
     """Give bytes per local id and per group id, and what the global offset adds."""
-    sizes, offsets = _three(ndrange.known_local_size), _three(ndrange.global_offset, fill=0)
+    sizes, offsets = _three(local_size), _three(global_offset, fill=0)
     local, group, moved = [0, 0, 0], [0, 0, 0], 0
-    for symbol, stride in strides.items():
+    for symbol, stride in strides:
         axis = symbol.axis
         if symbol.kind in {SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID}:
             local[axis] += stride

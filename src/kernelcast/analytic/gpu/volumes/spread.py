@@ -19,7 +19,7 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.record import Reload
-from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray
+from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray, divide
 from kernelcast.records.modelled_launch import ModelledLaunch
 
 FloatArray = npt.NDArray[np.float64]
@@ -144,7 +144,8 @@ def _list_touches(
     for family in group_families(loads):
         own = np.array(family[0].local_strides) @ ids + np.array(family[0].group_strides) @ first
         bases = np.array([one.base_bytes for one in family], dtype=np.int64)
-        units = (bases[:, None] + own).reshape(len(family), warps, width) // machine.l1_sector_bytes
+        addresses = (bases[:, None] + own).reshape(len(family), warps, width)
+        units = divide(addresses, machine.l1_sector_bytes)
         units += _BUFFER_UNITS * buffers.setdefault(family[0].access.buffer, len(buffers))
         if min(family[0].local_strides) < 0 or (np.diff(own.reshape(warps, width)) < 0).any():
             units.sort(axis=2)

@@ -59,11 +59,12 @@ def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
     list of GroupClass
         Together all work-groups.
     """
+    clips = {one.clip for one in accesses}
     spans: list[list[Range]] = []
     for axis in range(_AXES):
         size, count = grid.local[axis], grid.counts[axis]
         cuts = {0, count}
-        for edge in {grid.items[axis], *(end for one in accesses for end in one.clip[axis])}:
+        for edge in {grid.items[axis], *(end for clip in clips for end in clip[axis])}:
             if 0 < edge < count * size:
                 cuts |= {edge // size, -(-edge // size)}
         ordered = sorted(cuts)
