@@ -133,10 +133,15 @@ def compute_volumes(
     else:
         reloads = list_reloads(load_costs, occupancy, machine, rates)
     l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
+    parts = loads.footprint(grid), stores.footprint(grid)
+    whole: Footprint = SumFootprint(parts=parts)
+    if not loads.buffers.isdisjoint(stores.buffers):
+        whole = accesses.footprint(grid)
+    once = [accesses.keep_inner(loops).footprint(grid) for loops in range(accesses.depth)]
     traffic = Traffic(
-        loads=loads.footprint(grid),
-        stores=stores.footprint(grid),
-        touched=_list_touched(accesses, loads, stores, grid),
+        loads=parts[0],
+        stores=parts[1],
+        touched=[*once, whole],
         group_store_bytes=sum(one.sectors[-1] for one in store_costs)
         * machine.l1_sector_bytes
         * grid.work_groups,
@@ -160,18 +165,6 @@ def compute_volumes(
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )
-
-
-def _list_touched(
-    accesses: _Accesses, loads: _Accesses, stores: _Accesses, grid: Grid
-) -> list[Footprint]:
-    """List what is loaded or stored, by innermost loops that run completely."""
-    if loads.buffers.isdisjoint(stores.buffers):
-        # Nothing is shared, and counting apart finds ranges that were counted already.
-        whole: Footprint = SumFootprint(parts=(loads.footprint(grid), stores.footprint(grid)))
-    else:
-        whole = accesses.footprint(grid)
-    return [*(accesses.keep_inner(one).footprint(grid) for one in range(accesses.depth)), whole]
 
 
 def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:
