@@ -68,6 +68,9 @@ def list_cases(left_out: Counter[str]) -> Iterator[Case]:
             left_out[f"{family}: {found}"] += 1
             continue
         launch, measured = found
+        if family == "star3d13_fold_v100":
+            fold = record["config"]["fold"][2]
+            family = f"star3d13_{fold}z_v100" if fold > 1 else "star3d13_v100"
         yield Case(family=family, device=device, id=record["id"], launch=launch, measured=measured)
     for table in json.loads((FOLDER / "tuning_tables.json").read_text())["tables"]:
         yield from list_rows(table, left_out)
@@ -185,9 +188,13 @@ def list_rows(table: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Case
             continue
         seen.add(name)
         launch, measured = found
+        if family == "ktt_coulomb3d" and row["INNER_UNROLL_FACTOR"]:
+            family_name = "ktt_coulomb3d_part"
+        else:
+            family_name = family
         boosted = family == "simple_kernels_multi" and device == "RTX2080Ti"
         yield Case(
-            family=family, device=f"{device} boost" if boosted else device,
+            family=family_name, device=f"{device} boost" if boosted else device,
             id=f"{table['id']}/{name}", launch=launch, measured=measured,
         )  # fmt: skip
 

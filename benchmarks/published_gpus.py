@@ -69,7 +69,9 @@ GPUS = (
             "bandwidth falls between 23.6 and 44 MB",
         }),
     Gpu(file="h200", name="H200", data="h200", units=132, clock_ghz=1.98, l1_kib=256, l2_mib=30,
-        l2_gb_s=8400, lanes=(128, 64), cc="9.0"),
+        l2_gb_s=8400, lanes=(128, 64), cc="9.0",
+        dispatch=(6.1e-10, "gpu-small-kernels, RRZE-HPC/gpu-benches@1038c5d: 844 and 1672 GB/s "
+                  "with 32 and 64 work-items per work-group")),
     Gpu(file="gh200", name="GH200 480GB", data="gh200", units=132, clock_ghz=1.98, l1_kib=256,
         l2_mib=30, l2_gb_s=8400, lanes=(128, 64), cc="9.0"),
     Gpu(file="mi100", name="Instinct MI100", data="mi100", units=120, clock_ghz=1.2, l1_kib=16,
@@ -78,7 +80,7 @@ GPUS = (
             "units": "work-items over work-group size in gpu-benches' stream results; the "
             + TABLE + " has 110"}),
     Gpu(file="mi210", name="Instinct MI210", data="mi210", units=104, clock_ghz=1.7, l1_kib=16,
-        l2_mib=6, l2_gb_s=2900, lanes=(64, 64), warp=64, line=64, l1_sector=64, items=2048,
+        l2_mib=6, l2_gb_s=None, lanes=(64, 64), warp=64, line=64, l1_sector=64, items=2048,
         registers=CDNA_REGISTERS, local_kib=64,
         origins={"L2": "effective; the vendor states 8 MiB; " + TABLE}),
     Gpu(file="mi300x", name="Instinct MI300X", data="mi300x", units=304, clock_ghz=2.1, l1_kib=32,
@@ -88,7 +90,7 @@ GPUS = (
         l2_mib=4, l2_gb_s=10100, lanes=(64, 64), warp=64, l1_sector=128, l2_shared_by=38,
         items=2048, registers=CDNA_REGISTERS, local_kib=64),
     Gpu(file="rx-6900-xt", name="Radeon RX 6900 XT", data="rx6900xt", units=80, clock_ghz=2.56,
-        l1_kib=16, l2_mib=4, l2_gb_s=2800, lanes=(64, 4), l1_sector=128, items=1024, local_kib=64,
+        l1_kib=16, l2_mib=4, l2_gb_s=None, lanes=(64, 4), l1_sector=128, items=1024, local_kib=64,
         origins={"L1": "AMD calls it L0; latency rises between 12 and 19 kB in gpu-benches' "
                  "results; the " + TABLE + " has 32 KiB for two compute units"}),
 )  # fmt: skip

@@ -119,7 +119,7 @@ def write_speed(speed: dict[str, Any]) -> list[str]:
     lines += [
         "",
         f"A sweep of {sweep['local_sizes']} local sizes takes {sweep['cpu_s']:.2f} s of CPU time "
-        f"(asked: {sweep['goal_s']:.0f} s). The machine was shared with other work meanwhile.",
+        f"(asked: {sweep['goal_s']:.2g} s). The machine was shared with other work meanwhile.",
     ]
     return lines
 

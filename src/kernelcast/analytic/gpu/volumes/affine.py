@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from kernelcast.expressions import (
@@ -22,6 +23,12 @@ from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 Range = tuple[int, int]
 Clip = tuple[Range, Range, Range]
 _EVERYTHING = (-(1 << 62), 1 << 62)
+_OF_WORK_GROUPS = (
+    SymbolKind.LOCAL_ID,
+    SymbolKind.GROUP_ID,
+    SymbolKind.LOCAL_SIZE,
+    SymbolKind.GROUP_COUNT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +158,64 @@ def to_box(
     return make_box(access, launch, linear, trips, clip) if len(trips) == len(loops) else None
 
 
+def list_global_boxes(launch: ModelledLaunch) -> list[BoxAccess] | None:
+    """Give the boxes of a launch whose accesses name global ids alone; None if some do not.
+
+    They are worked out once for all local sizes of the same accesses.
+    """
+    known = _read_global_boxes(_AnyLocalSize(launch))
+    if known is None:
+        return None
+    x, y, z = Grid.of(launch.ndrange).local
+    return [
+        replace(one, group_strides=(one.local_strides[0] * x, one.local_strides[1] * y,
+                                    one.local_strides[2] * z))
+        for one in known
+    ]  # fmt: skip
+
+
+class _AnyLocalSize:
+    """A launch that equals those which differ in their local size alone."""
+
+    __slots__ = ("launch",)
+
+    def __init__(self, launch: ModelledLaunch) -> None:
+        self.launch = launch
+
+    def __hash__(self) -> int:
+        return id(self.launch.accesses)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _AnyLocalSize):
+            return False
+        one, two = self.launch, other.launch
+        return (
+            one.accesses is two.accesses
+            and one.ndrange.global_size == two.ndrange.global_size
+            and one.ndrange.global_offset == two.ndrange.global_offset
+            and one.scalars == two.scalars
+            and one.alignments == two.alignments
+        )
+
+
+@lru_cache(maxsize=4)
+def _read_global_boxes(of: _AnyLocalSize) -> tuple[BoxAccess, ...] | None:
+    launch = of.launch
+    bound, clips = bind_sizes(launch), dict[Condition, Clip | None]()
+    found = []
+    for access in launch.accesses:
+        used = access.guard.symbols().union(
+            *(one.condition.symbols() for one in access.loops),
+            *(one.trip_count.symbols() for one in access.loops if one.trip_count is not None),
+            () if access.offset_bytes is None else access.offset_bytes.symbols(),
+        )
+        box = to_box(access, launch, bound, clips)
+        if box is None or any(symbol.kind in _OF_WORK_GROUPS for symbol in used):
+            return None
+        found.append(box)
+    return tuple(found)
+
+
 def make_box(
     access: MemoryAccess,
     launch: ModelledLaunch,
@@ -162,7 +227,10 @@ def make_box(
     strides, constant = linear
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
-    local, group, moved = _split_strides(strides, launch.ndrange)
+    ndrange = launch.ndrange
+    local, group, moved = _split_strides(
+        tuple(strides.items()), ndrange.known_local_size, ndrange.global_offset
+    )
     named = {symbol.name: stride for symbol, stride in strides.items()}
     return BoxAccess(
         access=access,
@@ -177,13 +245,17 @@ def make_box(
     )
 
 
+# Translates have the same strides.
+@lru_cache(maxsize=256)
 def _split_strides(
-    strides: Mapping[Symbol, int], ndrange: NDRange
+    strides: tuple[tuple[Symbol, int], ...],
+    local_size: tuple[int, ...],
+    global_offset: tuple[int, ...],
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
     """Give bytes per local id and per group id, and what the global offset adds."""
-    sizes, offsets = _three(ndrange.known_local_size), _three(ndrange.global_offset, fill=0)
+    sizes, offsets = _three(local_size), _three(global_offset, fill=0)
     local, group, moved = [0, 0, 0], [0, 0, 0], 0
-    for symbol, stride in strides.items():
+    for symbol, stride in strides:
         axis = symbol.axis
         if symbol.kind in {SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID}:
             local[axis] += stride

@@ -12,6 +12,7 @@ from kernelcast.analytic.gpu.volumes.affine import (
     Clip,
     Grid,
     bind_sizes,
+    list_global_boxes,
     to_box,
 )
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
@@ -120,7 +121,7 @@ def compute_volumes(
     rates = rates or find_hit_rates()
     grid = Grid.of(launch.ndrange)
     occupancy = compute_occupancy(launch, machine)
-    accesses, notes = _sort_accesses(launch, machine)
+    accesses, notes = _find_boxes(launch) or _sort_accesses(launch, machine)
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = loads.cost(grid, machine, is_kept=True)
     load_costs = keep_common(load_costs, occupancy, machine, grid.work_groups)
@@ -132,10 +133,15 @@ def compute_volumes(
     else:
         reloads = list_reloads(load_costs, occupancy, machine, rates)
     l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
+    parts = loads.footprint(grid), stores.footprint(grid)
+    whole: Footprint = SumFootprint(parts=parts)
+    if not loads.buffers.isdisjoint(stores.buffers):
+        whole = accesses.footprint(grid)
+    once = [accesses.keep_inner(loops).footprint(grid) for loops in range(accesses.depth)]
     traffic = Traffic(
-        loads=loads.footprint(grid),
-        stores=stores.footprint(grid),
-        touched=_list_touched(accesses, loads, stores, grid),
+        loads=parts[0],
+        stores=parts[1],
+        touched=[*once, whole],
         group_store_bytes=sum(one.sectors[-1] for one in store_costs)
         * machine.l1_sector_bytes
         * grid.work_groups,
@@ -161,18 +167,6 @@ def compute_volumes(
     )
 
 
-def _list_touched(
-    accesses: _Accesses, loads: _Accesses, stores: _Accesses, grid: Grid
-) -> list[Footprint]:
-    """List what is loaded or stored, by innermost loops that run completely."""
-    if loads.buffers.isdisjoint(stores.buffers):
-        # Nothing is shared, and counting apart finds ranges that were counted already.
-        whole: Footprint = SumFootprint(parts=(loads.footprint(grid), stores.footprint(grid)))
-    else:
-        whole = accesses.footprint(grid)
-    return [*(accesses.keep_inner(one).footprint(grid) for one in range(accesses.depth)), whole]
-
-
 def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:
     """Count results: work-items that store, where guards cut some off."""
     active = [
@@ -183,6 +177,14 @@ def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAcces
         for one in stores
     ]
     return max(active, default=launch.ndrange.work_item_count) * launch.updates_per_work_item
+
+
+def _find_boxes(launch: ModelledLaunch) -> tuple[_Accesses, list[str]] | None:
+    """Give the boxes of accesses that name global ids alone and are all met."""
+    if not all(one.space in _CACHED and one.guard.is_exact for one in launch.accesses):
+        return None
+    boxes = list_global_boxes(launch)
+    return (_Accesses(boxes=tuple(boxes), listed=()), []) if boxes else None
 
 
 def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[_Accesses, list[str]]:

@@ -178,14 +178,17 @@ def _reload(
     """Give what a work-group loads from DRAM again, since neither cache has kept it.
 
     Between two loads of a line lies the more of a work-group's life, the more it oversubscribes
-    its L1 cache; meanwhile every compute unit loads the data of that share of a work-group.
+    its L1 cache; meanwhile every compute unit loads the data of that share of a work-group. Where
+    loads are spread over time, the lead of one work-item over another decides.
     """
     total = 0.0
     for one in l1.reloads:
-        if one.bytes:
+        if one.is_spread:
+            total += one.bytes * ahead
+        elif one.bytes:
             skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
             over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
-            total += one.bytes * (1 - rates.l2_overlap.at(over) * (1 - ahead))
+            total += one.bytes * (1 - rates.l2_overlap.at(over))
     return total
 
 

@@ -18,6 +18,7 @@ from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray, count_sectors
 
 _AXES = 3
+_UNMOVED = (0,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,25 +139,39 @@ def count_box(  # noqa: PLR0913 - who, where, how fine
     -------
     ndarray of int64, shape (shifts,)
     """
-    first = family[0]
-    rows = _list_ranges(first, [box], grid)
-    if len(rows) != 1 or not family.is_uniform:
+    found = _find_lattice(family[0], box, grid) if family.is_uniform else None
+    if found is None:
         boxes = make_boxes(family, [box], grid, granularity)
         return count_sectors(_round_strides(boxes, unit), granularity, shifts)
-    origin, axes = first.base_bytes, []
-    strides = _interleave(first)
-    ranges = (*zip(strides, rows[0], strict=True), *((s, (0, n)) for s, n in first.loops))
-    for stride, (start, end) in ranges:
-        if end <= start:
-            return np.zeros(1 if shifts is None else shifts.size, dtype=np.int64)
-        origin += stride * (start if stride > 0 else end - 1)
-        if stride and end > start + 1:
-            axes.append((abs(stride), end - start))
-    moved = (0,) if shifts is None else tuple(shifts.tolist())
+    origin, axes = found
+    size = family[0].access.bytes
+    moved = _UNMOVED if shifts is None else tuple(shifts.tolist())
     return _count_lattice(
-        family.offsets, first.access.bytes, tuple(axes), origin % granularity, granularity, moved,
-        unit,
-    )  # fmt: skip
+        family.offsets, size, axes, origin % granularity, granularity, moved, unit
+    )
+
+
+def _find_lattice(
+    access: BoxAccess, box: GroupRange, grid: Grid
+) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+    """Give first address, strides and steps of an access; None if it is more or less than one."""
+    origin = access.base_bytes
+    axes: list[tuple[int, int]] = []
+    moves: list[tuple[int, Range]] = [(stride, (0, trips)) for stride, trips in access.loops]
+    for axis in range(_AXES):
+        found = _ranges_of(access, axis, box[axis], grid)
+        if len(found) != 1:
+            return None
+        moves.append((access.local_strides[axis], found[0][0]))
+        moves.append((access.group_strides[axis], found[0][1]))
+    for stride, (start, end) in moves:
+        if end <= start:
+            return None
+        if stride:
+            origin += stride * (start if stride > 0 else end - 1)
+            if end > start + 1:
+                axes.append((abs(stride), end - start))
+    return origin, tuple(axes)
 
 
 @lru_cache(maxsize=16384)

@@ -173,12 +173,13 @@ class BoxFootprint:
     def count_pages(self, work_groups: int) -> float:
         """Count the pages of so many consecutive work-groups, mid launch.
 
-        Strides are rounded to a sixteenth of a page, which keeps the alignments few.
+        Whole rows or layers stand for the run, the nearer number of them. Strides are rounded to a
+        sixteenth of a page, which keeps the alignments few.
         """
+        box, _ = max(mix_run(work_groups, self.grid.counts), key=lambda one: one[1])
         return sum(
-            weight * int(count_box(family, box, self.grid, PAGE_BYTES, unit=_PAGE_UNIT)[0])
+            float(count_box(family, box, self.grid, PAGE_BYTES, unit=_PAGE_UNIT)[0])
             for family in self.families
-            for box, weight in mix_run(work_groups, self.grid.counts)
         )
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:

@@ -1,5 +1,7 @@
 """Work-groups in dispatch order, as boxes of the grid: dimension 0 runs fastest."""
 
+from functools import lru_cache
+
 from kernelcast.analytic.gpu.volumes.affine import Range
 
 GroupRange = tuple[Range, Range, Range]
@@ -45,7 +47,8 @@ def split_range(start: int, end: int, counts: tuple[int, int, int]) -> list[Grou
     return boxes
 
 
-def mix_run(work_groups: int, counts: tuple[int, int, int]) -> list[tuple[GroupRange, float]]:
+@lru_cache(maxsize=1024)
+def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[GroupRange, float], ...]:
     """Stand in for consecutive work-groups in the middle of a launch by whole rows or layers.
 
     A run starts anywhere in a row: what it touches lies between what the rows touch that fit into
@@ -60,13 +63,13 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> list[tuple[GroupR
 
     Returns
     -------
-    list of (box, float)
+    tuple of (box, float)
         One box or two, with their weights.
 
     Examples
     --------
     >>> mix_run(10, (4, 8, 1))
-    [(((0, 4), (3, 5), (0, 1)), 0.5), (((0, 4), (2, 5), (0, 1)), 0.5)]
+    ((((0, 4), (3, 5), (0, 1)), 0.5), (((0, 4), (2, 5), (0, 1)), 0.5))
     """
     row, layer = counts[0], counts[0] * counts[1]
     run = min(work_groups, layer * counts[2])
@@ -82,7 +85,7 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> list[tuple[GroupR
                 for place, count in enumerate(counts)
             )
             found.append(((x, y, z), weight))
-    return found
+    return tuple(found)
 
 
 def _center(length: int, count: int) -> Range:

