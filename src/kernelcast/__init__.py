@@ -1,6 +1,7 @@
 """Predicts how long an OpenCL kernel takes on each device, from samples of a few work-groups."""
 
 import importlib
+import logging
 from typing import TYPE_CHECKING
 
 from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
+
+    __version__: str
 
 __all__ = [
     "DeviceAnswer",
@@ -46,6 +49,9 @@ __all__ = [
 # Before the program asks pyopencl for platforms, which looks for runtimes and caches once.
 ensure_caches()
 ensure_vendors()
+# Where warnings go is the program's choice. What the two lines above warn of is shown in any case:
+# the command line has had no time to choose.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
 _HOMES = {
@@ -73,6 +79,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # reads files, and takes as long as all of this
+
+        return version("kernelcast")
     home = _HOMES.get(name)
     if home is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
@@ -83,4 +93,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -24,7 +24,6 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.reports.formats import estimate_to_json
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -111,7 +110,7 @@ def _answer_keys() -> set[str]:
     about = {"device": "a device", "device_id": "device", "problem": "p", "kernel": "kernel"}
     answer = DeviceAnswer(**about, estimate=estimate)
     refusal = DeviceAnswer(**about, error=KernelcastError("no"))
-    return {*estimate_to_json(answer), *estimate_to_json(refusal)}
+    return {*answer.to_dict(), *refusal.to_dict()}
 
 
 def test_every_problem_key_has_a_heading_and_every_heading_is_a_key() -> None:

@@ -1,6 +1,7 @@
 """The program's frame: its commands, how errors end it, what it needs of the terminal."""
 
 import io
+import logging
 import signal
 import sys
 import traceback
@@ -89,6 +90,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character of a device's name shows a question mark.
             stream.reconfigure(errors="replace")
+    logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has reasons to ignore it
             signal.signal(number, _end)

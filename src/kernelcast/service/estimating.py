@@ -16,7 +16,6 @@ from cachetools import FIFOCache
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.reports.formats import estimate_to_json
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.changes import bucket_of_problem
@@ -316,7 +315,7 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
         kernel=problem.kernel.name,
         estimate=estimate,
     )
-    content = {**estimate_to_json(answer), "problem_digest": wanted.digest}
+    content = {**answer.to_dict(), "problem_digest": wanted.digest}
     match content.get("explanation"):
         case {"model": dict() as model}:
             model.pop("place", None)  # where models are is nobody's business

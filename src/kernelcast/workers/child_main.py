@@ -5,6 +5,7 @@ Its arguments are the descriptor of a socket, for orders and messages, and for h
 wait for another order; its standard input is the lifeline (`kernelcast.workers.lifeline`).
 """
 
+import logging
 import os
 import pickle
 import resource
@@ -58,6 +59,7 @@ class _ChannelReporter:
 def main() -> None:
     """Do tasks until there are none."""
     die_with_parent()
+    logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connected = socket.socket(fileno=int(sys.argv[1]))
     connected.set_inheritable(False)  # compilers that drivers start must not keep it open

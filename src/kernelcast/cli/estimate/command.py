@@ -25,7 +25,6 @@ from kernelcast.cli.terminal import progress, show, show_json, show_line
 from kernelcast.launches.recordings import save_recordings
 from kernelcast.launches.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import NoDeviceError
-from kernelcast.reports.formats import estimate_to_json
 
 _DEFAULTS = EstimateSettings()
 
@@ -138,7 +137,7 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
 def _present(collected: CollectedEstimates, request: EstimateRequest) -> None:
     """Print answers and warnings to standard output, every error to standard error."""
     if request.as_json:
-        show_json([estimate_to_json(answer) for answer in collected.answers])
+        show_json([answer.to_dict() for answer in collected.answers])
     elif collected.answers:
         wide, narrow = (
             make_table(
