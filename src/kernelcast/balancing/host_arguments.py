@@ -13,11 +13,11 @@ from kernelcast.records.arguments import (
     ElementType,
     LocalArgument,
     ScalarArgument,
-    make_array,
     make_scalar,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import make_array
 
 Array = npt.NDArray[Any]
 HostValue = Array | np.generic | LocalArgument

@@ -10,12 +10,12 @@ from kernelcast.records.arguments import (
     BufferArgument,
     LocalArgument,
     ScalarArgument,
-    make_array,
     make_scalar,
 )
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import fill_array, make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
@@ -81,13 +81,32 @@ def put_argument(
     """Make an argument; a buffer's content depends on `seed` and its position only."""
     match argument:
         case BufferArgument():
-            content = make_array(argument, seed=seed * 1000 + index)
-            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-            return cl.Buffer(session.context, flags, hostbuf=content)
+            return _put_buffer(session, argument, seed=seed * 1000 + index)
         case ScalarArgument():
             return make_scalar(argument)
         case LocalArgument():
             return cl.LocalMemory(argument.bytes)
+
+
+def _put_buffer(session: DeviceSession, argument: BufferArgument, *, seed: int) -> cl.Buffer:
+    """Make a buffer; one in the host's memory is filled in place, without a copy beside it."""
+    if session.description.kind is not DeviceKind.CPU:
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(session.context, flags, hostbuf=make_array(argument, seed=seed))
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=argument.bytes)
+    try:
+        array, _ = cl.enqueue_map_buffer(
+            session.queue, buffer, cl.map_flags.WRITE, 0,
+            shape_of(argument), argument.element.dtype,
+        )  # fmt: skip
+        try:
+            fill_array(argument, array, seed=seed)
+        finally:
+            array.base.release(session.queue)
+    except BaseException:
+        buffer.release()
+        raise
+    return buffer
 
 
 def release_arguments(session: DeviceSession, arguments: Sequence[KernelArgument]) -> None:
