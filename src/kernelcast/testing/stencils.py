@@ -64,16 +64,7 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
             math.ceil(size / local) * local for size, local in zip(items, local_size, strict=True)
         ]
     corners = list(product(*(range(by) for by in fold[:rank])))
-    # A dictionary keeps the order and drops what several results need.
-    loads = list(
-        dict.fromkeys(
-            tuple(a + b for a, b in zip(corner, offset, strict=True))
-            for corner in corners
-            for offset in _star(radius, rank)
-        )
-    )
-    if len(corners) > 1:
-        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
+    loads = _list_loads(corners, radius, rank)
     base = sum(
         (
             pitch * (by * one + start)
@@ -107,6 +98,23 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         registers=registers,
         updates_per_work_item=math.prod(fold[:rank]),
     )
+
+
+def _list_loads(
+    corners: Sequence[tuple[int, ...]], radius: int, rank: int
+) -> list[tuple[int, ...]]:
+    """List what the results at some corners need, each element once."""
+    # A dictionary keeps the order and drops what several results need.
+    loads = list(
+        dict.fromkeys(
+            tuple(a + b for a, b in zip(corner, offset, strict=True))
+            for corner in corners
+            for offset in _star(radius, rank)
+        )
+    )
+    if len(corners) > 1:
+        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
+    return loads
 
 
 def _ids(rank: int) -> list[Expr]:
