@@ -126,7 +126,9 @@ def test_problems_and_live_launches_are_asked_together(
         few = replace(launch, args=launch.args[:2])
         (wrong,) = predictor.estimate_many([few])
         assert isinstance(wrong.error, SignatureError)
-        assert wrong.problem == "scale"
+        assert (wrong.problem, wrong.device_id) == ("scale", device.id)
+        fastest = predictor.fastest([entries[1], wrong])
+        assert str(fastest).endswith(f"no answer from {device.id})")
         with pytest.raises(InputError, match="leave the device out"):
             predictor.estimate(launch, "other-device")
 

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import kernelcast
+from kernelcast.predictor import predictor as predictor_module
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.estimates import Tier
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.discovery import find_devices
 
 pytestmark = pytest.mark.device
@@ -60,3 +64,33 @@ def test_the_next_round_is_answered_from_history(
     assert told.tier is Tier.HISTORY
     times = measured[told.device_id]
     assert min(times) <= told.seconds <= max(times)
+
+
+def test_transfers_decide_where_they_are_known(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever kernel is faster, the device whose data take an hour is not chosen."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    places = [example.prepare(device, SIZE) for device in example.choose_two(None)]
+    values = np.zeros(SIZE, dtype=np.float32)
+    with kernelcast.Predictor() as predictor:
+        ids = [one.device_id for one in predictor.estimate_many([one.launch for one in places])]
+        for slow, fast in (ids, reversed(ids)):
+            monkeypatch.setattr(
+                predictor_module,
+                "find_machine",
+                lambda device_id, slow=slow: make_machine(3600 if device_id == slow else 1e-6),
+            )
+            told, reason, _ = example.schedule(predictor, places, values)
+            assert told.device_id == fast
+            assert reason == f"{fast} (by kernel and transfers)"
+
+
+def make_machine(transfer_s: float) -> MachineDescription:
+    """Describe a device to which, and from which, each buffer takes so long."""
+    costs = {
+        f"transfer_{way}_device_{unit}": Trait(value=value, source=TraitSource.MEASURED)
+        for way in ("to", "from")
+        for unit, value in (("s", transfer_s), ("bytes_per_s", 1e12))
+    }
+    return MachineDescription(id="d", name="a device", kind=DeviceKind.GPU, costs=costs)

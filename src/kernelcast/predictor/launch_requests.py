@@ -131,8 +131,10 @@ class RequestReader:
         try:
             return self.read(launch)
         except KernelcastError as error:
+            from kernelcast.sampling.user_objects import name_device  # loaded by now
+
             name = str(getattr(launch.kernel, "function_name", "launch"))
-            return LaunchEstimate(problem=name, device_id="", error=error)
+            return LaunchEstimate(problem=name, device_id=name_device(launch.queue), error=error)
 
     def identify(self, launch: "Launch") -> LaunchIdentity:
         """Say what a launch of live objects is remembered under."""

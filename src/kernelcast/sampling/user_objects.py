@@ -99,6 +99,16 @@ def session_of(queue: cl.CommandQueue) -> DeviceSession:
     return session
 
 
+def name_device(queue: object) -> str:
+    """Give the id of a queue's device; nothing where it is no queue or the driver cannot tell."""
+    if not isinstance(queue, cl.CommandQueue):
+        return ""
+    try:
+        return describe_device(queue.device).id
+    except cl.Error:
+        return ""
+
+
 def read_kernel(
     kernel: cl.Kernel,
     device: cl.Device,
