@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.estimation import ReportProgress
@@ -116,7 +117,7 @@ def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
 @cache
 def _share_processes() -> WarmProcesses:
     """Give the devices' processes: several problems share them."""
-    return WarmProcesses()
+    return WarmProcesses(children=share_children())
 
 
 @cache

@@ -179,7 +179,7 @@ class LaunchAnswers:
         return known
 
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
-        """Give what was observed of a launch; the store is request once."""
+        """Give what was observed of a launch; the store is asked once."""
         if known.history is not None:
             return known.history
         found = self._answerer.recall(known.identity, policy)
@@ -196,7 +196,7 @@ class LaunchAnswers:
         )
 
     def compose_all(self, launches: Sequence[Ask]) -> None:
-        """Make the answers of launches that have none; each learned model is request once."""
+        """Make the answers of launches that have none; each learned model is asked once."""
         new = [
             (request, known, outcome)
             for request, known in launches

@@ -49,7 +49,7 @@ class RequestReader:
         self._lock = threading.Lock()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
-        """Describe the devices that are request; drivers are request once.
+        """Describe the devices that are asked; drivers are asked once.
 
         Raises
         ------

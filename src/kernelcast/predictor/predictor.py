@@ -134,7 +134,7 @@ class Predictor:
         self.close()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
-        """Describe the devices that are request.
+        """Describe the devices that are asked.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class Predictor:
         -------
         list of LaunchEstimate
             One per pair, devices within launches. A device that cannot answer says so in its
-            entry. Learned models are request once for all launches that are new to them.
+            entry. Learned models are asked once for all launches that are new to them.
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)

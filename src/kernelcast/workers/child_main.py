@@ -1,10 +1,13 @@
 """A child process that does tasks for its parent: ``python -m`` this module.
 
 Drivers compile and run foreign code; what crashes or hangs here does not take the parent along.
-Its arguments are the descriptor of a socket, for orders and messages, and for how many seconds to
-wait for another order; its standard input is the lifeline (`kernelcast.workers.lifeline`).
+Its arguments are the descriptor of a socket, for orders and messages, for how many seconds to wait
+for another order, and modules to import before the first; its standard input is the lifeline
+(`kernelcast.workers.lifeline`).
 """
 
+import contextlib
+import importlib
 import logging
 import os
 import pickle
@@ -65,6 +68,9 @@ def main() -> None:
     connected.set_inheritable(False)  # compilers that drivers start must not keep it open
     idle_s = float(sys.argv[2])
     channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
+    for name in sys.argv[3:]:
+        with contextlib.suppress(Exception):  # the task that needs it tells why it cannot be had
+            importlib.import_module(name)
     try:
         _do(channel.receive(), channel)
         while idle_s:

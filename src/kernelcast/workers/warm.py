@@ -5,7 +5,7 @@ A driver's crash or hang still ends the child and not us: the next task starts a
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,11 +31,11 @@ class _Place:
     child: ChildProcess | None = None
     done: int = 0
 
-    def take(self, idle_s: float) -> ChildProcess:
+    def take(self, idle_s: float, modules: Sequence[str] = ()) -> ChildProcess:
         """Give the child, starting one where there is none."""
         if self.child is None or self.done >= MOST_TASKS:
             self.drop()
-            self.child = ChildProcess.start(idle_s=idle_s)
+            self.child = ChildProcess.start(idle_s=idle_s, modules=modules)
         self.done += 1
         return self.child
 
@@ -63,6 +63,18 @@ class WarmChildren:
     idle_s: float = IDLE_S
     _places: dict[str, _Place] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start_ahead(self, modules: Sequence[str]) -> None:
+        """Start a spare child that imports modules while we do something else.
+
+        Nothing happens where there are children already.
+        """
+        with self._lock:
+            if self._places:
+                return
+            place = self._places[SPARE] = _Place()
+        with place.lock:
+            place.take(self.idle_s, modules)
 
     def stream(
         self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str

@@ -331,7 +331,7 @@ class Answerer:
         )
 
     def _find_spread(self, device_id: str, coverage: float) -> tuple[Spread, tuple[str, ...]]:
-        """Say how far off the analytic model may be, and which models could not be request that."""
+        """Say how far off the analytic model may be, and which models could not be asked that."""
         from kernelcast.features.vector.catalogue import make_schema
 
         key = (device_id, self.trained_models.refresh(), coverage)
