@@ -104,31 +104,14 @@ def compute_wave(
 
     levels = traffic.loads.list_levels(wave, fetch)
     stores = traffic.stores.list_levels(wave, sector)
-    overlaps = []
-    for nearer, level in itertools.pairwise(levels):
-        over = traffic.oversubscribe(nearer.work_groups, machine)
-        if nearer.work_groups < wave:
-            # When the second of two work-groups of one wave starts, the first is on its way yet.
-            lived = nearer.work_groups / wave
-            over = min(over, lived * traffic.oversubscribe(wave, machine))
-        # Work-groups that run at once go through their loops side by side.
-        near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
-        together = max(0.0, 1 - nearer.work_groups / wave)
-        rate = rates.find_overlap(level.name)
-        overlaps.append(
-            Overlap(
-                name=level.name, work_groups=nearer.work_groups, oversubscription=over,
-                shared_bytes=(nearer.bytes - level.bytes) / waves,
-                hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
-            )
-        )  # fmt: skip
+    overlaps = _find_overlaps(traffic, machine, rates, levels, wave)
     skew = traffic.oversubscribe(machine.compute_units, machine)
     row_bytes = levels[0].bytes / waves if levels else 0.0
     ahead = 0.0
     if any(one.is_spread for one in l1.reloads):
         moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
         moved += stores[-1].bytes / waves if stores else 0.0
-        room = USABLE_SHARE * machine.l2_total_bytes / moved
+        room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
         overlaps = [_run_ahead(one, room, wave) for one in overlaps]
         ahead = float(exceed_room(room))
     mixed = traffic.scattered_stores
@@ -157,6 +140,31 @@ def compute_wave(
         repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
         tlb_pages=_count_pages(traffic, wave),
     )
+
+
+def _find_overlaps(
+    traffic: Traffic, machine: GpuMachine, rates: HitRates, levels: Sequence[Level], wave: int
+) -> list[Overlap]:
+    """Find what rows and layers share with those before them, and how much of it is there yet."""
+    overlaps = []
+    for nearer, level in itertools.pairwise(levels):
+        over = traffic.oversubscribe(nearer.work_groups, machine)
+        if nearer.work_groups < wave:
+            # When the second of two work-groups of one wave starts, the first is on its way yet.
+            lived = nearer.work_groups / wave
+            over = min(over, lived * traffic.oversubscribe(wave, machine))
+        # Work-groups that run at once go through their loops side by side.
+        near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
+        together = max(0.0, 1 - nearer.work_groups / wave)
+        rate = rates.find_overlap(level.name)
+        overlaps.append(
+            Overlap(
+                name=level.name, work_groups=nearer.work_groups, oversubscription=over,
+                shared_bytes=(nearer.bytes - level.bytes) * wave / traffic.work_groups,
+                hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
+            )
+        )  # fmt: skip
+    return overlaps
 
 
 def _run_ahead(overlap: Overlap, room: float, wave: int) -> Overlap:
