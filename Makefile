@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint bench clean distclean
+.PHONY: help venv demo test lint wheel bench clean distclean
 
 help: ## show this list
 	@echo "kernelcast predicts how long an OpenCL kernel takes on each device. Targets:"
@@ -35,6 +35,15 @@ lint: $(STAMP) ## ruff, mypy and the import contracts
 	for check in "ruff check ." "ruff format --check ." mypy lint-imports; do \
 		echo "$(BIN)/$$check"; $(BIN)/$$check || status=1; \
 	done; exit $$status
+
+wheel: $(STAMP) ## build the wheel, install it into an empty environment, predict with it there
+	rm -rf build/wheel
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps -w build/wheel .
+	$(BIN)/python -m venv --without-pip build/wheel/venv
+	$(BIN)/python -m pip --disable-pip-version-check --python build/wheel/venv/bin/python \
+		install --quiet "$$(ls build/wheel/*.whl)[cpu]"
+	cd build/wheel && venv/bin/kernelcast --version && venv/bin/kernelcast estimate \
+		../../examples/triad/triad.yaml --param N=4000000
 
 bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
 	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)

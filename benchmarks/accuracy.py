@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,9 @@ from machine import describe_machine
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.launches.weighing import plan_by_source, weigh_run
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -100,20 +98,14 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             estimates, whole_s = [], []
             for trial in range(trials):
                 started_s = time.perf_counter()
-                plan = plan_by_source(
-                    SamplingPlan(seed=trial), problem.kernel, launch.ndrange, problem.arguments
+                sampled = sample_launch(
+                    launch,
+                    problem.kernel,
+                    EstimateSettings(plan=SamplingPlan(seed=trial)),
+                    arguments=problem.arguments,
+                    started_s=started_s,
                 )
-                estimates.append(
-                    estimate_launch(
-                        launch,
-                        problem.kernel.name,
-                        EstimateSettings(plan=plan),
-                        weigh=partial(
-                            weigh_run, kernel=problem.kernel, arguments=problem.arguments
-                        ),
-                        started_s=started_s,
-                    )
-                )
+                estimates.append(sampled.estimate)
                 whole_s.append(launch.time_whole())
             row: dict[str, Any] = {
                 "problem": problem.name,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import ParsedSource, list_kernels
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
 
 REPEATS = 3

@@ -36,11 +36,11 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
 )
 from kernelcast.analytic.cpu.cache_simulator.nest import simulate_nest
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.cache_volumes import CacheVolumes
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 TOLERANCE = 0.02
 REPEATS = 7

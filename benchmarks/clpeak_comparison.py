@@ -25,8 +25,8 @@ from machine import describe_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.microbenchmarks.effort import Effort
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.runtimes import pin_threads

@@ -25,13 +25,13 @@ from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.units import Unit, to_cycles_per_line
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results"
@@ -215,7 +215,7 @@ def sweep(machine: CpuMachine, sizes: Sequence[int], *, measures: bool) -> dict[
                     source=source, constants=constants, array_bytes=3 * 8 * count,
                     elements=dict.fromkeys(("U", "V", "ROC"), count),
                 ),
-                Effort(least_s=0.1, samples=5),
+                LoopSampling(least_s=0.1, samples=5),
             )  # fmt: skip
             row["measured"] = {
                 "cycles": to_cycles_per_line(measured.seconds, Unit.SECONDS, found.work),

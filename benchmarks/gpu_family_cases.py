@@ -19,7 +19,7 @@ from gpu_family_kernels import (
     transpose,
 )
 
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.testing.stencils import make_star
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_sweeps import sweep_local_sizes
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.testing.stencils import make_star
 
 HERE = Path(__file__).parent

@@ -27,8 +27,8 @@ from machine import describe_machine
 from kernelcast.analytic.cpu.ecm import predict_ecm
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions, list_transitions
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.testing.reference_nests import make_nest, read_reference_nest
 
 HERE = Path(__file__).resolve().parent

@@ -18,7 +18,7 @@ from machine import describe_machine
 
 from kernelcast.models.catalogue import ABLATION, RIVALS
 from kernelcast.models.validation import DeviceScore, ValidationReport
-from kernelcast.models.validation.comparison import compare
+from kernelcast.models.validation.comparison import compare_validated
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.settings import RowFilter, Split, ValidationSettings
 from kernelcast.training.table import load_training_table
@@ -60,7 +60,7 @@ def main() -> None:
 def measure_kernels(table: TrainingTable, names: tuple[str, ...], jobs: int) -> None:
     """Leave one kernel out, on each device."""
     report = validate_models(table, ValidationSettings(models=names, jobs=jobs), _tell)
-    gain = compare(report, "linear", "hybrid")
+    gain = compare_validated(report, "linear", "hybrid")
     for device in sorted({one.device for one in report.scores}):
         scores = [one for one in report.scores if one.device == device]
         difference = next(one for one in gain.devices if one.device == device)

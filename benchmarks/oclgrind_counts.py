@@ -27,11 +27,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from kernelcast.expressions.kernel_facts import ONCE, KernelFacts
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.instrumentation.source import instrument
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.kernel_facts import ONCE, KernelFacts
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.operations import OperationCounts, add_weighted
 from kernelcast.records.problem import Problem

@@ -16,7 +16,7 @@ import numpy as np
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.problem import Problem
-from kernelcast.testing.fake_asker import FakeAsker, make_device, make_problem
+from kernelcast.testing.fake_executor import FakeExecutor, make_device, make_problem
 from kernelcast.training_data.store import open_store
 
 _THREADS = 8
@@ -83,7 +83,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.sqlite"
         predictor = Predictor(
-            [device], store=path, registry=folder, options=PredictorOptions(asker=FakeAsker())
+            [device], store=path, registry=folder, options=PredictorOptions(executor=FakeExecutor())
         )
         for problem in problems:
             predictor.estimate(problem, device.id)

@@ -3,7 +3,7 @@
 None of these sets holds samples, so there is no linear model to correct. The learner is the
 hybrid's, gated epsilon-SVR, on one of two references: Roofline with the peaks that the set gives
 for its devices (for the V100 of RAJAPerf those in ``baselines.csv``), or
-`kernelcast.models.limiters`, volumes over rates learned from the training's rows. Each fit takes
+`limiter_times`, volumes over rates learned from the training's rows. Each fit takes
 the one whose error is lower on groups held out within its own training rows. What is held out
 outside chooses nothing. Groups, rows and
 features follow the protocol of the baselines that come with the sets: see the README of each.
@@ -22,14 +22,13 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from limiter_times import LimiterReference, Volume
 
-from kernelcast.models.correction import CorrectionModel
+from kernelcast.models.correction import CorrectionModel, FittedCorrection
 from kernelcast.models.learned.svr import SvrLearner
-from kernelcast.models.limiters import LimiterReference, Volume
 from kernelcast.models.protocol import TimeModel
 from kernelcast.models.references import ColumnReference
 from kernelcast.models.rules import RuleModel
-from kernelcast.models.selection import BestOf
 from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
@@ -184,6 +183,27 @@ PROTOCOLS = (
         for short, device in (("a100", "NVIDIA A100-PCIE-40GB"), ("t4", "Tesla T4"))
     ),
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestOf:
+    """Models, of which each fit keeps the one that errs least on held-out groups of its rows.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    candidates : tuple of CorrectionModel
+        The plainest first: it wins where errors are equal.
+    """
+
+    name: str
+    candidates: tuple[CorrectionModel, ...]
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedCorrection:
+        """Fit all and keep the best."""
+        fitted = [one.fit(table, groups) for one in self.candidates]
+        return min(fitted, key=lambda one: float(one.facts["inner_error"]))  # type: ignore[arg-type]  # a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

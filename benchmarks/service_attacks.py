@@ -24,7 +24,7 @@ from kernelcast.records.errors import NoDeviceError
 from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.backend import Backend
 from kernelcast.testing.service_attacks.attacks import ON_DEVICES, list_attacks
-from kernelcast.testing.service_attacks.target import Got, Target, add_tokens, make_secret
+from kernelcast.testing.service_attacks.target import AttackOutcome, Target, add_tokens, make_secret
 from kernelcast.testing.service_backend import FakeBackend, make_devices
 
 with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def open_target(
         yield Target(client, add_tokens(database), secret, device, count_runs)
 
 
-def try_all(folder: Path) -> list[Got]:
+def try_all(folder: Path) -> list[AttackOutcome]:
     """Try what needs no device."""
     backend = FakeBackend(str(folder / "rows.sqlite"))
     device = make_devices()[0].id
@@ -68,13 +68,15 @@ def try_all(folder: Path) -> list[Got]:
         return [target.attack(one) for one in list_attacks() if one.part != ON_DEVICES]
 
 
-def try_on_device(folder: Path, device: str) -> list[Got]:
+def try_on_device(folder: Path, device: str) -> list[AttackOutcome]:
     """Try what is aimed at compilers and devices."""
     with open_target(folder, device) as target:
         return [target.attack(one) for one in list_attacks() if one.on_devices]
 
 
-def write_summary(found: Sequence[Got], on_devices: dict[str, list[Got]]) -> str:
+def write_summary(
+    found: Sequence[AttackOutcome], on_devices: dict[str, list[AttackOutcome]]
+) -> str:
     """Write the table."""
     wrong = sum(bool(one.faults) for part in (found, *on_devices.values()) for one in part)
     devices = ", ".join(on_devices) or "none"
@@ -112,7 +114,7 @@ def write_summary(found: Sequence[Got], on_devices: dict[str, list[Got]]) -> str
     return "\n".join(lines) + "\n"
 
 
-def _write_row(one: Got) -> str:
+def _write_row(one: AttackOutcome) -> str:
     attack = one.attack
     verdict = "; ".join(one.faults) or "yes"
     cells = (
@@ -138,7 +140,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kernelcast-attacks-") as name:
         os.environ["KERNELCAST_DATA"] = name
         found = try_all(Path(name))
-        on_devices: dict[str, list[Got]] = {}
+        on_devices: dict[str, list[AttackOutcome]] = {}
         try:
             known = [] if asked.no_devices else list_descriptions()
         except NoDeviceError:

@@ -23,15 +23,15 @@ from machine import describe_machine
 
 from kernelcast.testing.postgresql_cluster import PostgresqlCluster
 from kernelcast.testing.store_survival import (
-    Ground,
     Outcome,
-    PostgresqlGround,
-    SqliteGround,
+    PostgresqlDatabase,
+    SqliteDatabase,
+    TestedDatabase,
     preload,
     run_sequence,
     summarise,
 )
-from kernelcast.testing.store_survival.supplies import Supply, make_supplies
+from kernelcast.testing.store_survival.commands import ImportFile, make_import_files
 
 RESULTS = Path(__file__).parent / "results" / "store_survival"
 
@@ -39,8 +39,8 @@ RESULTS = Path(__file__).parent / "results" / "store_survival"
 class _Worker:
     """What a process that runs sequences keeps: made once, in itself."""
 
-    ground: Ground
-    supplies: list[Supply]
+    database: TestedDatabase
+    import_files: list[ImportFile]
     folder: Path
 
 
@@ -50,11 +50,11 @@ def set_up(folder: str, server: str | None) -> None:
     preload()
     _Worker.folder = Path(folder) / str(os.getpid())
     _Worker.folder.mkdir()
-    _Worker.supplies = make_supplies(_Worker.folder)
+    _Worker.import_files = make_import_files(_Worker.folder)
     if server is None:
-        _Worker.ground = SqliteGround(_Worker.folder)
+        _Worker.database = SqliteDatabase(_Worker.folder)
     else:
-        _Worker.ground = PostgresqlGround(_Worker.folder, server, f"survival{os.getpid()}")
+        _Worker.database = PostgresqlDatabase(_Worker.folder, server, f"survival{os.getpid()}")
 
 
 def run_one(seed: int) -> Outcome:
@@ -62,7 +62,7 @@ def run_one(seed: int) -> Outcome:
     folder = _Worker.folder / f"{seed}"
     folder.mkdir()
     try:
-        found = run_sequence(seed, _Worker.ground, _Worker.supplies, folder)
+        found = run_sequence(seed, _Worker.database, _Worker.import_files, folder)
     except Exception as error:  # noqa: BLE001 - told in the result
         return Outcome(
             seed=seed, steps={}, acknowledged=0, lost=0, tokens_acknowledged=0, tokens_lost=0,

@@ -12,8 +12,7 @@ from machine import describe_machine
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
-from kernelcast.tuning.conducting import conduct
-from kernelcast.tuning.messages import EventKind, MeasureTask, TuningEvent
+from kernelcast.tuning.device_runs import EventKind, MeasureTask, TuningEvent, run_on_device
 from kernelcast.tuning.space import SearchSpace, read_space
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -185,7 +184,7 @@ def _run(
         task = MeasureTask(device_id=device.id, problems=left, runs=needed, seed=0)
         return task if left else None
 
-    conduct(order, timeout_s=TIMEOUT_S, take=take)
+    run_on_device(order, timeout_s=TIMEOUT_S, take=take)
     return entries
 
 

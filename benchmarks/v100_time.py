@@ -30,8 +30,8 @@ from kernelcast.analytic.gpu.limiters import (
 from kernelcast.analytic.gpu.limiters.constants import Translation
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.testing.stencils import make_star
 

@@ -83,7 +83,7 @@ def run_launch(kernel: str, size: int, device_id: str) -> int:
     """Run one launch; give the number of the process that ran it."""
     import pyopencl as cl
 
-    queue, program, problem, arguments = _load(kernel, size, device_id)
+    _, queue, program, problem, arguments = _load(kernel, size, device_id)
     ndrange = problem.ndrange
     cl.Kernel(program, kernel)(queue, ndrange.global_size, ndrange.local_size, *arguments)
     queue.finish()
@@ -112,7 +112,8 @@ def _load(kernel: str, size: int, device_id: str) -> Any:  # noqa: ANN401 - pyop
         else np.int32(one.values[0])
         for one in problem.arguments
     ]
-    return cl.CommandQueue(context), program, problem, arguments
+    # With the context: its queues do not keep it alive on every driver (Intel's releases it).
+    return context, cl.CommandQueue(context), program, problem, arguments
 
 
 if __name__ == "__main__":

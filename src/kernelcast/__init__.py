@@ -1,23 +1,27 @@
 """Predicts how long an OpenCL kernel takes on each device, from samples of a few work-groups."""
 
 import importlib
+import logging
 from typing import TYPE_CHECKING
 
-from kernelcast.sampling.caches import ensure_caches
-from kernelcast.sampling.runtimes import ensure_vendors
+from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
     from kernelcast.balancing.api import balance
     from kernelcast.launches.devices import examine_devices
+    from kernelcast.launches.live import Launch
     from kernelcast.launches.problem_file import read_problem
     from kernelcast.launches.settings import EstimateSettings
-    from kernelcast.predictor.api import estimate, estimate_problem
+    from kernelcast.predictor.api import estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
+    from kernelcast.records.frames import to_frame
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
+
+    __version__: str
 
 __all__ = [
     "DeviceAnswer",
@@ -27,6 +31,7 @@ __all__ = [
     "InputError",
     "Interval",
     "KernelcastError",
+    "Launch",
     "Measurement",
     "Predictor",
     "TuneReport",
@@ -35,13 +40,18 @@ __all__ = [
     "estimate",
     "estimate_problem",
     "examine_devices",
+    "observe",
     "read_problem",
+    "to_frame",
     "tune",
 ]
 
 # Before the program asks pyopencl for platforms, which looks for runtimes and caches once.
 ensure_caches()
 ensure_vendors()
+# Where warnings go is the program's choice. What the two lines above warn of is shown in any case:
+# the command line has had no time to choose.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
 _HOMES = {
@@ -52,6 +62,7 @@ _HOMES = {
     "InputError": "kernelcast.records.errors",
     "Interval": "kernelcast.records.estimates",
     "KernelcastError": "kernelcast.records.errors",
+    "Launch": "kernelcast.launches.live",
     "Measurement": "kernelcast.records.estimates",
     "Predictor": "kernelcast.predictor.predictor",
     "TuneReport": "kernelcast.tuning.report",
@@ -60,12 +71,18 @@ _HOMES = {
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.launches.devices",
+    "observe": "kernelcast.predictor.api",
     "read_problem": "kernelcast.launches.problem_file",
+    "to_frame": "kernelcast.records.frames",
     "tune": "kernelcast.tuning.api",
 }
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # reads files, and takes as long as all of this
+
+        return version("kernelcast")
     home = _HOMES.get(name)
     if home is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
@@ -76,4 +93,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -18,11 +18,11 @@ from kernelcast.sampling.microbenchmarks import (
     rooflines,
     transfers,
 )
-from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
 from kernelcast.sampling.microbenchmarks.effort import Effort
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.sampling.session import DeviceSession, open_session
 
 BenchmarkRunner: TypeAlias = Callable[..., BenchmarkResult]

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 

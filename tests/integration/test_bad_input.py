@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.measuring import estimate_in_session
+from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
@@ -185,6 +186,7 @@ def test_unknown_devices_are_named(device_id: str) -> None:
 
 def test_a_refusal_leaves_the_session_usable(session: DeviceSession) -> None:
     """Goes on to estimate a good problem after a bad one was refused on the same session."""
+    good = EstimateTask(problem=GOOD, device_id=session.description.id, settings=EstimateSettings())
     with pytest.raises(SignatureError):
-        estimate_in_session(session, replace(GOOD, arguments=()), EstimateSettings())
-    assert estimate_in_session(session, GOOD, EstimateSettings()).estimate.seconds > 0
+        run_estimate(session, replace(good, problem=replace(GOOD, arguments=())))
+    assert run_estimate(session, good).estimate.seconds > 0

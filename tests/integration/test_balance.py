@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelcast.balancing.balancer import Balancer
-from kernelcast.balancing.crew import ProcessCrew
+from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.host_arguments import read_host_arguments
 from kernelcast.balancing.messages import Finish
 from kernelcast.balancing.places import choose_places
@@ -154,7 +154,7 @@ def test_timeline_tells_of_every_device(balancer: Balancer) -> None:
     )
     ndrange = NDRange(global_size=(data.size,), local_size=(64,))
     report = _run(balancer, kernel, ndrange, [data], fixed_shares=(0.5, 0.5))
-    kinds = {(bar.place, bar.activity) for bar in report.bars}
+    kinds = {(bar.device, bar.activity) for bar in report.bars}
     assert {(0, Activity.PREPARE), (1, Activity.PREPARE), (2, Activity.MERGE)} <= kinds
     assert all(0 <= bar.start_s <= bar.end_s <= report.total_s + 1e-3 for bar in report.bars)
     assert sum(bar.work_groups for bar in report.bars if bar.activity is not Activity.SAMPLE) > 0
@@ -223,14 +223,17 @@ def test_device_that_crashes_is_replaced(ids: list[str]) -> None:
 
 def test_device_rests_and_goes_on(ids: list[str]) -> None:
     """One that rests answers nothing, however long; once awake it answers what it was asked."""
-    with ProcessCrew(choose_places(ids[:1]), timeout_s=60.0) as crew, ThreadPoolExecutor(1) as pool:
-        crew.receive()  # it is open
-        crew.rest(0)
-        crew.send(0, Finish())
-        reply = pool.submit(crew.receive)
+    with (
+        DeviceProcesses(choose_places(ids[:1]), timeout_s=60.0) as devices,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        devices.receive()  # it is open
+        devices.rest(0)
+        devices.send(0, Finish())
+        reply = pool.submit(devices.receive)
         with pytest.raises(TimeoutError):
             reply.result(timeout=0.3)
-        crew.wake(0)
+        devices.wake(0)
         assert reply.result(timeout=30.0)[0] == 0
 
 

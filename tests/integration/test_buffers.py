@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -9,15 +10,17 @@ from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
 from kernelcast.launches.weighing import apply_profile
 from kernelcast.predictor import api
-from kernelcast.records.arguments import Access
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
+from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.probes import Probe
+from kernelcast.sampling.problems import put_argument
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import hold_buffer
@@ -350,11 +353,45 @@ def test_row_pointers_on_the_device_tell_the_work(
         np.testing.assert_array_equal(read(session, buffer, len(content)), content)
 
 
-def test_only_buffers_of_some_size_are_held(session: DeviceSession) -> None:
-    """What is no buffer has no content to look at; the content comes as bytes."""
-    content = make_content(5)
-    held = hold_buffer(session, put(session, content))
-    assert held is not None
+def test_contents_are_told_apart_where_they_decide(session: DeviceSession) -> None:
+    """A buffer's content comes as bytes; its digest differs with it, and only if it decides."""
+    element, content = ElementType("int32"), make_content(5)
+    buffer, other = put(session, content), put(session, content + 1)
+    held = hold_buffer(session, buffer, element, is_decisive=True)
+    assert held.read is not None
     np.testing.assert_array_equal(held.read().view(np.int32), content)
-    assert hold_buffer(session, np.int32(3)) is None
-    assert hold_buffer(session, cl.LocalMemory(64)) is None
+    assert (held.bytes, held.count) == (content.nbytes, content.size)
+    assert held == hold_buffer(session, put(session, content), element, is_decisive=True)
+    assert held != hold_buffer(session, other, element, is_decisive=True)
+    assert hold_buffer(session, buffer, element, is_decisive=False) == hold_buffer(
+        session, other, element, is_decisive=False
+    )
+
+
+@pytest.mark.parametrize("init", [one for one in Init if one is not Init.FILE])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_buffers_hold_their_recipe(session: DeviceSession, init: Init, lanes: int) -> None:
+    """Fills a buffer of the device with exactly what the recipe gives on the host."""
+    described = BufferArgument(element=ElementType("float32", lanes), count=70_001, init=init)
+    buffer = put_argument(session, 2, described, seed=4)
+    assert isinstance(buffer, cl.Buffer)
+    found = np.empty(shape_of(described), dtype=np.float32)
+    cl.enqueue_copy(session.queue, found, buffer)
+    buffer.release()
+    assert np.array_equal(found, make_array(described, seed=4002))
+
+
+def test_device_goes_on_after_a_content_that_cannot_be_made(
+    session: DeviceSession, tmp_path: Path
+) -> None:
+    """Names the file that cannot be read, and fills the next buffer all the same."""
+    described = BufferArgument(
+        element=ElementType("int32"), count=8, init=Init.FILE, path=tmp_path / "none.npy"
+    )
+    with pytest.raises(InputError, match=r"none\.npy: cannot be read"):
+        put_argument(session, 0, described, seed=0)
+    np.save(tmp_path / "none.npy", np.arange(8, dtype=np.int32))
+    buffer = put_argument(session, 0, described, seed=0)
+    found = np.empty(8, dtype=np.int32)
+    cl.enqueue_copy(session.queue, found, buffer)
+    assert found.tolist() == [*range(8)]

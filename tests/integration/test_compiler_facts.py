@@ -1,6 +1,5 @@
 import pytest
 
-from kernelcast.records.compiler_facts import facts_from_json, facts_to_json
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import TraitSource
@@ -94,8 +93,7 @@ def test_only_who_can_tell_tells(session: DeviceSession) -> None:
 
 
 def test_facts_repeat(session: DeviceSession) -> None:
-    """Gives the same facts again, which survive JSON and are none of them assumed."""
+    """Gives the same facts again, none of them assumed."""
     facts = read_compiler_facts(session, STAGED, NDRANGE)
     assert read_compiler_facts(session, STAGED, NDRANGE) == facts
-    assert facts_from_json(facts_to_json(facts)) == facts
     assert TraitSource.ASSUMED not in {trait.source for trait in facts.known.values()}

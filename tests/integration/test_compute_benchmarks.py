@@ -3,9 +3,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelcast.sampling.microbenchmarks.benchmark import Benchmark
-from kernelcast.sampling.microbenchmarks.compute_suite import COMPUTE
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.suite import COMPUTE, Benchmark
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device

@@ -1,5 +1,8 @@
 """A real Dask scheduler knows the durations that it was given."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.session import DeviceSession
 from kernelcast.scheduling.dask_durations import (
     durations_of_estimates,
     expected_durations,
@@ -16,6 +20,7 @@ from kernelcast.scheduling.dask_durations import (
 )
 
 distributed = pytest.importorskip("distributed")
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/dask/estimated_tasks.py"
 
 
 def make_estimate(kernel: str, device_id: str, seconds: float) -> Estimate:
@@ -75,3 +80,16 @@ def test_estimates_give_one_duration_per_kernel() -> None:
     assert named == {"nbody_64": "500000.000us"}
     with pytest.raises(InputError, match="estimated twice"):
         durations_of_estimates([found[0], found[0]], workers={"a": 1})
+
+
+@pytest.mark.device
+def test_the_example_runs_on_every_device(session: DeviceSession) -> None:
+    """Kernels are estimated, and each worker runs them with objects that its driver keeps."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLE, "--device", session.description.id,
+         "--tasks", "1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "'matmul_384'" in done.stdout
+    assert "4 tasks took" in done.stdout

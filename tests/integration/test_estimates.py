@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.estimation import estimate_launch
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import EstimateOutcome
-from kernelcast.predictor.answering.measuring import estimate_in_session
+from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.estimates import Tier
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.replay import ReplayLaunch, read_recordings, write_recordings
+from kernelcast.sampling.replay import ReplayLaunch
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -31,7 +32,8 @@ def problem() -> Problem:
 @pytest.fixture
 def outcome(session: DeviceSession, problem: Problem) -> EstimateOutcome:
     """Estimate and measure the example."""
-    return estimate_in_session(session, problem, SETTINGS)
+    task = EstimateTask(problem=problem, device_id=session.description.id, settings=SETTINGS)
+    return run_estimate(session, task)
 
 
 def test_every_field_is_sane(
@@ -62,9 +64,9 @@ def test_the_recording_repeats_the_estimate(outcome: EstimateOutcome, tmp_path: 
     write_recordings(tmp_path / "samples.json", [outcome.recording])
     (recording,) = read_recordings(tmp_path / "samples.json")
     assert recording == outcome.recording
-    again = estimate_launch(
+    again = sample_launch(
         ReplayLaunch(recording), outcome.estimate.kernel, EstimateSettings(seed=SETTINGS.seed)
-    )
+    ).estimate
     assert again.interval == outcome.estimate.interval
 
 

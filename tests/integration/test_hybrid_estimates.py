@@ -9,24 +9,26 @@ from kernelcast.collection.row import observe_launch
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering import gathering
-from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.identity import identify_launch
-from kernelcast.predictor.answering.measuring import RowRequest, estimate_in_session
-from kernelcast.predictor.answering.standing import StandingProcesses
+from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Tier
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.testing.fake_asker import widen_schema
+from kernelcast.testing.fake_executor import widen_schema
 from kernelcast.testing.synthetic_rows import make_rows
 
 pytestmark = pytest.mark.device
@@ -84,9 +86,18 @@ def list_unsampled(vector: FeatureVector) -> list[str]:
     return [name for name in vector.names if group_of(name) is not FeatureGroup.SAMPLED]
 
 
+def _make_task(session: DeviceSession, problem: Problem) -> EstimateTask:
+    return EstimateTask(
+        problem=problem,
+        device_id=session.description.id,
+        settings=EstimateSettings(),
+        wants_row=True,
+    )
+
+
 def test_features_are_those_of_a_collection(session: DeviceSession, problem: Problem) -> None:
     """An estimate gives models the features that a collection would have stored."""
-    outcome = estimate_in_session(session, problem, EstimateSettings(), row=RowRequest())
+    outcome = run_estimate(session, _make_task(session, problem))
     assert outcome.row is not None, outcome.row_failure
     identity = identify_launch(problem, session.description, seed=0)
     settings = CollectionSettings(runs=1, multiples=1, window_sets=0)
@@ -110,14 +121,11 @@ def test_features_are_those_of_a_collection(session: DeviceSession, problem: Pro
 def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, problem: Problem) -> None:
     """With facts at hand nothing is counted, and the features are the same but for the samples."""
     kept: list[EstimateOutcome] = []
-    first = estimate_in_session(
-        session, problem, EstimateSettings(), row=RowRequest(keep=kept.append)
-    )
+    task = _make_task(session, problem)
+    first = run_estimate(session, task, keep=kept.append)
     assert [one.row for one in kept] == [None]
     assert first.facts is not None
-    again = estimate_in_session(
-        session, problem, EstimateSettings(), row=RowRequest(facts=first.facts)
-    )
+    again = run_estimate(session, replace(task, facts=first.facts))
     assert again.row is not None
     assert first.row is not None
     assert list_unsampled(again.row.vector) == list_unsampled(first.row.vector)
@@ -146,22 +154,46 @@ def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
     assert entry.launch_s == sampled.launch_seconds
 
 
+@pytest.mark.parametrize("has_source", [True, False])
+def test_recordings_give_the_recorded_answer(
+    predictor: Predictor,
+    problem: Problem,
+    session: DeviceSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_source: bool,
+) -> None:
+    """The learned model corrects recorded samples as it corrected them when they were taken."""
+    monkeypatch.setenv("KERNELCAST_MODELS", str(tmp_path / "models"))
+    found = predictor.answer(problem, session.description)
+    assert found.recording is not None
+    write_recordings(tmp_path / "recorded.json", [found.recording])
+    recordings = read_recordings(tmp_path / "recorded.json")
+    (again,) = replay(recordings, problem if has_source else None, settings=EstimateSettings())
+    assert again.answer.estimate is not None
+    assert again.answer.estimate.interval == found.estimate.interval
+    assert again.answer.estimate.tier is found.estimate.tier
+    assert "hybrid" in found.estimate.estimates_s
+    assert again.answer.estimate.estimates_s == found.estimate.estimates_s
+
+
 def test_other_sizes_are_sampled_by_the_same_process(
     session: DeviceSession, problem: Problem, tmp_path: Path
 ) -> None:
     """A device's process stays for the next launch; closing the predictor ends it."""
-    asker = StandingProcesses()
+    executor = WarmProcesses()
     settings = EstimateSettings(uses_models=False)
-    options = PredictorOptions(asker=asker, settings=settings)
+    options = PredictorOptions(executor=executor, settings=settings)
     smaller = replace(problem, ndrange=replace(problem.ndrange, global_size=(512, 256)))
     with Predictor(
         [session.description], store=tmp_path / "rows.sqlite", registry="", options=options
     ) as predictor:
         first = predictor.estimate(problem, session.description)
-        child = asker.children._places[session.description.id].child
+        child = executor.children._places[session.description.id].child
         assert child is not None
         second = predictor.estimate(smaller, session.description)
-        assert asker.children._places[session.description.id].child is child
+        assert executor.children._places[session.description.id].child is child
         assert second.ndrange != first.ndrange
         assert second.compile_seconds == first.compile_seconds
     assert child.process.poll() is not None

@@ -1,8 +1,8 @@
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import EstimateOutcome, EstimateTask
-from kernelcast.predictor.answering.devices_at_work import SAMPLE
+from kernelcast.predictor.answering.executors import SAMPLE
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.confinement import SandboxMode, choose_protection
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.errors import (

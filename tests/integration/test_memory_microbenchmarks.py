@@ -7,8 +7,8 @@ import pytest
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.memory_suite import MEMORY
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.suite import MEMORY
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device

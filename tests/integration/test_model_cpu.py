@@ -12,7 +12,7 @@ from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import Effort, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
 from kernelcast.sampling.loop_benchmark.measuring import find_compiler
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 needs_compiler = pytest.mark.skipif(
     find_compiler() is None or shutil.which("cc") is None, reason="no C compiler is installed"
 )
-SHORT = Effort(least_s=2e-3, samples=3)
+SHORT = LoopSampling(least_s=2e-3, samples=3)
 
 
 @needs_compiler

@@ -97,6 +97,23 @@ def test_every_file_is_read(tmp_path: Path) -> None:
         assert float(lines[place + 1]) == pytest.approx(value, rel=1e-3)
 
 
+def run_probe(source: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Compile a program against StarPU and run it with the models of a folder."""
+    program = folder / "probe"
+    (folder / "probe.c").write_text(source)
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", PACKAGE], capture_output=True, text=True, check=True
+    ).stdout.split()
+    subprocess.run(
+        ["gcc", "-o", program, folder / "probe.c", *flags], check=True, capture_output=True
+    )
+    environment = {
+        **os.environ, "STARPU_PERF_MODEL_DIR": str(folder), "STARPU_HOSTNAME": HOST,
+        "STARPU_NCUDA": "0", "STARPU_SILENT": "1", **settings,
+    }  # fmt: skip
+    return subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+
+
 PROBE = r"""
 #include <stdio.h>
 #include <starpu.h>
@@ -155,24 +172,113 @@ def test_starpu_finds_the_entries(tmp_path: Path) -> None:
     based = Entry(footprint=footprint_of_size_base(4096), size_bytes=4096, seconds=5e-3)
     save_model(CodeletModel(symbol="probe", entries={cpu: entries}), tmp_path, host=HOST)
     save_model(CodeletModel(symbol="based", entries={cpu: (based,)}), tmp_path, host=HOST)
-    program = tmp_path / "probe"
-    (tmp_path / "probe.c").write_text(PROBE)
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", PACKAGE], capture_output=True, text=True, check=True
-    ).stdout.split()
-    subprocess.run(
-        ["gcc", "-o", program, tmp_path / "probe.c", *flags], check=True, capture_output=True
-    )
-    environment = {
-        **os.environ, "STARPU_PERF_MODEL_DIR": str(tmp_path), "STARPU_HOSTNAME": HOST,
-        "STARPU_NCPU": "1", "STARPU_NOPENCL": "0", "STARPU_NCUDA": "0", "STARPU_SILENT": "1",
-    }  # fmt: skip
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    done = run_probe(PROBE, tmp_path, STARPU_NCPU="1", STARPU_NOPENCL="0")
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert {row[0] for row in rows} == {f"{footprint:08x}"}
     assert [row[1] for row in rows] == [f"{footprint:08x}"] * 3 + [f"{based.footprint:08x}"]
     assert [float(row[2]) for row in rows] == pytest.approx([2000, 2000, 2000, 5000], rel=1e-4)
+
+
+MOVING_PROBE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <starpu.h>
+enum { N = 1 << 24 };
+static struct starpu_perfmodel model = {.type = STARPU_HISTORY_BASED, .symbol = "moved"};
+static void run_on_cpu(void *buffers[], void *argument) { (void)buffers; *(int *)argument = 0; }
+static void run_on_opencl(void *buffers[], void *argument) { (void)buffers; *(int *)argument = 1; }
+static struct starpu_codelet codelet = {
+    .cpu_funcs = {run_on_cpu}, .opencl_funcs = {run_on_opencl}, .nbuffers = 2, .model = &model,
+    .modes = {STARPU_R, STARPU_W}};
+int main(void)
+{
+    if (starpu_init(NULL)) return 77;
+    int opencl = starpu_worker_get_by_type(STARPU_OPENCL_WORKER, 0);
+    int cpu = starpu_worker_get_by_type(STARPU_CPU_WORKER, 0);
+    if (opencl < 0 || cpu < 0) return 77;
+    starpu_data_handle_t handles[2];
+    for (int b = 0; b < 2; ++b)
+        starpu_vector_data_register(&handles[b], STARPU_MAIN_RAM, (uintptr_t)calloc(N, 4), N, 4);
+    int place = -1;
+    struct starpu_task *task = starpu_task_create();
+    task->cl = &codelet;
+    task->cl_arg = &place;
+    for (int b = 0; b < 2; ++b) task->handles[b] = handles[b];
+    unsigned node = starpu_worker_get_memory_node(opencl);
+    struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(opencl, 0);
+    printf("%.4f %.4f %.4f %.4f\n", starpu_task_expected_length(task, arch, 0),
+           starpu_task_expected_data_transfer_time_for(task, opencl),
+           starpu_task_expected_data_transfer_time_for(task, cpu),
+           starpu_transfer_predict(STARPU_MAIN_RAM, node, (size_t)N * 4));
+    task->synchronous = 1;
+    if (starpu_task_submit(task)) return 77;
+    printf("%s\n", place < 0 ? "nowhere" : place ? "opencl" : "cpu");
+    for (int b = 0; b < 2; ++b) starpu_data_unregister(handles[b]);
+    starpu_shutdown();
+    return 0;
+}
+"""
+NO_WORKERS = 77
+"""What the probe ends with where StarPU finds no OpenCL device to work on."""
+
+
+@needs_library
+@pytest.mark.device
+@pytest.mark.parametrize(
+    ("scheduler", "beta", "lead", "place"),
+    [
+        ("dm", 1, 0.5, "opencl"),  # counts no transfers
+        ("dmda", 0, 0.5, "cpu"),  # counts them once
+        ("dmda", 0, 1.5, "opencl"),
+        ("dmda", 1, 1.5, "cpu"),  # and by default a second time, as a price
+    ],
+)
+def test_starpu_adds_transfers_to_what_is_exported(
+    tmp_path: Path, scheduler: str, beta: int, lead: float, place: str
+) -> None:
+    """It measures the bus by itself, for data that are read; the exported time stays the kernel's.
+
+    The kernel takes `lead` times as long less on the OpenCL device as its data take to get there.
+    """
+    save_moved(tmp_path, cpu_s=1e-2, opencl_s=1e-2)
+    bus_s = predict_and_run(tmp_path, scheduler, beta)[1]
+    save_moved(tmp_path, cpu_s=1e-2 + lead * bus_s, opencl_s=1e-2)
+    kernel_s, to_opencl_s, to_cpu_s, read_s, chosen = predict_and_run(tmp_path, scheduler, beta)
+    assert kernel_s == pytest.approx(1e-2)
+    assert to_opencl_s == pytest.approx(bus_s)
+    assert to_opencl_s == pytest.approx(read_s)
+    assert to_cpu_s == 0
+    assert chosen == place
+
+
+def save_moved(folder: Path, *, cpu_s: float, opencl_s: float) -> None:
+    """Write what the probe's task takes on both workers."""
+    data = TaskData(kind=DataKind.VECTOR, counts=(2**24,), element_bytes=4)
+    footprint = footprint_of_data([data, data])
+    entries = {
+        parse_worker(worker): (
+            Entry(footprint=footprint, size_bytes=2 * data.bytes, seconds=seconds),
+        )
+        for worker, seconds in (("cpu", cpu_s), ("opencl0", opencl_s))
+    }
+    save_model(CodeletModel(symbol="moved", entries=entries), folder, host=HOST)
+
+
+def predict_and_run(
+    folder: Path, scheduler: str, beta: int
+) -> tuple[float, float, float, float, str]:
+    """Give what StarPU predicts, in seconds, and where it runs the task."""
+    done = run_probe(
+        MOVING_PROBE, folder, STARPU_SCHED=scheduler, STARPU_SCHED_BETA=str(beta),
+        STARPU_NCPU="1", STARPU_NOPENCL="1", STARPU_OPENCL_ON_CPUS="1",
+    )  # fmt: skip
+    if done.returncode == NO_WORKERS:
+        pytest.skip("StarPU finds no OpenCL device beside a CPU core")
+    assert done.returncode == 0, done.stderr
+    predicted, chosen = done.stdout.splitlines()
+    kernel, to_opencl, to_cpu, bus = (1e-6 * float(one) for one in predicted.split())
+    return kernel, to_opencl, to_cpu, bus, chosen
 
 
 def test_the_examples_codelets_can_be_read() -> None:

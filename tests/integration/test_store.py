@@ -170,8 +170,8 @@ def test_four_processes_write_at_once(url: str) -> None:
     with open_store(url) as store:
         assert store.count() == ROWS
         table = load_table(store)
-        assert len(set(table.keys)) == ROWS
-        assert set(table.keys) == {make_observation(number).key for number in range(ROWS)}
+        assert len(set(table["key"])) == ROWS
+        assert set(table["key"]) == {make_observation(number).key for number in range(ROWS)}
         assert next(check_store(store), None) is None
 
 

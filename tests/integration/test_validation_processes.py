@@ -75,7 +75,7 @@ def cluster() -> Iterator[str]:
     """
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
     ) as found:
         yield found.scheduler_address
 
@@ -110,7 +110,7 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(validating, "_WORKERS_TIMEOUT_S", 0.5)
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         pytest.raises(InputError, match=r"has no workers.*dask worker"),
     ):
         validate(scheduler=empty.scheduler_address)

@@ -24,7 +24,6 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.reports.formats import estimate_to_json
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -111,7 +110,7 @@ def _answer_keys() -> set[str]:
     about = {"device": "a device", "device_id": "device", "problem": "p", "kernel": "kernel"}
     answer = DeviceAnswer(**about, estimate=estimate)
     refusal = DeviceAnswer(**about, error=KernelcastError("no"))
-    return {*estimate_to_json(answer), *estimate_to_json(refusal)}
+    return {*answer.to_dict(), *refusal.to_dict()}
 
 
 def test_every_problem_key_has_a_heading_and_every_heading_is_a_key() -> None:
@@ -249,3 +248,12 @@ def test_the_picture_of_the_rooms_is_up_to_date() -> None:
     page = (ROOT / "docs" / "explanation" / "pictures" / "architecture.svg").read_text()
     rooms = {one.parent.name for one in (ROOT / "src" / "kernelcast").glob("*/__init__.py")}
     assert all(f">{one}<" in page for one in rooms - {"testing"})
+
+
+def test_the_glossary_is_short() -> None:
+    """One word for one thing, and few words of our own."""
+    rows = re.findall(
+        r"^\| (?!term |---)([^|]+) \|", _read(DOCS / "reference" / "glossary.md"), re.M
+    )
+    assert 40 <= len(rows) <= 60
+    assert len(set(rows)) == len(rows)

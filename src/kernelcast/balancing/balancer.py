@@ -2,41 +2,28 @@
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from kernelcast.balancing.conducting import Conductor
-from kernelcast.balancing.course import Course, LaunchOrders
-from kernelcast.balancing.crew import Crew, ProcessCrew
-from kernelcast.balancing.gathering import Gathering
+from kernelcast.balancing.device_processes import DeviceProcesses, Devices
+from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
 from kernelcast.balancing.host_arguments import HostArguments
+from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Hint, Opened, Prepare
-from kernelcast.balancing.reports import CourseTimes, make_report
-from kernelcast.balancing.safety import choose_split
+from kernelcast.balancing.reports import HostTimes, make_report
+from kernelcast.balancing.scheduler import Scheduler
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.shared_memory import SharedMemory, as_bytes
+from kernelcast.balancing.splitting import choose_split
 from kernelcast.features.write_safety import SplitSafety
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.weighing import plan_by_source
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport, MergeRule
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.plan import SamplingPlan
-
-
-class MemoryCrew(Crew, Protocol):
-    """A crew that shares memory with the host."""
-
-    def send_memory(self, device: int, command: Prepare, memory: SharedMemory) -> None:
-        """Give a device a command with new shared memory."""
-        ...
-
-    def close(self) -> None:
-        """End all devices."""
-        ...
 
 
 class Balancer:
@@ -48,8 +35,8 @@ class Balancer:
         The devices, ids in full, each at least once; all are opened at once.
     settings : BalanceSettings, optional
         How to balance.
-    crew : MemoryCrew, optional
-        Runs the work; child processes when left out.
+    devices : Devices, optional
+        Run the work; child processes when left out.
 
     Examples
     --------
@@ -69,42 +56,34 @@ class Balancer:
         places: Sequence[DevicePlace],
         settings: BalanceSettings | None = None,
         *,
-        crew: MemoryCrew | None = None,
+        devices: Devices | None = None,
     ) -> None:
         if not places:
             msg = "no device is named; name at least one"
             raise InputError(msg)
         self._places = tuple(places)
         self._settings = settings or BalanceSettings()
-        self._crew: MemoryCrew = crew or ProcessCrew(places, timeout_s=self._settings.timeout_s)
+        self._devices: Devices = devices or DeviceProcesses(
+            places, timeout_s=self._settings.timeout_s
+        )
         self._outstanding = [1] * len(places)  # each says once that it is open
         self._names = [place.device_id for place in places]
         self._errors: dict[int, KernelcastError] = {}
-        self._memory: SharedMemory | None = None
-        self._has_memory = [False] * len(places)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the devices."""
-        self._crew.close()
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
+        self._devices.close()
 
     def wait_open(self) -> None:
         """Wait until every device is open, or has failed to open, and idle."""
         while any(self._outstanding[n] for n in range(len(self._places)) if n not in self._errors):
-            number, reply = self._crew.receive()
+            number, reply = self._devices.receive()
             if isinstance(reply, Hint):
                 continue
             self._outstanding[number] -= 1
@@ -126,12 +105,8 @@ class Balancer:
 
         Parameters
         ----------
-        kernel, ndrange, arguments
-            The launch.
         settings : BalanceSettings, optional
             Used instead of the balancer's own.
-        report : callable, optional
-            Is told of each stage.
 
         Raises
         ------
@@ -151,37 +126,32 @@ class Balancer:
         )
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
-        gathering = self._plan(problem, safety)
+        buffers = self._plan(problem, safety)
         arrays = {index: as_bytes(array) for index, array in arguments.buffers.items()}
         self.wait_open()
         if len(self._errors) == len(self._places):
-            self._raise_errors()
-        memory = self._share(gathering.size)
-        gathering.put(memory, arrays)
-        conductor = Conductor(
-            self._crew,
-            self._order(problem, arguments, gathering, safety),
+            raise join_errors(list(self._errors.values()))
+        memory = self._devices.memory
+        memory.grow(buffers.size)
+        buffers.put(memory, arrays)
+        scheduler = Scheduler(
+            self._devices,
+            self._describe(problem, arguments, buffers, safety),
             rules,
             self._list_devices(rules.fixed_shares),
             report,
         )
         try:
-            course = conductor.run()
+            execution = scheduler.run()
         finally:
-            self._note(conductor.course)
-        merging_s = self._crew.now_s()
+            self._note(scheduler.execution)
+        merging_s = self._devices.now_s()
         report("merging results")
-        self._finish(gathering, arguments, memory, course)
+        self._finish(buffers, arguments, memory, execution)
         self._release()
-        times = CourseTimes(started_s=started_s, merging_s=merging_s, ended_s=time.monotonic())
-        errors = {n: one.error for n, one in enumerate(course.players) if one.error is not None}
-        notes += tuple(
-            f"{self._names[number]}: left out, too slow to be of use"
-            for number, player in enumerate(course.players)
-            if player.is_left_out
-        )
+        times = HostTimes(started_s=started_s, merging_s=merging_s, ended_s=time.monotonic())
         return make_report(
-            problem, safety, course, times, self._places, self._names, notes, self._errors | errors
+            problem, safety, execution, times, self._places, self._names, notes, self._errors
         )
 
     def _list_devices(self, fixed: Sequence[float]) -> list[int]:
@@ -192,7 +162,7 @@ class Balancer:
             if number not in self._errors and (not fixed or fixed[number] > 0)
         ]
 
-    def _plan(self, problem: Problem, safety: SplitSafety) -> Gathering:
+    def _plan(self, problem: Problem, safety: SplitSafety) -> LaunchBuffers:
         """Lay out the buffers in shared memory."""
         name_of = _name_buffers(problem, safety)
         sizes = {
@@ -200,7 +170,7 @@ class Balancer:
             for index, one in enumerate(problem.arguments)
             if isinstance(one, BufferArgument)
         }
-        return Gathering(
+        return LaunchBuffers(
             sizes,
             {
                 index: safety.footprints[name].spans
@@ -211,61 +181,39 @@ class Balancer:
             len(self._places),
         )
 
-    def _share(self, size: int) -> SharedMemory:
-        """Give shared memory of at least a size; what is there already is used again."""
-        if self._memory is None or self._memory.size < size:
-            if self._memory is not None:
-                self._memory.close()
-            self._memory = SharedMemory.make(size)
-            self._has_memory = [False] * len(self._places)
-        return self._memory
-
-    def _order(
+    def _describe(
         self,
         problem: Problem,
         arguments: HostArguments,
-        gathering: Gathering,
+        buffers: LaunchBuffers,
         safety: SplitSafety,
-    ) -> LaunchOrders:
-        in_place = _find_in_place(problem, safety)
+    ) -> SplitLaunch:
         contents = tuple(
-            gathering.places.get(index, value) for index, value in enumerate(arguments.values)
+            buffers.places.get(index, value) for index, value in enumerate(arguments.values)
         )
 
-        def prepare(device: int) -> None:
-            memory = self._memory
-            if memory is None:
-                return
-            is_new = not self._has_memory[device]
-            command = Prepare(
-                kernel=problem.kernel,
-                ndrange=problem.ndrange,
-                arguments=problem.arguments,
-                contents=contents,  # type: ignore[arg-type] # arrays all have places
-                memory_bytes=memory.size,
-                is_new_memory=is_new,
-                in_place=in_place,
-            )
-            if is_new:
-                self._has_memory[device] = True
-                self._crew.send_memory(device, command, memory)
-            else:
-                self._crew.send(device, command)
-
-        return LaunchOrders(
+        prepare = Prepare(
+            kernel=problem.kernel,
+            ndrange=problem.ndrange,
+            arguments=problem.arguments,
+            contents=contents,  # type: ignore[arg-type] # arrays all have places
+            memory_bytes=self._devices.memory.size,
+            in_place=_find_in_place(problem, safety),
+        )
+        return SplitLaunch(
             space=safety.space,
             prepare=prepare,
-            collect=gathering.collect,
-            result_bytes=gathering.result_bytes,
+            collect=buffers.collect,
+            result_bytes=buffers.result_bytes,
             is_known_even=_is_known_even(problem),
         )
 
     def _finish(
         self,
-        gathering: Gathering,
+        buffers: LaunchBuffers,
         arguments: HostArguments,
         memory: SharedMemory,
-        course: Course,
+        execution: Execution,
     ) -> None:
         """Merge, and only then write into the caller's arrays.
 
@@ -275,9 +223,9 @@ class Balancer:
             If two devices have changed an element to different values.
         """
         arrays = arguments.buffers
-        handed = [n for n, one in enumerate(course.players) if one.collected.any()]
+        handed = [n for n, one in enumerate(execution.states) if one.collected.any()]
         widths = {index: array.dtype.itemsize for index, array in arrays.items()}
-        for index, conflicts in gathering.merge(memory, handed, widths).items():
+        for index, conflicts in buffers.merge(memory, handed, widths).items():
             if conflicts:
                 msg = (
                     f"argument {index}: {conflicts} elements were written by work-groups on "
@@ -285,27 +233,21 @@ class Balancer:
                     "The arrays are as they were; run the kernel on one device"
                 )
                 raise InputError(msg)
-        gathering.take(memory, {i: as_bytes(array) for i, array in arrays.items()}, handed)
+        buffers.take(memory, {i: as_bytes(array) for i, array in arrays.items()}, handed)
 
-    def _note(self, course: Course) -> None:
+    def _note(self, execution: Execution) -> None:
         """Remember what is still to come from the devices, and which have failed."""
-        for number, player in enumerate(course.players):
-            self._outstanding[number] = player.outstanding
-            if player.error is not None and player.is_gone:
-                self._errors[number] = player.error
+        for number, state in enumerate(execution.states):
+            self._outstanding[number] = state.outstanding
+            if state.error is not None and state.is_gone:
+                self._errors[number] = state.error
 
     def _release(self) -> None:
         """Have the devices drop their buffers; nobody waits for that."""
         for number in range(len(self._places)):
             if number not in self._errors:
                 self._outstanding[number] += 1
-                self._crew.send(number, Finish())
-
-    def _raise_errors(self) -> None:
-        errors = list(self._errors.values())
-        if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
-            raise errors[0]
-        raise DeviceError("; ".join(str(one) for one in errors))
+                self._devices.send(number, Finish())
 
 
 def _name_buffers(problem: Problem, safety: SplitSafety) -> dict[int, str]:

@@ -13,11 +13,11 @@ from kernelcast.records.arguments import (
     ElementType,
     LocalArgument,
     ScalarArgument,
-    make_array,
     make_scalar,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import make_array
 
 Array = npt.NDArray[Any]
 HostValue = Array | np.generic | LocalArgument
@@ -70,13 +70,7 @@ def read_host_arguments(values: Sequence[Any]) -> HostArguments:
 
 
 def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
-    """Make the arguments that a problem describes.
-
-    Raises
-    ------
-    InputError
-        If a file of a buffer's content cannot be used.
-    """
+    """Make the arguments that a problem describes."""
     values: list[HostValue] = []
     for index, argument in enumerate(problem.arguments):
         match argument:

@@ -8,6 +8,7 @@ import numpy as np
 from kernelcast.records.arguments import Argument, LocalArgument
 from kernelcast.records.balance import SlabSpace, Span
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -15,62 +16,41 @@ ByteSpan = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A buffer's place in the memory that all processes share.
-
-    Parameters
-    ----------
-    start, size : int
-        In bytes.
-    """
+class MemoryRange:
+    """A buffer's place in the memory that all processes share, in bytes."""
 
     start: int
     size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepare:
-    """Build the kernel, take the buffers.
+class OpenDevice:
+    """Open a device, or a part of it, on some cores; `memory` is the shared one's descriptor."""
 
-    Parameters
-    ----------
-    kernel, ndrange, arguments
-        The launch.
-    contents : tuple of Place, NumPy scalar or LocalArgument
-        Of the arguments.
-    memory_bytes : int
-        Size of the shared memory; its descriptor comes beside this message if it is new.
-    is_new_memory : bool
-        Whether it does.
-    in_place : frozenset of int
-        Positions of buffers that all devices may use where they lie: those that are only read, and
-        those that are only written, each byte by one device.
-    """
+    device_id: str
+    cores: tuple[int, ...]
+    compute_units: int | None
+    memory: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """Build the kernel, take the buffers."""
 
     kernel: Kernel
     ndrange: NDRange
     arguments: tuple[Argument, ...]
-    contents: tuple[Place | np.generic | LocalArgument, ...]
+    contents: tuple[MemoryRange | np.generic | LocalArgument, ...]
     memory_bytes: int
-    is_new_memory: bool
+    """Size of the shared memory by now."""
     in_place: frozenset[int] = frozenset()
+    """Positions of buffers that all devices may use where they lie: those that are only read, and
+    those that are only written, each byte by one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Run a few slabs and tell the speed.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        The slabs.
-    budget : float
-        Share of the whole launch's time.
-    seed : int
-        Of the places.
-    is_known_even : bool
-        Whether the source proves that all work-groups do the same.
-    """
+    """Run a few slabs and tell the speed; `budget` is a share of the whole launch's time."""
 
     space: SlabSpace
     budget: float
@@ -88,18 +68,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collect:
-    """Write results into the shared memory.
-
-    Parameters
-    ----------
-    spans : mapping of int to tuple of (int, int)
-        Stretches of bytes, by the argument's position.
-    targets : mapping of int to Place
-        Where the argument's bytes go.
-    """
+    """Write stretches of buffers, by the argument's position, into the shared memory."""
 
     spans: Mapping[int, tuple[ByteSpan, ...]]
-    targets: Mapping[int, Place]
+    targets: Mapping[int, MemoryRange]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +84,7 @@ Command = Prepare | Sample | Run | Collect | Finish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A command is done.
-
-    Parameters
-    ----------
-    start_s, end_s : float
-        When it began and ended.
-    """
+    """A command is done; it began and ended then."""
 
     start_s: float
     end_s: float
@@ -134,62 +100,43 @@ class Opened(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared(Reply):
-    """Kernel and buffers are on the device.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        With the local size that was chosen.
-    build_s, upload_s : float
-        Host time of building and of taking the buffers.
-    uploaded_bytes : int
-        What was taken.
-    in_place : frozenset of int
-        Positions of the buffers that are used where they lie.
-    """
+    """Kernel and buffers are on the device."""
 
     ndrange: NDRange
     build_s: float
+    """Host time of building."""
     upload_s: float
+    """Host time of taking the buffers."""
     uploaded_bytes: int = 0
     in_place: frozenset[int] = frozenset()
+    """Positions of the buffers that are used where they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint(Reply):
-    """A first idea of the speed while samples still run; answers no command.
-
-    Parameters
-    ----------
-    rate : float
-        Slabs per second, about.
-    """
+    """A first idea of the speed, in slabs per second, while samples run; answers no command."""
 
     rate: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled(Reply):
-    """What the samples say; they are done.
-
-    Parameters
-    ----------
-    spans : tuple of Span
-        Slabs that were run.
-    seconds, low_s, high_s : float or None
-        Of the whole launch on this device, with its interval; None if nothing was left to time.
-    rates : tuple of (float, float)
-        Middle of each timed place as a share of the index space, and seconds per slab there.
-    is_even : bool
-        Whether work seems the same everywhere.
-    """
+class SlabSamples:
+    """What came of sampling slabs, which are done."""
 
     spans: tuple[Span, ...]
-    seconds: float | None
-    low_s: float | None
-    high_s: float | None
-    rates: tuple[tuple[float, float], ...]
-    is_even: bool
+    interval: Interval | None = None
+    """Time of the whole launch on this device; None if too little ran to tell."""
+    rates: tuple[tuple[float, float], ...] = ()
+    """Middle of each timed launch as a share of the slabs, and seconds per slab."""
+    is_even: bool = True
+    """Whether work seems the same everywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled(Reply):
+    """What the samples say."""
+
+    samples: SlabSamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,12 +155,7 @@ class Collected(Reply):
 class Failed(Reply):
     """The device has failed; what its buffers hold is unknown.
 
-    Parameters
-    ----------
-    error : KernelcastError
-        Why.
-    is_final : bool
-        Whether its process has ended; otherwise it could take another launch.
+    A failure that is not `is_final` is of this launch: the device could take another one.
     """
 
     error: KernelcastError

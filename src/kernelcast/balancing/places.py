@@ -20,13 +20,6 @@ def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
     ----------
     devices : sequence of str or DevicePlace
         Ids or beginnings of ids; all devices when empty.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    NoDeviceError
-        If there is no device at all.
     """
     known = {one.id: one for one in list_descriptions()}
     wanted = [
@@ -49,10 +42,6 @@ def share_cores(
 
     Parameters
     ----------
-    places : sequence of DevicePlace
-        The devices, ids in full.
-    descriptions : mapping of str to DeviceDescription
-        By id.
     available : sequence of int, optional
         Cores there are; those of this process when left out.
 
@@ -86,11 +75,6 @@ def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePl
     cores : str or None
         Such as ``intel=0,pocl=1+3``: each name one of the ids as given; where one stands twice,
         its first cores are for the first.
-
-    Raises
-    ------
-    InputError
-        If a name is none of the ids, or cores are none.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Makes the report of a balanced launch."""
+"""Makes the report of a balanced launch, and JSON of it; its keys are the program's interface."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from kernelcast.balancing.course import Course
-from kernelcast.balancing.players import Player
-from kernelcast.balancing.pool import spans_of
+from kernelcast.balancing.device_state import DeviceState, Execution
 from kernelcast.balancing.settings import DevicePlace
+from kernelcast.balancing.work_queue import spans_of
 from kernelcast.features.write_safety import SplitSafety
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
 from kernelcast.records.errors import KernelcastError
@@ -14,7 +14,7 @@ from kernelcast.records.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CourseTimes:
+class HostTimes:
     """Times of the host, by the devices' clock: begin, begin of merging, end."""
 
     started_s: float
@@ -25,77 +25,120 @@ class CourseTimes:
 def make_report(  # noqa: PLR0913 - a report has that many sources
     problem: Problem,
     safety: SplitSafety,
-    course: Course,
-    times: CourseTimes,
+    execution: Execution,
+    times: HostTimes,
     places: Sequence[DevicePlace],
     names: Sequence[str],
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    """Put together how a launch went.
-
-    Parameters
-    ----------
-    problem, safety, course, times
-        The launch, how it was cut, what the devices did, and when.
-    places, names : sequence
-        The devices and their names.
-    notes : sequence of str
-        What was assumed.
-    errors : mapping of int to KernelcastError
-        Why devices have failed, by their number.
-    """
-    total = problem.ndrange.work_group_count
-    first_s = course.first_s or times.merging_s
-    last_s = max(course.last_s, first_s)
+    """Put together how a launch went; `errors` are those of devices that had failed before."""
+    now = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
+    failed = {**errors, **now}
+    left_out = (name for name, one in zip(names, execution.states, strict=True) if one.is_left_out)
+    first_s = execution.first_s or times.merging_s
+    last_s = max(execution.last_s, first_s)
     host = Bar(
-        place=len(places),
+        device=len(places),
         activity=Activity.MERGE,
         start_s=times.merging_s,
         end_s=times.ended_s,
     )
-    shares = [_describe(player, safety, total) for player in course.players]
     return BalanceReport(
         kernel=problem.kernel.name,
         space=safety.space,
         merges=dict(safety.rules),
         shares=tuple(
-            replace(
-                share,
+            _describe(
+                state,
+                safety,
                 device_id=place.device_id,
                 device=name,
                 cores=place.cores,
-                failure=str(errors.get(number, "")),
+                failure=str(failed.get(number, "")),
             )
-            for number, (share, place, name) in enumerate(zip(shares, places, names, strict=True))
+            for number, (state, place, name) in enumerate(
+                zip(execution.states, places, names, strict=True)
+            )
         ),
         bars=tuple(
             replace(bar, start_s=bar.start_s - times.started_s, end_s=bar.end_s - times.started_s)
-            for bar in (*course.bars, host)
+            for bar in (*execution.bars, host)
         ),
         estimated_s=None
-        if course.estimated_end_s is None
-        else max(0.0, course.estimated_end_s - first_s),
+        if execution.estimated_end_s is None
+        else max(0.0, execution.estimated_end_s - first_s),
         real_s=last_s - first_s,
         prepare_s=first_s - times.started_s,
         merge_s=times.ended_s - times.merging_s,
         total_s=times.ended_s - times.started_s,
-        notes=tuple(notes),
+        notes=(*notes, *(f"{one}: left out, too slow to be of use" for one in left_out)),
     )
 
 
-def _describe(player: Player, safety: SplitSafety, total: int) -> DeviceShare:
-    space = safety.space
-    done = space.work_groups(spans_of(player.owned.nonzero()[0]))
-    sampled = player.sampled
+def _describe(state: DeviceState, safety: SplitSafety, **named: Any) -> DeviceShare:  # noqa: ANN401
+    done = safety.space.work_groups(spans_of(state.owned.nonzero()[0]))
+    interval = None if state.sampled is None else state.sampled.interval
     return DeviceShare(
-        device_id="",
-        device="",
+        **named,
         work_groups=done,
-        share=done / total,
-        estimated_share=player.estimated_share,
-        estimated_s=None if sampled is None else sampled.seconds,
-        low_s=None if sampled is None else sampled.low_s,
-        high_s=None if sampled is None else sampled.high_s,
-        real_s=player.real_s,
+        share=done / safety.space.ndrange.work_group_count,
+        estimated_share=state.estimated_share,
+        estimated_s=None if interval is None else interval.seconds,
+        low_s=None if interval is None else interval.low,
+        high_s=None if interval is None else interval.high,
+        real_s=state.real_s,
     )
+
+
+def balance_to_json(report: BalanceReport) -> dict[str, object]:
+    """Turn a report into what `kernelcast balance --json` prints.
+
+    Returns
+    -------
+    dict
+        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
+    """
+    ndrange = report.space.ndrange
+    return {
+        "kernel": report.kernel,
+        "global_size": list(ndrange.global_size),
+        "local_size": list(ndrange.known_local_size),
+        "work_groups": ndrange.work_group_count,
+        "axis": report.space.axis,
+        "slabs": report.space.count,
+        "merges": {name: str(rule) for name, rule in report.merges.items()},
+        "estimated_seconds": report.estimated_s,
+        "seconds": report.real_s,
+        "prepare_seconds": report.prepare_s,
+        "merge_seconds": report.merge_s,
+        "total_seconds": report.total_s,
+        "devices": [_share_to_json(one) for one in report.shares],
+        "timeline": [
+            {
+                "device": bar.device if bar.device < len(report.shares) else None,
+                "activity": str(bar.activity),
+                "start": bar.start_s,
+                "end": bar.end_s,
+                "work_groups": bar.work_groups,
+            }
+            for bar in report.bars
+        ],
+        "notes": list(report.notes),
+    }
+
+
+def _share_to_json(share: DeviceShare) -> dict[str, object]:
+    return {
+        "device_id": share.device_id,
+        "device": share.device,
+        "cores": list(share.cores),
+        "work_groups": share.work_groups,
+        "share": share.share,
+        "estimated_share": share.estimated_share,
+        "estimated_seconds_alone": share.estimated_s,
+        "low": share.low_s,
+        "high": share.high_s,
+        "busy_seconds": share.real_s,
+        "failure": share.failure or None,
+    }

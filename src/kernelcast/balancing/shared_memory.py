@@ -8,41 +8,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Place
+from kernelcast.balancing.messages import MemoryRange
 
 Bytes = npt.NDArray[np.uint8]
 _PAGE = mmap.PAGESIZE
 
 
 class SharedMemory:
-    """A stretch of memory behind a descriptor that can be handed to other processes.
+    """Memory behind a descriptor that child processes inherit; belongs to it from now on."""
 
-    Parameters
-    ----------
-    descriptor : int
-        Of a file as large as the memory; it is ours from now on.
-    size : int
-        In bytes, at least 1.
-    """
-
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)  # compilers that drivers start must not keep it
         self.descriptor = descriptor
-        self.size = size
-        self._map = mmap.mmap(descriptor, size)
-        self._bytes: Bytes | None = np.frombuffer(self._map, dtype=np.uint8)
+        self.size = 0
+        self._bytes: Bytes | None = None
 
     @classmethod
-    def make(cls, size: int) -> "SharedMemory":
-        """Make memory of a size."""
+    def make(cls) -> "SharedMemory":
+        """Make memory, of no size yet."""
         if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("kernelcast")
-        else:
-            with tempfile.TemporaryFile() as file:
-                descriptor = os.dup(file.fileno())
-        os.ftruncate(descriptor, max(size, 1))
-        return cls(descriptor, max(size, 1))
+            return cls(os.memfd_create("kernelcast"))
+        with tempfile.TemporaryFile() as file:
+            return cls(os.dup(file.fileno()))
 
-    def view(self, place: Place) -> Bytes:
+    def grow(self, size: int) -> None:
+        """Make it at least so large; views of before still show it."""
+        if size > self.size:
+            os.ftruncate(self.descriptor, size)
+            self.map(size)
+
+    def map(self, size: int) -> None:
+        """Look at so much of it, all that there is by now."""
+        if size != self.size:
+            self._bytes = np.frombuffer(mmap.mmap(self.descriptor, size), dtype=np.uint8)
+            self.size = size
+
+    def view(self, place: MemoryRange) -> Bytes:
         """Give the bytes of a place."""
         if self._bytes is None:
             msg = "the shared memory is closed"
@@ -52,12 +53,9 @@ class SharedMemory:
     def close(self) -> None:
         """Give it back; views that are still held keep its pages until they go."""
         self._bytes = None
-        try:
-            self._map.close()
-        except BufferError:  # somebody holds a view
-            return
-        finally:
+        if self.descriptor >= 0:
             os.close(self.descriptor)
+            self.descriptor = -1
 
 
 class Layout:
@@ -66,9 +64,9 @@ class Layout:
     def __init__(self) -> None:
         self.size = 0
 
-    def add(self, size: int) -> Place:
+    def add(self, size: int) -> MemoryRange:
         """Take room for a buffer."""
-        place = Place(start=self.size, size=size)
+        place = MemoryRange(start=self.size, size=size)
         self.size += -(-size // _PAGE) * _PAGE
         return place
 

@@ -18,42 +18,28 @@ _SHORT = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What is known of a device while work is given out.
-
-    Parameters
-    ----------
-    rate : float or None
-        Work that it does per second, transfers of results included; None if nobody knows yet.
-    free_at_s : float
-        When it will have done what it has been given, about.
-    doubt : float
-        By which factor the rate may be wrong either way, at least 1.
-    """
+class DeviceSpeed:
+    """What is known of a device while work is given out."""
 
     rate: float | None
+    """Work that it does per second, transfers of results included; None if nobody knows yet."""
     free_at_s: float
+    """When it will have done what it has been given, about."""
     doubt: float = 1.0
+    """By which factor the rate may be wrong either way, at least 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePolicy:
-    """Rules for giving out work.
-
-    Parameters
-    ----------
-    first_share : float
-        Part of its fair share that a device gets at first; the rest is divided by the speeds seen
-        by then.
-    shortest_s : float
-        The least that is worth a launch, in seconds.
-    is_known_even : bool
-        Whether all work-groups surely do the same.
-    """
+    """Rules for giving out work."""
 
     first_share: float
+    """Part of its fair share that a device gets at first; the rest is divided by the speeds seen by
+    then."""
     shortest_s: float
+    """The least that is worth a launch, in seconds."""
     is_known_even: bool = False
+    """Whether all work-groups surely do the same."""
 
     @classmethod
     def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":
@@ -66,7 +52,7 @@ class SharePolicy:
 
     def allot(
         self,
-        standings: Sequence[Standing],
+        speeds: Sequence[DeviceSpeed],
         device: int,
         left: float,
         now_s: float,
@@ -77,14 +63,6 @@ class SharePolicy:
 
         Parameters
         ----------
-        standings : sequence of Standing
-            All devices that still take part.
-        device : int
-            Which of them asks.
-        left : float
-            Work that nobody has been given yet.
-        now_s : float
-            The time.
         is_first : bool
             Whether this is its first part after the samples.
 
@@ -95,12 +73,12 @@ class SharePolicy:
             everything before this one could help. Of more it gets a part, however fast it seems:
             what has been given out cannot be taken back.
         """
-        own = standings[device]
-        if own.rate is None or any(one.rate is None for one in standings):
+        own = speeds[device]
+        if own.rate is None or any(one.rate is None for one in speeds):
             # Somebody's speed is unknown: a cautious part of an even share.
-            even = left / len(standings) / (2 if is_first else 1)
+            even = left / len(speeds) / (2 if is_first else 1)
             return even if own.rate is None else max(even, own.rate * self.shortest_s)
-        fair = own.rate * (finish_time(standings, left, now_s) - max(own.free_at_s, now_s))
+        fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
         least = own.rate * self.shortest_s
         if fair >= left - least and left <= _LITTLE * least:
             return left
@@ -110,7 +88,7 @@ class SharePolicy:
             return fair
         later = _LATER_EVEN if self.is_known_even else _LATER_UNEVEN
         part = self.first_share if is_first else later
-        return max(min(part * min(fair, left), _doubted_share(standings, device, left)), least)
+        return max(min(part * min(fair, left), _doubted_share(speeds, device, left)), least)
 
     def cuts(self, weight: float, rate: float | None, *, is_first: bool) -> bool:
         """Tell whether a part is run in two launches: if the first has something to show."""
@@ -118,25 +96,21 @@ class SharePolicy:
         return not is_short and (is_first or not self.is_known_even)
 
 
-def _doubted_share(standings: Sequence[Standing], device: int, left: float) -> float:
+def _doubted_share(speeds: Sequence[DeviceSpeed], device: int, left: float) -> float:
     """Give what a device can be given without harm if it is slower and all others faster."""
-    own = standings[device]
+    own = speeds[device]
     slow = (own.rate or 0.0) / own.doubt
-    fast = sum((one.rate or 0.0) * one.doubt for one in standings) - (own.rate or 0.0) * own.doubt
+    fast = sum((one.rate or 0.0) * one.doubt for one in speeds) - (own.rate or 0.0) * own.doubt
     return left * slow / (slow + fast) if slow else 0.0
 
 
-def finish_time(standings: Sequence[Standing], left: float, now_s: float) -> float:
+def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> float:
     """Say when all would be done at the same time if the work left is divided so.
 
     Parameters
     ----------
-    standings : sequence of Standing
+    speeds : sequence of DeviceSpeed
         Devices whose rates are known, and others, which do not count.
-    left : float
-        Work that nobody has been given yet.
-    now_s : float
-        The time.
 
     Returns
     -------
@@ -145,13 +119,11 @@ def finish_time(standings: Sequence[Standing], left: float, now_s: float) -> flo
 
     Examples
     --------
-    >>> two = [Standing(rate=2.0, free_at_s=0.0), Standing(rate=1.0, free_at_s=3.0)]
+    >>> two = [DeviceSpeed(rate=2.0, free_at_s=0.0), DeviceSpeed(rate=1.0, free_at_s=3.0)]
     >>> finish_time(two, 12.0, 0.0), finish_time(two, 3.0, 0.0)
     (5.0, 1.5)
     """
-    known = sorted(
-        (max(one.free_at_s, now_s), one.rate) for one in standings if one.rate is not None
-    )
+    known = sorted((max(one.free_at_s, now_s), one.rate) for one in speeds if one.rate is not None)
     rate, started = 0.0, 0.0
     finish = now_s
     for place, (free_at_s, own) in enumerate(known):

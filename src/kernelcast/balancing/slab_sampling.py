@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernelcast.balancing.messages import Sample
+from kernelcast.balancing.messages import Sample, SlabSamples
 from kernelcast.launches.settings import DEFAULT_COVERAGE
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.records.balance import SlabSpace, Span
@@ -36,54 +36,18 @@ class BoxRunner(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlabSamples:
-    """What came of sampling slabs.
-
-    Parameters
-    ----------
-    spans : tuple of Span
-        Slabs that ran.
-    interval : Interval or None
-        Time of the whole launch; None if too little ran to tell.
-    rates : tuple of (float, float)
-        Middle of each timed launch as a share of the slabs, and seconds per slab.
-    is_even : bool
-        Whether work seems the same everywhere.
-    """
-
-    spans: tuple[Span, ...]
-    interval: Interval | None = None
-    rates: tuple[tuple[float, float], ...] = ()
-    is_even: bool = True
-
-
 @dataclass(slots=True, kw_only=True)
 class SlabLaunch:
-    """A launch whose work-groups are slabs, for the sampler: a `PreparedLaunch`.
-
-    Parameters
-    ----------
-    launch : BoxRunner
-        Runs boxes for real.
-    space : SlabSpace
-        The slabs.
-    device : DeviceDescription
-        The device.
-    kernel_digest : str
-        Identity of the kernel.
-    is_stopped : callable
-        Tells whether the host wants no more samples; asked before each launch.
-    tell : callable
-        Is told of the first speeds seen, in slabs per second.
-    """
+    """A launch whose work-groups are slabs, for the sampler: a `PreparedLaunch`."""
 
     launch: BoxRunner
     space: SlabSpace
     device: DeviceDescription
     kernel_digest: str
     is_stopped: Callable[[], bool] = lambda: False
+    """Tells whether the host wants no more samples; asked before each launch."""
     tell: Callable[[float], None] = lambda _: None
+    """Is told of the first speeds seen, in slabs per second."""
     spans: list[Span] = field(default_factory=list)
     rates: list[tuple[float, float]] = field(default_factory=list)
     order: DispatchOrder = DispatchOrder.ROWS
@@ -127,13 +91,7 @@ class SlabLaunch:
         return durations
 
     def time_whole(self) -> float:
-        """Refuse: samples are no whole run.
-
-        Raises
-        ------
-        KernelcastError
-            Always.
-        """
+        """Refuse: samples are no whole run."""
         msg = "slabs that count are not run twice"
         raise KernelcastError(msg)
 
@@ -148,13 +106,7 @@ class SlabLaunch:
 
 
 def sample_slabs(slabs: SlabLaunch, order: Sample) -> SlabSamples:
-    """Sample slabs by the rules of an estimate, or a few where there are few.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
-    """
+    """Sample slabs by the rules of an estimate, or a few where there are few."""
     interval: Interval | None = None
     is_even = True
     try:

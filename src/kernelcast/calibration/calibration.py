@@ -26,7 +26,7 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.machine_merge import merge_machines
 from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.workers import Task, run_isolated
 
@@ -44,17 +44,6 @@ _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 class CalibrationSettings:
     """How a calibration is made.
 
-    Parameters
-    ----------
-    effort : Effort
-        How thorough.
-    only : tuple of str
-        Microbenchmarks to run; all when empty.
-    is_fresh : bool
-        Whether to measure again what an interrupted calibration has measured.
-    output : Path or None
-        The file to write; None means the user's data folder.
-
     Raises
     ------
     InputError
@@ -63,8 +52,11 @@ class CalibrationSettings:
 
     effort: Effort = Effort.NORMAL
     only: tuple[str, ...] = ()
+    """Microbenchmarks to run; all when empty."""
     is_fresh: bool = False
+    """Whether to measure again what an interrupted calibration has measured."""
     output: Path | None = None
+    """The file to write; None means the user's data folder."""
 
     def __post_init__(self) -> None:
         titles = list_benchmarks()
@@ -81,53 +73,33 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a calibration stands.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
-    done, total : int
-        Microbenchmarks.
-    title : str
-        What is measured now.
-    stage : str
-        What its process does.
-    remaining_s : float or None
-        How long the rest will take, by how long it took before, in seconds.
-    """
+    """Where a calibration stands."""
 
     device_id: str
     done: int
+    """Microbenchmarks."""
     total: int
+    """Of so many."""
     title: str
+    """What is measured now."""
     stage: str = ""
+    """What its process does."""
     remaining_s: float | None = None
+    """How long the rest will take, by how long it took before, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Outcome of a calibration.
-
-    Parameters
-    ----------
-    machine : MachineDescription
-        What is known of the device now.
-    path : Path
-        The file that holds it.
-    durations_s : mapping of str to float
-        How long each microbenchmark took that ran now, in seconds.
-    resumed : tuple of str
-        Those that an earlier, interrupted calibration had run.
-    failed : mapping of str to str
-        Those that crashed, hung or gave up, and why.
-    """
+    """Outcome of a calibration."""
 
     machine: MachineDescription
     path: Path
     durations_s: Mapping[str, float]
+    """How long each microbenchmark took that ran now, in seconds."""
     resumed: tuple[str, ...]
+    """Those that an earlier, interrupted calibration had run."""
     failed: Mapping[str, str]
+    """Those that crashed, hung or gave up, and why."""
 
 
 def list_benchmarks() -> dict[str, str]:
@@ -143,15 +115,6 @@ def calibrate_device(
 ) -> Calibration:
     """Measure a device and write its machine description.
 
-    Parameters
-    ----------
-    device : DeviceDescription
-        The device.
-    settings : CalibrationSettings
-        How thorough, which microbenchmarks, where to.
-    report : callable, optional
-        Is told of each stage.
-
     Returns
     -------
     Calibration
@@ -161,8 +124,6 @@ def calibrate_device(
 
     Raises
     ------
-    BrokenDeviceError
-        If the device cannot run anything.
     KernelcastError
         If every microbenchmark failed, or the file cannot be written.
 

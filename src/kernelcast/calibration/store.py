@@ -1,7 +1,6 @@
 """Keeps what an unfinished calibration has measured, so that it can go on later."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
 from kernelcast.sampling.microbenchmarks.effort import Effort
 
 _STATE = "state.json"
@@ -20,22 +19,16 @@ _STATE = "state.json"
 
 @dataclass(slots=True, kw_only=True)
 class CalibrationStore:
-    """A folder with one machine description per microbenchmark that is done.
-
-    Parameters
-    ----------
-    folder : Path
-        Of one device and effort.
-    driver, kernelcast : str
-        Versions that the parts were measured with.
-    durations_s : dict of str to float
-        How long each microbenchmark took at its last run, in seconds; outlives the parts.
-    """
+    """A folder with one machine description per microbenchmark that is done."""
 
     folder: Path
+    """Of one device and effort."""
     driver: str
+    """Version that the parts were measured with."""
     kernelcast: str
+    """Version that measured them."""
     durations_s: dict[str, float] = field(default_factory=dict)
+    """How long each microbenchmark took at its last run, in seconds; outlives the parts."""
 
     def read(self, name: str) -> MachineDescription | None:
         """Give what a microbenchmark has found already; None if it has not run."""
@@ -54,8 +47,6 @@ class CalibrationStore:
         ------
         MachineFileError
             If the part holds what no machine description may hold; it is not kept.
-        InputError
-            If the folder cannot be written.
         """
         path = self._part(name)
         write_machine(path, part)
@@ -81,11 +72,10 @@ class CalibrationStore:
             "durations_s": self.durations_s,
         }
         path = self.folder / _STATE
-        partial = path.with_name(f".{_STATE}.{os.getpid()}")
         try:
             make_private_folder(self.folder)
-            partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
-            partial.replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
         except OSError as error:
             msg = (
                 f"{path}: the calibration cannot be kept: {error.strerror or error}; "
@@ -104,8 +94,6 @@ def open_store(
 
     Parameters
     ----------
-    device : DeviceDescription
-        The device.
     effort : Effort
         Parts of another effort are kept apart.
     is_fresh : bool

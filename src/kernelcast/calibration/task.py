@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks.effort import Effort
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.sampling.session import open_session
 

@@ -1,17 +1,15 @@
 """The table of memory accesses that ``kernelcast features`` shows, wide or narrow."""
 
-from collections.abc import Iterable
-
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 
+from kernelcast.cli.terminal import make_table
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RequestPattern
-from kernelcast.reports.source.counts import format_count
+from kernelcast.reports.numbers import format_count
 from kernelcast.reports.source.expressions import (
     describe_request,
     write_address,
@@ -42,13 +40,7 @@ class _AccessTable:
 
 
 def make_access_table(features: KernelFeatures) -> _AccessTable | None:
-    """Lay out where a kernel touches memory, the same place on two call paths twice.
-
-    Returns
-    -------
-    renderable or None
-        None if it touches none.
-    """
+    """Lay out where a kernel touches memory, the same place on two call paths twice."""
     requests = {one.site: one for one in features.best_counters.patterns}
     wide, narrow = make_table(*_WIDE, right=_NUMBERS), make_table(*_NARROW, right=["line"])
     rows: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -69,15 +61,6 @@ def make_access_table(features: KernelFeatures) -> _AccessTable | None:
         wide.add_row(*row)
         narrow.add_row(*short)
     return _AccessTable(wide, narrow) if rows else None
-
-
-def make_table(*titles: str, right: Iterable[str] = ()) -> Table:
-    """Make an empty table; columns of numbers stand at the right."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    numbers = set(right)
-    for title in titles:
-        table.add_column(title, justify="right" if title in numbers else "left", overflow="fold")
-    return table
 
 
 def _join_place(access: MemoryAccess, address: str, guard: str) -> str:

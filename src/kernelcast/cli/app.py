@@ -1,7 +1,7 @@
 """The program's frame: its commands, how errors end it, what it needs of the terminal."""
 
-import importlib
 import io
+import logging
 import signal
 import sys
 import traceback
@@ -9,6 +9,7 @@ from types import FrameType
 
 import click
 
+from kernelcast.cli.lazy_group import LazyGroup
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
@@ -17,7 +18,7 @@ from kernelcast.records.errors import KernelcastError
 _TEXT_WIDTH = 100
 
 
-_HOMES = {
+_PLACES = {
     "balance": "kernelcast.cli.balance.command:balance",
     "calibrate": "kernelcast.cli.calibrate.command:calibrate",
     "collect": "kernelcast.cli.collect.command:collect_command",
@@ -40,22 +41,8 @@ _HOMES = {
 """Where each command is; only the one that runs is imported."""
 
 
-class _Commands(click.Group):
-    """Finds commands, and ends every error as one clear line and an exit status."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
-        del ctx
-        return sorted(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        del ctx
-        module, _, name = _HOMES.get(cmd_name, "").partition(":")
-        if not module:
-            return None
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
+class _Commands(LazyGroup):
+    """Ends every error as one clear line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command that was asked for."""
@@ -82,6 +69,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    places=_PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
 )
 @click.version_option(package_name="kernelcast", prog_name="kernelcast")
@@ -102,6 +90,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character of a device's name shows a question mark.
             stream.reconfigure(errors="replace")
+    logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has reasons to ignore it
             signal.signal(number, _end)

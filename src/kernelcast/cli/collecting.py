@@ -1,61 +1,104 @@
 """Asks for every answer and keeps what is there, whatever ends the asking."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import Generic, TypeVar
 
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus, status_of, worst
-from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings, replay
-from kernelcast.predictor.estimates import estimate_on_devices
+from kernelcast.cli.terminal import complain
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
+from kernelcast.launches.source_check import refuse_misfits
+from kernelcast.predictor.estimates import estimate_on_devices, find_devices
+from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
 
+T = TypeVar("T")
 Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Collected:
-    """What has been answered so far.
+class Collected(Generic[T]):
+    """What has been answered so far, whatever ends the asking.
 
     Parameters
     ----------
-    answers : list of DeviceAnswer
+    answers : list
         In the order of problems and devices.
-    recordings : list of Recording
-        Raw samples of those that succeeded.
+    failures : list of (str, KernelcastError)
+        Of single devices, with the names of problems.
     refusals : list of (str, KernelcastError)
-        Problems that no device takes, and what kept all devices from answering.
+        Of problems that no device takes, and what kept all devices from answering.
     is_interrupted : bool
         Whether Ctrl-C ended the asking.
     """
 
-    answers: list[DeviceAnswer] = field(default_factory=list)
-    recordings: list[Recording] = field(default_factory=list)
+    answers: list[T] = field(default_factory=list)
+    failures: list[tuple[str, KernelcastError]] = field(default_factory=list)
     refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
     is_interrupted: bool = False
 
-    @property
-    def complaints(self) -> list[str]:
-        """Every error, one text each."""
-        failed = [(one.problem, one.error) for one in self.answers if one.error is not None]
-        return [f"{name}: {error}" if name else str(error) for name, error in
-                (*failed, *self.refusals)]  # fmt: skip
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Have Ctrl-C end the block, and nothing else."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.is_interrupted = True
 
     @property
     def status(self) -> ExitStatus:
         """Exit status of the program."""
         if self.is_interrupted:
             return ExitStatus.INTERRUPTED
-        failed = [ExitStatus.FAILED for one in self.answers if one.error is not None]
+        failed = [ExitStatus.FAILED] if self.failures else []
         return worst([*failed, *(status_of(error) for _, error in self.refusals)])
+
+    def complain(self) -> None:
+        """Write every error to standard error."""
+        for name, error in (*self.failures, *self.refusals):
+            complain(f"{name}: {error}" if name else str(error))
+        if self.is_interrupted:
+            complain("interrupted; what was done by then is shown")
+
+
+@dataclass(slots=True)
+class CollectedEstimates(Collected[DeviceAnswer]):
+    """Estimates, with the raw samples of those that succeeded."""
+
+    recordings: list[Recording] = field(default_factory=list)
 
     def add(self, one: RecordedAnswer) -> None:
         """Keep an answer."""
         self.answers.append(one.answer)
+        if one.answer.error is not None:
+            self.failures.append((one.answer.problem, one.answer.error))
         if one.recording is not None:
             self.recordings.append(one.recording)
+
+
+def read_problems(
+    paths: Sequence[Path], parameters: Mapping[str, int | float]
+) -> tuple[list[Problem], list[KernelcastError]]:
+    """Read problem files."""
+    problems: list[Problem] = []
+    refusals: list[KernelcastError] = []
+    for path in paths:
+        try:
+            problems.append(read_problem(path, parameters=parameters))
+        except KernelcastError as error:
+            if len(paths) == 1:
+                raise
+            refusals.append(error)
+    return problems, refusals
 
 
 def collect(
@@ -63,44 +106,26 @@ def collect(
     problems: Sequence[Problem],
     report: Report,
     refusals: Sequence[KernelcastError] = (),
-) -> Collected:
-    """Answer every problem; an error ends one problem, Ctrl-C ends all.
-
-    Parameters
-    ----------
-    request : EstimateRequest
-        Devices, settings, where to answer from.
-    problems : sequence of Problem
-        May be empty where a recording answers.
-    report : callable
-        Is told of each stage.
-    refusals : sequence of KernelcastError, optional
-        Why other problem files could not be read.
-
-    Raises
-    ------
-    InputError
-        If a device is unknown or a recording unreadable.
-    NoDeviceError
-        If there is no device.
-    """
-    collected = Collected(refusals=[("", error) for error in refusals])
+) -> CollectedEstimates:
+    """Answer every problem; an error ends one problem, Ctrl-C ends all."""
+    collected = CollectedEstimates(refusals=[("", error) for error in refusals])
     if refusals and not problems:
         return collected
-    try:
-        for name, answers in _questions(request, problems, report):
+    with collected.until_interrupted():
+        for name, answers in _questions(request, problems, report, collected):
             try:
                 for one in answers:
                     collected.add(one)
             except KernelcastError as error:
                 collected.refusals.append((name, error))
-    except KeyboardInterrupt:
-        collected.is_interrupted = True
     return collected
 
 
 def _questions(
-    request: EstimateRequest, problems: Sequence[Problem], report: Report
+    request: EstimateRequest,
+    problems: Sequence[Problem],
+    report: Report,
+    collected: CollectedEstimates,
 ) -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
     """Give each problem's name with its answers to come."""
     settings, ids = request.settings(), request.device_ids
@@ -112,8 +137,12 @@ def _questions(
             yield name, replay(recordings, one, device_ids=ids, settings=settings)
         return
     report("looking for devices")
-    devices = choose_devices(ids)
-    for number, problem in enumerate(problems, start=1):
+    listing = _run_beside(partial(find_devices, ids))
+    good = [one for one in problems if _fits(one, collected)]
+    if not good:
+        return
+    devices = listing.result()
+    for number, problem in enumerate(good, start=1):
         yield (
             problem.name,
             estimate_on_devices(
@@ -121,10 +150,35 @@ def _questions(
                 devices,
                 settings=settings,
                 timeout_s=request.timeout_s,
-                report=_prefix(report, f"[{number}/{len(problems)}] {problem.name} on "),
+                report=prefix(report, f"[{number}/{len(good)}] {problem.name} on "),
             ),
         )
 
 
-def _prefix(report: Report, place: str) -> Report:
+def _fits(problem: Problem, collected: CollectedEstimates) -> bool:
+    """Look whether a problem fits its source; keep the reason if it does not."""
+    try:
+        refuse_misfits(problem)
+    except KernelcastError as error:
+        collected.refusals.append((problem.name, error))
+        return False
+    return True
+
+
+def _run_beside(work: Callable[[], T]) -> Future[T]:
+    """Have something done in a thread that keeps no program from ending."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
+def prefix(report: Report, place: str) -> Report:
+    """Have stages told with where they are."""
     return lambda stage: report(place + stage)

@@ -1,21 +1,25 @@
 """``kernelcast devices``."""
 
 import click
-from rich import box
 from rich.table import Table
 
 from kernelcast.cli.options import debug_option, json_option
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json
-from kernelcast.cli.text import format_bytes
+from kernelcast.cli.terminal import complain, make_table, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
-from kernelcast.records.device import DeviceReport
+from kernelcast.records.device import DeviceDescription, DeviceReport
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.reports.formats import report_to_json
+from kernelcast.reports.numbers import format_bytes
 
 _COLUMNS = (
     "id", "name, platform, driver", "compute\nunits", "local\nmemory", "fp64", "extensions",
     "timer", "status",
+)  # fmt: skip
+# On a narrow terminal, where they stand above each other.
+_NARROW_COLUMNS = (
+    "id\nname\nplatform\ndriver", "compute units\nlocal memory\nfp64\ntimer",
+    "status\nextensions",
 )  # fmt: skip
 
 
@@ -44,28 +48,61 @@ def devices(ctx: click.Context, *, as_json: bool) -> None:
     if as_json:
         show_json([report_to_json(one) for one in reports])
     else:
-        show(make_table(reports))
+        show(_lay_out(reports), narrow=_lay_out_narrow(reports))
     if all(one.broken_reason is not None for one in reports):
         ctx.exit(ExitStatus.FAILED)
 
 
-def make_table(reports: list[DeviceReport]) -> Table:
+def _lay_out(reports: list[DeviceReport]) -> Table:
     """Lay devices out, one per row."""
-    table = Table(*_COLUMNS, box=box.SIMPLE_HEAD)
+    table = make_table(*_COLUMNS)
     table.columns[0].no_wrap = True
     for one in reports:
         device = one.description
         table.add_row(
             device.id,
-            f"{device.name}\n{device.platform}\n{device.driver}",
+            _list_names(device),
             str(device.compute_units),
             format_bytes(device.local_memory_bytes),
-            "yes" if device.has_fp64 else "no",
-            "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-",
+            _describe_fp64(device),
+            _list_extensions(device),
             _describe_timer(one),
-            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}",
+            _describe_status(one),
         )
     return table
+
+
+def _lay_out_narrow(reports: list[DeviceReport]) -> Table:
+    """Lay devices out in three columns."""
+    table = make_table(*_NARROW_COLUMNS)
+    table.show_lines = True
+    # Long names are folded, ids never: people copy them.
+    table.columns[0].min_width = max(len(one.description.id) for one in reports)
+    for one in reports:
+        device = one.description
+        table.add_row(
+            f"{device.id}\n{_list_names(device)}",
+            f"{device.compute_units}\n{format_bytes(device.local_memory_bytes)}\n"
+            f"{_describe_fp64(device)}\n{_describe_timer(one)}",
+            f"{_describe_status(one)}\n{_list_extensions(device)}",
+        )
+    return table
+
+
+def _list_names(device: DeviceDescription) -> str:
+    return f"{device.name}\n{device.platform}\n{device.driver}"
+
+
+def _list_extensions(device: DeviceDescription) -> str:
+    return "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-"
+
+
+def _describe_fp64(device: DeviceDescription) -> str:
+    return "yes" if device.has_fp64 else "no"
+
+
+def _describe_status(report: DeviceReport) -> str:
+    return "ok" if report.broken_reason is None else f"broken: {report.broken_reason}"
 
 
 def _describe_timer(report: DeviceReport) -> str:

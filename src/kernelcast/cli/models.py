@@ -1,32 +1,24 @@
-"""``kernelcast models``: a group whose commands are read when one is asked for.
+"""``kernelcast models``: its commands need scikit-learn, which takes long to import."""
 
-They need scikit-learn, which takes longer to import than all the rest.
-"""
+from typing import Final
 
 import click
 
-_COMMANDS = ("ls", "pin", "rollback", "show", "unpin")
+from kernelcast.cli.lazy_group import LazyGroup
+
+_REGISTRY: Final = "kernelcast.cli.train.registry"
+_PLACES: Final = {
+    "ls": f"{_REGISTRY}:list_versions",
+    "pin": f"{_REGISTRY}:pin_version",
+    "rollback": f"{_REGISTRY}:roll_back",
+    "show": f"{_REGISTRY}:show_model",
+    "unpin": f"{_REGISTRY}:unpin_version",
+}
 
 
-class _ModelCommands(click.Group):
-    """Looks its commands up in `kernelcast.cli.train.registry`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command."""
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        from kernelcast.cli.train.registry import COMMANDS
-
-        return COMMANDS[cmd_name]
-
-
-@click.group(cls=_ModelCommands, short_help="Look at trained models, pin them, roll back.")
+@click.group(
+    cls=LazyGroup, places=_PLACES, short_help="Look at trained models, pin them, roll back."
+)
 def models() -> None:
     """Look at trained models, pin a version, roll back.
 

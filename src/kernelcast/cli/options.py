@@ -5,11 +5,12 @@ What each command explains in words of its own is a function from that help text
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
+if TYPE_CHECKING:  # slow to load
+    from kernelcast.launches.problem_file.arithmetic import Number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
@@ -20,8 +21,10 @@ _DEBUG = "kernelcast.debug"
 
 def parse_parameters(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, Number]:
+) -> "dict[str, Number]":
     """Read ``NAME=VALUE`` texts; values may be arithmetic, such as ``2**14``."""
+    from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+
     parameters = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -9,13 +9,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-_MINUTE_S = 60
+from kernelcast.reports.numbers import format_duration
+
 _BAR_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where long work stands.
+class ProgressUpdate:
+    """How far long work has come.
 
     Parameters
     ----------
@@ -34,14 +35,8 @@ class Standing:
 
 
 @contextmanager
-def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
-    """Show on standard error where work stands while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes where it stands.
-    """
+def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[ProgressUpdate], None]]:
+    """Show on standard error where work stands while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
         yield lambda _: None
@@ -57,28 +52,15 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[Standing], None]]:
     with Bar(*columns, console=console, transient=True, expand=True) as bar:
         task = bar.add_task("starting", total=None, rest="")
 
-        def tell(standing: Standing) -> None:
+        def tell(update: ProgressUpdate) -> None:
             bar.update(
                 task,
-                completed=standing.done,
-                total=standing.total,
-                description=standing.description,
-                rest=_expect(standing.remaining_s),
+                completed=update.done,
+                total=update.total,
+                description=update.description,
+                rest=""
+                if update.remaining_s is None
+                else f"about {format_duration(update.remaining_s)} left",
             )
 
         yield tell
-
-
-def _expect(remaining_s: float | None) -> str:
-    """Say how long the rest will take.
-
-    Examples
-    --------
-    >>> _expect(None), _expect(12.4), _expect(125)
-    ('', 'about 12 s left', 'about 2 min left')
-    """
-    if remaining_s is None:
-        return ""
-    if remaining_s < 1.5 * _MINUTE_S:
-        return f"about {remaining_s:.0f} s left"
-    return f"about {remaining_s / _MINUTE_S:.0f} min left"

@@ -6,22 +6,13 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.plot import check_plot
 from kernelcast.launches.settings import EstimateSettings, make_settings
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import check_plot, check_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRequest:
-    """The command line of ``kernelcast estimate``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range or a file cannot be written.
-    click.UsageError
-        If neither a problem nor a recording is given, or nothing may run and something shall.
-    """
+    """The command line of ``kernelcast estimate``; fields are its options."""
 
     problem_files: tuple[Path, ...]
     device_ids: tuple[str, ...]
@@ -47,11 +38,9 @@ class EstimateRequest:
         if self.no_sampling and (self.measure or self.record_file or self.replay_file):
             msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
             raise click.UsageError(msg)
-        for path in (self.record_file, self.plot_file):
-            if path is not None:
-                _check_folder(path)
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
+        if self.record_file is not None:
+            check_target(self.record_file)
+        check_plot(self.plot_file)
 
     def settings(self) -> EstimateSettings:
         """Give what every estimate is made with."""
@@ -63,13 +52,3 @@ class EstimateRequest:
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),
         )
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse before minutes of work are lost."""
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)
-    if path.is_dir():
-        msg = f"{path}: is a folder; name a file"
-        raise InputError(msg)

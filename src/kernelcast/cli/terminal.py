@@ -1,15 +1,31 @@
 """Where the commands write: tables and JSON to standard output, all else to standard error."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
+from rich import box
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 _LEAST_WIDTH = 80
 _UNLIMITED_WIDTH = 10_000
+
+
+def make_table(
+    *titles: str, right: Iterable[str] = (), title: str = "", caption: str = ""
+) -> Table:
+    """Make an empty table; columns of numbers stand at the right."""
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
+        title=title or None, title_justify="left", caption=caption or None, caption_justify="left",
+    )  # fmt: skip
+    numbers = set(right)
+    for one in titles:
+        table.add_column(one, justify="right" if one in numbers else "left", overflow="fold")
+    return table
 
 
 def show(content: RenderableType, *, narrow: RenderableType | None = None) -> None:
@@ -49,13 +65,7 @@ def complain(message: str) -> None:
 
 @contextmanager
 def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
-    """Show the stage at work on standard error while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes the stage's name.
-    """
+    """Show the stage at work on standard error while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
         yield lambda _: None

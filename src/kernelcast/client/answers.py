@@ -2,15 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
+
+import cattrs
 
 from kernelcast.client.errors import ServiceError
 
 Plain = Mapping[str, Any]
+_CONVERTER: Final = cattrs.Converter(detailed_validation=False)
+_CONVERTER.register_structure_hook_func(lambda kind: kind == Plain, lambda content, _: content)
+_CONVERTER.register_structure_hook(
+    ServiceError,
+    lambda told, _: ServiceError(200, told["code"], told["message"], told.get("detail")),
+)
+
+
+class _Answer:
+    """An answer that is read by its fields; what else it says is in its content."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, content: Plain) -> Self:
+        """Read an answer."""
+        known = {name: one for name, one in content.items() if one is not None}
+        return _CONVERTER.structure({**known, "content": content}, cls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class Device(_Answer):
     """A device of the service's host.
 
     Parameters
@@ -33,22 +53,9 @@ class Device:
     is_calibrated: bool
     content: Plain = field(repr=False)
 
-    @classmethod
-    def read(cls, content: Plain) -> Self:
-        """Read an answer."""
-        return cls(
-            id=content["id"],
-            name=content["name"],
-            platform=content["platform"],
-            driver=content["driver"],
-            compute_units=content["compute_units"],
-            is_calibrated=content["is_calibrated"],
-            content=content,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateAnswer:
+class EstimateAnswer(_Answer):
     """What one device says of one problem.
 
     Parameters
@@ -75,38 +82,15 @@ class EstimateAnswer:
     problem: str
     problem_digest: str
     kernel: str
-    seconds: float | None
-    low: float | None
-    high: float | None
-    coverage: float | None
-    tier: str | None
-    limiter: str | None
-    warnings: tuple[str, ...]
-    error: ServiceError | None
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    coverage: float | None = None
+    tier: str | None = None
+    limiter: str | None = None
+    warnings: tuple[str, ...] = ()
+    error: ServiceError | None = None
     content: Plain = field(repr=False)
-
-    @classmethod
-    def read(cls, content: Plain) -> Self:
-        """Read an answer."""
-        told = content.get("error")
-        error = None
-        if told is not None:
-            error = ServiceError(200, told["code"], told["message"], told.get("detail"))
-        return cls(
-            device_id=content["device_id"],
-            problem=content["problem"],
-            problem_digest=content["problem_digest"],
-            kernel=content["kernel"],
-            seconds=content.get("seconds"),
-            low=content.get("low"),
-            high=content.get("high"),
-            coverage=content.get("coverage"),
-            tier=content.get("tier"),
-            limiter=content.get("limiter"),
-            warnings=tuple(content.get("warnings") or ()),
-            error=error,
-            content=content,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +118,7 @@ class StoredRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(_Answer):
     """Versions of a learned model.
 
     Parameters
@@ -149,24 +133,13 @@ class Model:
 
     name: str
     versions: tuple[str, ...]
-    used: str | None
-    latest: str | None
-    pinned: str | None
-
-    @classmethod
-    def read(cls, content: Plain) -> Self:
-        """Read an answer."""
-        return cls(
-            name=content["name"],
-            versions=tuple(content["versions"]),
-            used=content["used"],
-            latest=content["latest"],
-            pinned=content["pinned"],
-        )
+    used: str | None = None
+    latest: str | None = None
+    pinned: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(_Answer):
     """A job of the service.
 
     Parameters
@@ -187,24 +160,8 @@ class Job:
     kind: str
     state: str
     progress: Plain
-    error: ServiceError | None
+    error: ServiceError | None = None
     content: Plain = field(repr=False)
-
-    @classmethod
-    def read(cls, content: Plain) -> Self:
-        """Read an answer."""
-        told = content.get("error")
-        error = None
-        if told is not None:
-            error = ServiceError(200, told["code"], told["message"], told.get("detail"))
-        return cls(
-            id=content["id"],
-            kind=content["kind"],
-            state=content["state"],
-            progress=content["progress"],
-            error=error,
-            content=content,
-        )
 
     @property
     def is_over(self) -> bool:

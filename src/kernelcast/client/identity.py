@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import cattrs
+
 from kernelcast.client.errors import WrongServiceError
 
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in answers."""
+_CONVERTER: Final = cattrs.Converter(detailed_validation=False)
 _API: Final = "1"
 """First part of the API's versions that this client speaks."""
 
@@ -46,13 +49,7 @@ class ServiceIdentity:
         """
         told = content if isinstance(content, dict) else {}
         try:
-            found = cls(
-                instance=str(told["instance"]),
-                version=str(told["version"]),
-                api=str(told["api"]),
-                started_at=str(told["started_at"]),
-                pid=int(told["pid"]),
-            )
+            found = _CONVERTER.structure(told, cls)
         except (KeyError, TypeError, ValueError):
             found = None
         if found is None or told.get("service") != "kernelcast":

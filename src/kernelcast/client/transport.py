@@ -55,17 +55,6 @@ class Patience:
 class Transport:
     """A connection to a service; threads share one.
 
-    Parameters
-    ----------
-    url : str
-        Of the service.
-    token : str or None
-        The caller's token.
-    patience : Patience
-        How long to wait.
-    transport : httpx.BaseTransport, optional
-        For tests.
-
     Notes
     -----
     Every request may be sent again: estimates change nothing, observations have keys, and jobs are
@@ -100,17 +89,7 @@ class Transport:
         self._http.close()
 
     def identify(self) -> ServiceIdentity:
-        """Ask which service answers.
-
-        Raises
-        ------
-        WrongServiceError
-            If something else answers, or it speaks another API.
-        ServiceError
-            If the service, or a proxy before it, says no.
-        ConnectionFailedError
-            If nobody answers.
-        """
+        """Ask which service answers."""
         self._is_checked = False
         answer = self._send("GET", _HEALTH, None, None, None)
         if not answer.is_success:
@@ -126,15 +105,7 @@ class Transport:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:  # noqa: ANN401 - JSON
-        """Send a request and give the JSON of its answer.
-
-        Raises
-        ------
-        ServiceError
-            If the service says no.
-        ConnectionFailedError
-            If nobody answers.
-        """
+        """Send a request and give the JSON of its answer."""
         answer = self._send(method, path, content, params, headers)
         if answer.is_success:
             return answer.json()
@@ -142,15 +113,7 @@ class Transport:
 
     @contextmanager
     def stream(self, path: str) -> Iterator[Iterator[str]]:
-        """Open a stream of lines; it may be silent for as long as it likes.
-
-        Raises
-        ------
-        ServiceError
-            If the service says no.
-        ConnectionFailedError
-            If nobody answers, or the connection breaks.
-        """
+        """Open a stream of lines; it may be silent for as long as it likes."""
         timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
             self._check_service()

@@ -7,22 +7,16 @@ all devices that it finds. Rows go from the workers to a store that all of them 
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from kernelcast.collection.collection import (
-    CollectionOrder,
-    JobResult,
-    list_jobs,
-    run_job,
-)
-from kernelcast.collection.kernel_rows import KernelJob, Place
+from kernelcast.collection.collection import CollectionOrder, list_jobs, run_job
+from kernelcast.collection.kernel_rows import KernelJob, RowStorage
 from kernelcast.collection.progress import (
     CollectionOutcome,
     CollectionProgress,
     DeviceOutcome,
 )
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription
@@ -40,8 +34,6 @@ def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDe
 
     Parameters
     ----------
-    client : distributed.Client
-        Of the cluster.
     wanted : tuple of str
         Ids or their beginnings; empty: all.
 
@@ -78,26 +70,6 @@ def _list_workers(client: Any) -> dict[str, Any]:  # noqa: ANN401
     return workers
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What has come back from the workers."""
-
-    total: int
-    outcomes: dict[str, DeviceOutcome] = field(default_factory=dict)
-    done: int = 0
-
-    def add(self, job: KernelJob, outcome: DeviceOutcome) -> None:
-        self.done += 1
-        self.outcomes[job.device.id].absorb(outcome)
-
-    def progress(self, device_id: str, kernel: str, stage: str) -> CollectionProgress:
-        rows = sum(one.measured for one in self.outcomes.values())
-        return CollectionProgress(
-            device_id=device_id, kernel=kernel, stage=stage, done=self.done, total=self.total,
-            rows=rows,
-        )  # fmt: skip
-
-
 def collect_on_cluster(
     order: CollectionOrder,
     store: Store,
@@ -113,10 +85,6 @@ def collect_on_cluster(
         What to collect, devices from `find_cluster_devices`.
     store : Store
         Reached by every worker under the same name.
-    client : distributed.Client
-        Connected to it.
-    report : callable, optional
-        Is told of each job that has ended.
 
     Returns
     -------
@@ -126,10 +94,8 @@ def collect_on_cluster(
         device, or waits until one comes back.
     """
     jobs = list_jobs(order)
-    tally = _Tally(
-        total=len(jobs), outcomes={one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
-    )
-    outcome = CollectionOutcome(devices=list(tally.outcomes.values()))
+    by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
+    outcome = CollectionOutcome(devices=list(by_device.values()))
     waiting = {
         client.submit(
             run_on_worker,
@@ -149,10 +115,14 @@ def collect_on_cluster(
             known = workers
             for future in [one for one in waiting if one.done()]:
                 job = waiting.pop(future)
-                result = _take(future, job)
-                outcome.is_out_of_time |= result.is_out_of_time
-                tally.add(job, result.outcome)
-                report(tally.progress(job.device.id, job.kernel.name, "done"))
+                found, is_out_of_time = _take(future, job)
+                outcome.is_out_of_time |= is_out_of_time
+                by_device[job.device.id].absorb(found)
+                report(CollectionProgress(
+                    device_id=job.device.id, kernel=job.kernel.name, stage="done",
+                    done=len(jobs) - len(waiting), total=len(jobs),
+                    rows=sum(one.measured for one in outcome.devices),
+                ))  # fmt: skip
             time.sleep(_POLL_S if waiting else 0)
     except KeyboardInterrupt:
         client.cancel(list(waiting), force=True)
@@ -160,27 +130,28 @@ def collect_on_cluster(
     return outcome
 
 
-def run_on_worker(job: KernelJob, store: Store) -> JobResult:
-    """Do a job on a worker of the cluster; its folders are those of the worker's machine."""
+def run_on_worker(job: KernelJob, store: Store) -> tuple[DeviceOutcome, bool]:
+    """Do a job on a worker, in folders of its machine; tell whether the time budget ended it."""
     folder = data_folder()
-    place = Place(
+    storage = RowStorage(
         store=store, plans=SizePlans(folder=folder / "collection"), cache_folder=folder / "corpus"
     )
-    return run_job(job, place)
+    outcome = DeviceOutcome(device_id=job.device.id)
+    return outcome, run_job(job, storage, outcome)
 
 
-def _take(future: Any, job: KernelJob) -> JobResult:  # noqa: ANN401
+def _take(future: Any, job: KernelJob) -> tuple[DeviceOutcome, bool]:  # noqa: ANN401
     """Give a job's result; a job that failed is a kernel that could not be collected."""
     outcome = DeviceOutcome(device_id=job.device.id)
     try:
-        result: JobResult = future.result()
+        result: tuple[DeviceOutcome, bool] = future.result()
     except KernelcastError as error:
         outcome.errors[job.kernel.name] = str(error)
     except Exception as error:  # noqa: BLE001 - a killed worker, a lost connection, whatever it was
         outcome.errors[job.kernel.name] = f"the worker failed: {error!r}"
     else:
         return result
-    return JobResult(outcome=outcome)
+    return outcome, False
 
 
 def _list_devices() -> list[DeviceDescription]:

@@ -8,7 +8,7 @@ from statistics import fmean
 from kernelcast.collection.kernel_rows import (
     KernelJob,
     OutOfTimeError,
-    Place,
+    RowStorage,
     collect_rows,
 )
 from kernelcast.collection.progress import (
@@ -25,59 +25,33 @@ _NO_FP64 = "the device has no double precision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionOrder:
-    """What to collect.
-
-    Parameters
-    ----------
-    kernels : tuple of CorpusKernel
-        Of the corpus.
-    devices : tuple of DeviceDescription
-        One after the other: two at once would time each other.
-    settings : CollectionSettings
-        How.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        A device of the store: kernels are collected at the sizes of its rows, so that both have
-        the same launches. None: at sizes chosen for each device.
-    budget_s : float or None
-        No further row is begun after so many seconds.
-    """
+    """What to collect."""
 
     kernels: tuple[CorpusKernel, ...]
     devices: tuple[DeviceDescription, ...]
+    """One after the other: two at once would time each other."""
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """A device of the store: kernels are collected at the sizes of its rows, so that both have the
+    same launches. None: at sizes chosen for each device."""
     budget_s: float | None = None
+    """No further row is begun after so many seconds."""
 
 
 def collect(
     order: CollectionOrder,
-    place: Place,
+    storage: RowStorage,
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
     """Measure what is missing in a store.
 
-    Parameters
-    ----------
-    order : CollectionOrder
-        What to collect.
-    place : Place
-        Where rows go.
-    report : callable, optional
-        Is told where it stands.
-
     Returns
     -------
     CollectionOutcome
         Also after Ctrl-C and when the time is up; all rows measured until then are stored.
-
-    Raises
-    ------
-    StoreError
-        If a row cannot be stored.
     """
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
@@ -88,7 +62,7 @@ def collect(
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
             watch.begin(job, on_device)
-            outcome.is_out_of_time = _run_job(job, place, on_device, watch.tell)
+            outcome.is_out_of_time = run_job(job, storage, on_device, watch.tell)
             watch.end(on_device)
             if outcome.is_out_of_time:
                 break
@@ -116,44 +90,18 @@ def list_jobs(order: CollectionOrder) -> list[KernelJob]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """What one job has come to.
-
-    Parameters
-    ----------
-    outcome : DeviceOutcome
-        Of its device, this job alone.
-    is_out_of_time : bool
-        Whether the time budget ended it.
-    """
-
-    outcome: DeviceOutcome
-    is_out_of_time: bool = False
-
-
-def run_job(job: KernelJob, place: Place) -> JobResult:
-    """Collect one kernel on one device.
-
-    Raises
-    ------
-    StoreError
-        If a row cannot be stored.
-    """
-    outcome = DeviceOutcome(device_id=job.device.id)
-    is_out_of_time = _run_job(job, place, outcome, lambda _: None)
-    return JobResult(outcome=outcome, is_out_of_time=is_out_of_time)
-
-
-def _run_job(
-    job: KernelJob, place: Place, outcome: DeviceOutcome, report: Callable[[str], None]
+def run_job(
+    job: KernelJob,
+    storage: RowStorage,
+    outcome: DeviceOutcome,
+    report: Callable[[str], None] = lambda _: None,
 ) -> bool:
     """Collect a kernel on a device; tell whether the time budget ended it."""
     if job.kernel.uses_fp64 and not job.device.has_fp64:
         outcome.skipped[job.kernel.name] = _NO_FP64
         return False
     try:
-        collect_rows(job, place, outcome, report=report)
+        collect_rows(job, storage, outcome, report=report)
     except OutOfTimeError:
         return True
     return False

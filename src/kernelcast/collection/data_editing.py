@@ -24,47 +24,25 @@ _NOTHING: Final = Selection()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Observations that a selection means.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    rows : tuple of mapping
-        The first of them, as `kernelcast data ls --rows --json` shows them.
-    """
+    """Observations that a selection means."""
 
     count: int
     rows: tuple[Mapping[str, object], ...]
+    """The first of them, as `kernelcast data ls --rows --json` shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What is to be different in an observation; None and an empty tuple leave it as it is.
-
-    Parameters
-    ----------
-    durations_s : tuple of float
-        Each run, in seconds.
-    measured_at : datetime or None
-        When.
-    flags : mapping of ObservationFlag to bool
-        Flags that it shall have, or not.
-    """
+    """What is to be different in an observation; None and an empty tuple leave it as it is."""
 
     durations_s: tuple[float, ...] = ()
     measured_at: datetime | None = None
     flags: Mapping[ObservationFlag, bool]
+    """Flags that it shall have, or not."""
 
 
 def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
-    """Give what a selection means.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
-    """
+    """Give what a selection means."""
     rows = [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
     return Found(count=store.count(wanted), rows=tuple(rows))
 
@@ -88,8 +66,6 @@ def correct_observation(store: Store, key: str, correction: Correction) -> dict[
     ------
     InputError
         If there is none of that key, or a time cannot be used.
-    StoreError
-        If it cannot be stored.
     """
     one = store.get(key)
     new = {flag for flag, is_set in correction.flags.items() if is_set}
@@ -112,17 +88,8 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
 
     Parameters
     ----------
-    store : Store
-        Where they are.
-    wanted : Selection
-        Which.
     count : int
         How many were found; for the log.
-
-    Returns
-    -------
-    int
-        How many were removed.
 
     Raises
     ------

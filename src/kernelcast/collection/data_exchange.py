@@ -18,52 +18,32 @@ _JSON = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """A file to import, and what it does not say itself.
-
-    Parameters
-    ----------
-    path : Path
-        Parquet of `kernelcast data export`, a public data set, or a tuner's results (T4 JSON).
-    replace : bool
-        Whether observations of the file replace those with the same key.
-    problem : Path or None
-        The tuner's input (T1 JSON).
-    device : str or None
-        Name of the device a tuner ran on, where its files do not say it.
-    time_unit : str or None
-        Unit of a tuner's run times, where its files do not say it.
-    """
+    """A file to import, and what it does not say itself."""
 
     path: Path
+    """Parquet of `kernelcast data export`, a public data set, or a tuner's results (T4 JSON)."""
     replace: bool = False
+    """Whether observations of the file replace those with the same key."""
     problem: Path | None = None
+    """The tuner's input (T1 JSON)."""
     device: str | None = None
+    """Name of the device a tuner ran on, where its files do not say it."""
     time_unit: str | None = None
+    """Unit of a tuner's run times, where its files do not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOutcome:
-    """What became of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : str
-        What it was.
-    licence : str
-        Under which its data may be used; empty for data of one's own.
-    rows : AddedRows
-        How many observations were new.
-    failures : int
-        Invalid launches that were recorded.
-    """
+    """What became of a file."""
 
     path: Path
     kind: str
     licence: str
+    """Under which its data may be used; empty for data of one's own."""
     rows: AddedRows
+    """How many observations were new."""
     failures: int = 0
+    """Invalid launches that were recorded."""
 
 
 def import_file(
@@ -75,8 +55,6 @@ def import_file(
     ------
     InputError
         If the file cannot be used; says which row is wrong.
-    StoreError
-        If the store cannot be written.
     """
     path = request.path
     if not path.is_file():
@@ -108,8 +86,6 @@ def merge_stores(
     ------
     InputError
         If a store is to be merged into itself.
-    StoreError
-        If a store cannot be read or written.
     """
     for one in sources:
         if one.is_same_as(target):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.collection.kernel_task import KernelTask, make_failure
-from kernelcast.collection.messages import (
+from kernelcast.collection.progress import (
+    DeviceOutcome,
     Message,
     RowFailed,
     RowMeasured,
@@ -14,9 +15,8 @@ from kernelcast.collection.messages import (
     RowStarted,
     SizesChosen,
 )
-from kernelcast.collection.progress import DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -35,91 +35,57 @@ class OutOfTimeError(KernelcastError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where rows go, and where what they need is kept.
-
-    Parameters
-    ----------
-    store : Store
-        Of observations.
-    plans : SizePlans
-        Chosen sizes.
-    cache_folder : Path
-        Generated inputs.
-    """
+class RowStorage:
+    """Where rows go, and where what they need is kept."""
 
     store: Store
+    """Of observations."""
     plans: SizePlans
+    """Chosen sizes."""
     cache_folder: Path
+    """Generated inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelJob:
-    """One kernel on one device.
-
-    Parameters
-    ----------
-    kernel : CorpusKernel
-        The kernel.
-    suite : str
-        Its application's suite.
-    device : DeviceDescription
-        The device.
-    settings : CollectionSettings
-        How.
-    retries_failures : bool
-        Whether launches that failed before are tried again.
-    sizes_of : str or None
-        The device of the store whose sizes are taken; None: sizes chosen for this one.
-    ends_s : float or None
-        `time.time` after which no further row is begun.
-    """
+    """One kernel on one device."""
 
     kernel: CorpusKernel
     suite: str
+    """Its application's suite."""
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
+    """The device of the store whose sizes are taken; None: sizes chosen for this one."""
     ends_s: float | None = None
+    """`time.time` after which no further row is begun."""
 
 
 def collect_rows(
     job: KernelJob,
-    place: Place,
+    storage: RowStorage,
     outcome: DeviceOutcome,
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Measure what is missing of a kernel on a device; each row is stored at once.
 
-    Parameters
-    ----------
-    job : KernelJob
-        What to measure.
-    place : Place
-        Where rows go.
-    outcome : DeviceOutcome
-        Is told of each row.
-    report : callable, optional
-        Is told of each stage.
-
     Raises
     ------
     OutOfTimeError
         If the time budget is spent.
-    StoreError
-        If a row cannot be stored.
     """
-    keeper = _Keeper(job, place, outcome, report)
-    keeper.finished = _find_done(job, place.store)
+    keeper = _Keeper(job, storage, outcome, report)
+    keeper.finished = _find_done(job, storage.store)
     while True:
-        sizes = _find_sizes(job, place)
+        sizes = _find_sizes(job, storage)
         if job.sizes_of is not None and not sizes:
             outcome.skipped[job.kernel.name] = f"the store has no rows of it on {job.sizes_of}"
             return
         try:
-            _run_child(job, place, keeper, sizes)
+            _run_child(job, storage, keeper, sizes)
         except (OutOfTimeError, StoreError):
             raise
         except KernelcastError as error:
@@ -139,12 +105,12 @@ class _Keeper:
     def __init__(
         self,
         job: KernelJob,
-        place: Place,
+        storage: RowStorage,
         outcome: DeviceOutcome,
         report: Callable[[str], None],
     ) -> None:
         self._job = job
-        self._place = place
+        self._storage = storage
         self._outcome = outcome
         self.report = report
         self.current: LaunchIdentity | None = None
@@ -157,7 +123,7 @@ class _Keeper:
         match message:
             case SizesChosen(sizes=sizes):
                 job = self._job
-                self._place.plans.write(job.device, job.kernel, job.settings, sizes)
+                self._storage.plans.write(job.device, job.kernel, job.settings, sizes)
             case RowStarted(launch=launch, number=number, total=total):
                 self.current = launch
                 self.report(f"row {number} of {total}")
@@ -173,7 +139,7 @@ class _Keeper:
         self._check_time()
 
     def _store(self, message: RowMeasured | RowFailed) -> None:
-        store, outcome = self._place.store, self._outcome
+        store, outcome = self._storage.store, self._outcome
         if isinstance(message, RowMeasured):
             observation = message.observation
             store.add(observation, replace=True)  # a disturbed one may be there
@@ -216,27 +182,29 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _find_sizes(job: KernelJob, place: Place) -> tuple[int, ...]:
+def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
     """Give the sizes that are known: another device's rows', or those chosen before."""
     if job.sizes_of is None:
-        return place.plans.read(job.device, job.kernel, job.settings)
+        return storage.plans.read(job.device, job.kernel, job.settings)
     wanted = Selection(
         kernels=(job.kernel.stem,),
         applications=(job.kernel.application,),
         devices=(job.sizes_of,),
     )
     parameter = job.kernel.size.parameter
-    found = {one.launch.parameters[parameter] for one in place.store.find(wanted)}
+    found = {one.launch.parameters[parameter] for one in storage.store.find(wanted)}
     return tuple(sorted(int(size) for size in found))
 
 
-def _run_child(job: KernelJob, place: Place, keeper: _Keeper, sizes: tuple[int, ...]) -> None:
+def _run_child(
+    job: KernelJob, storage: RowStorage, keeper: _Keeper, sizes: tuple[int, ...]
+) -> None:
     task = KernelTask(
         kernel=job.kernel,
         suite=job.suite,
         device_id=job.device.id,
         settings=job.settings,
-        cache_folder=place.cache_folder,
+        cache_folder=storage.cache_folder,
         sizes=sizes,
         done=keeper.finished,
     )

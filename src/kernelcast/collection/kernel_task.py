@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from kernelcast.collection.corpus.corpus import prepare_launch
-from kernelcast.collection.messages import (
+from kernelcast.collection.corpus.corpus import PreparedProblem, prepare_launch
+from kernelcast.collection.progress import (
     RowFailed,
     RowMeasured,
     RowSkipped,
@@ -40,33 +41,18 @@ from kernelcast.workers.task import Reporter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """What to collect.
-
-    Parameters
-    ----------
-    kernel : CorpusKernel
-        The kernel.
-    suite : str
-        Where its application's namesake comes from.
-    device_id : str
-        The device.
-    settings : CollectionSettings
-        How.
-    cache_folder : Path
-        Where generated inputs are kept.
-    sizes : tuple of int
-        Values of the size parameter; empty: find them.
-    done : frozenset of str
-        Keys of launches that need no row any more (`LaunchIdentity.key`).
-    """
+    """What to collect."""
 
     kernel: CorpusKernel
     suite: str
+    """Where its application's namesake comes from."""
     device_id: str
     settings: CollectionSettings
     cache_folder: Path
     sizes: tuple[int, ...] = ()
+    """Values of the size parameter; empty: find them."""
     done: frozenset[str] = frozenset()
+    """Keys of launches that need no row any more (`LaunchIdentity.key`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +100,7 @@ def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
     goal_s = (settings.shortest_s * settings.longest_s) ** 0.5
 
     def predict(size: int) -> float:
-        prepared = prepare_launch(
-            kernel,
-            {kernel.size.parameter: size},
-            local_size=kernel.local_sizes[0],
-            cache_folder=task.cache_folder,
-        )
+        prepared = _prepare(task, size, kernel.local_sizes[0])
         return _predict(session, prepared.problem, settings.seed)
 
     start = int(read_parameters(kernel.problem_path)[kernel.size.parameter])
@@ -136,46 +117,33 @@ def list_shapes(
     return shapes + [(size, other) for other in others for size in sizes[::2]]
 
 
-def identify(
-    problem: Problem,
-    kernel: KernelIdentity,
-    device: DeviceDescription,
-    *,
-    seed: int,
-    parameters: dict[str, int],
-) -> LaunchIdentity:
-    """Say what a launch is stored under."""
-    return LaunchIdentity(
-        kernel=kernel,
-        device=DeviceIdentity(
-            id=device.id, name=device.name, platform=device.platform, driver=device.driver
-        ),
-        ndrange=problem.ndrange,
-        arguments_digest=digest_arguments(problem.arguments, seed=seed),
-        parameters=parameters,
+def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> PreparedProblem:
+    kernel = task.kernel
+    return prepare_launch(
+        kernel,
+        {kernel.size.parameter: size},
+        local_size=local_size,
+        cache_folder=task.cache_folder,
     )
 
 
 def _plan(
     task: KernelTask, device: DeviceDescription, size: int, local_size: tuple[int, ...]
 ) -> _Planned:
-    prepared = prepare_launch(
-        task.kernel,
-        {task.kernel.size.parameter: size},
-        local_size=local_size,
-        cache_folder=task.cache_folder,
-    )
+    prepared = _prepare(task, size, local_size)
     kernel = KernelIdentity(
         name=task.kernel.stem,
         digest=prepared.problem.kernel.digest,
         application=task.kernel.application,
         suite=task.suite,
     )
-    identity = identify(
-        prepared.problem,
-        kernel,
-        device,
-        seed=task.settings.seed,
+    identity = LaunchIdentity(
+        kernel=kernel,
+        device=DeviceIdentity(
+            id=device.id, name=device.name, platform=device.platform, driver=device.driver
+        ),
+        ndrange=prepared.problem.ndrange,
+        arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
         parameters=dict(prepared.parameters),
     )
     return _Planned(problem=prepared.problem, identity=identity)
@@ -186,15 +154,13 @@ def _observe(
 ) -> Iterator[RowMeasured | RowFailed | RowSkipped]:
     """Observe a launch; once more if somebody else was busy."""
     try:
-        found = observe_launch(
-            session, planned.problem, planned.identity, task.settings, report=report
+        observe = partial(
+            observe_launch, session, planned.problem, planned.identity, task.settings, report=report
         )
+        found = observe()
         if ObservationFlag.CONTAMINATED in found.flags:
             report("disturbed, once more")
-            again = observe_launch(
-                session, planned.problem, planned.identity, task.settings, report=report
-            )
-            found = min(found, again, key=lambda one: one.runs.noise or 0.0)
+            found = min(found, observe(), key=lambda one: one.runs.noise or 0.0)
         yield RowMeasured(observation=found)
     except TooLongError as error:
         yield RowSkipped(launch_key=planned.identity.key, reason=str(error))

@@ -101,20 +101,7 @@ def observe_launch(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Observation:
-    """Make an observation of a launch on a device that is open.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        The launch, local size given.
-    identity : LaunchIdentity
-        What it is stored under.
-    settings : CollectionSettings
-        How much is measured.
-    report : callable, optional
-        Is told of each stage.
+    """Make an observation of a launch on a device that is open, to be stored under an identity.
 
     Returns
     -------
@@ -123,10 +110,6 @@ def observe_launch(
 
     Raises
     ------
-    InputError
-        If source or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     TooLongError
         If the first samples foretell a time beyond what the settings allow.
     """

@@ -1,10 +1,77 @@
-"""At which sizes a kernel is collected, so that its launches take the times that are wanted."""
+"""Chooses the sizes at which a kernel is collected on a device, and remembers them."""
 
+import hashlib
+import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.training_data.applications import SizeRange
+from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.training_data.applications import CorpusKernel, SizeRange
+from kernelcast.training_data.store import StoreError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePlans:
+    """A folder with a small file per device and kernel."""
+
+    folder: Path
+    """Need not be there yet."""
+
+    def read(
+        self, device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings
+    ) -> tuple[int, ...]:
+        """Give the sizes that were chosen before; none if anything they depend on has changed."""
+        try:
+            content = json.loads(self._path(device, kernel).read_text(encoding="utf-8"))
+            if content["depends_on"] == _digest(device, kernel, settings):
+                return tuple(int(size) for size in content["sizes"])
+        except (OSError, ValueError, KeyError, TypeError):  # not there or damaged: chosen anew
+            pass
+        return ()
+
+    def write(
+        self,
+        device: DeviceDescription,
+        kernel: CorpusKernel,
+        settings: CollectionSettings,
+        sizes: tuple[int, ...],
+    ) -> None:
+        """Keep the sizes of a kernel on a device.
+
+        Raises
+        ------
+        StoreError
+            If the folder cannot be written.
+        """
+        path = self._path(device, kernel)
+        content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
+        try:
+            make_private_folder(path.parent)
+            with written_whole(path) as partial:
+                partial.write_text(json.dumps(content), encoding="utf-8")
+        except OSError as error:
+            msg = f"{path}: the chosen sizes cannot be kept: {error.strerror or error}"
+            raise StoreError(msg) from error
+
+    def _path(self, device: DeviceDescription, kernel: CorpusKernel) -> Path:
+        return self.folder / device.id / kernel.application / f"{kernel.stem}.json"
+
+
+def _digest(device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings) -> str:
+    """Hash what sizes depend on: driver, files of the application, wanted times."""
+    told = hashlib.sha256()
+    for path in sorted(kernel.problem_path.parent.glob("*")):
+        if path.is_file():
+            told.update(path.name.encode() + b"\0" + path.read_bytes())
+    wanted = [device.driver, settings.sizes, settings.shortest_s, settings.longest_s]
+    told.update(json.dumps(wanted).encode())
+    return told.hexdigest()
+
 
 _MOST_TRIALS = 6
 # A size whose time is predicted this near to the goal needs no other trial.
@@ -22,12 +89,6 @@ def find_anchor(
 
     Parameters
     ----------
-    size : SizeRange
-        What sizes there are.
-    start : int
-        First trial.
-    goal_s : float
-        Wanted time, in seconds.
     predict : callable
         Gives the seconds of a launch at a size; may refuse one with `DeviceLimitError`.
 
@@ -35,11 +96,6 @@ def find_anchor(
     -------
     (int, float)
         The best size found, and its predicted seconds.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the device refuses even the smallest size.
     """
     value = size.fit(start)
     best: tuple[int, float] | None = None
@@ -78,14 +134,10 @@ def choose_sizes(
 
     Parameters
     ----------
-    size : SizeRange
-        What sizes there are.
     anchor : (int, float)
         A size and its seconds.
     times_s : (float, float)
         Shortest and longest time, in seconds.
-    count : int
-        How many sizes.
 
     Returns
     -------

@@ -6,20 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernelcast.features.addresses.state import Findings
-from kernelcast.features.addresses.walk import AddressWalk
-from kernelcast.features.blocks.functions import divide
-from kernelcast.features.blocks.model import Block, BlockList
-from kernelcast.features.deep_stack import run_deep
-from kernelcast.features.garbage import paused_collector
-from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
-from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.tree import Node, SyntaxTree
-from kernelcast.features.syntax.types import TypeClass
-from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.errors import InputError, KernelNotFoundError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import (
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.kernel_facts import (
     BlockFacts,
     ContentRead,
     Gap,
@@ -27,6 +15,17 @@ from kernelcast.records.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )  # fmt: skip
+from kernelcast.features.addresses.state import Findings
+from kernelcast.features.addresses.walk import AddressWalk
+from kernelcast.features.blocks.functions import divide
+from kernelcast.features.blocks.model import Block, BlockList
+from kernelcast.features.interpreter import paused_collector, run_deep
+from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
+from kernelcast.features.syntax import kinds
+from kernelcast.features.syntax.tree import Node, SyntaxTree
+from kernelcast.features.syntax.types import TypeClass
+from kernelcast.records.errors import InputError, KernelNotFoundError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
 
@@ -84,11 +83,6 @@ def read_facts(kernel: Kernel) -> KernelFacts:
 
     For many kernels one after the other: a process that keeps dozens of trees spends a sixth of
     its time on searching them for garbage.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel with its build options.
 
     Returns
     -------
@@ -191,7 +185,7 @@ def _read_tree(parsed: ParsedSource) -> SyntaxTree:
 
 
 def _make_tree(parsed: ParsedSource) -> SyntaxTree:
-    names = [one.name for one in parsed.stand_ins if not one.type_name]
+    names = [one.name for one in parsed.placeholders if not one.type_name]
     return SyntaxTree(parsed.unit, parsed.source, MAIN_FILE, names)
 
 
@@ -201,7 +195,7 @@ def _collect(
     accesses = tuple(findings.accesses)
     spaces = {access.site: access.space for access in accesses}
     gaps = [Gap(line=line, reason=reason) for line, reason in blocks.gaps]
-    gaps += [Gap(line=0, reason=one.advice) for one in parsed.stand_ins]
+    gaps += [Gap(line=0, reason=one.advice) for one in parsed.placeholders]
     gaps += [Gap(line=0, reason=f"error in the source: {error}") for error in parsed.errors]
     return KernelFacts(
         kernel=function.spelling,

@@ -24,17 +24,7 @@ def read_errors(unit: cindex.TranslationUnit) -> list[str]:
 def describe_errors(
     unit: cindex.TranslationUnit, main_file: str, source_name: str
 ) -> Iterator[str]:
-    """Write each error as ``name:line:column: message``.
-
-    Parameters
-    ----------
-    unit : clang.cindex.TranslationUnit
-        A parsed source.
-    main_file : str
-        The name it was parsed by.
-    source_name : str
-        What to call it instead.
-    """
+    """Write each error as ``name:line:column: message``."""
     for one in unit.diagnostics:
         if one.severity < cindex.Diagnostic.Error:
             continue

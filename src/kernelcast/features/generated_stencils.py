@@ -5,14 +5,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.kernel import WrittenKernel
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 
 def read_assignments(

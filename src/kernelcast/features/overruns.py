@@ -1,20 +1,19 @@
-"""Accesses that provably leave their buffer, each with a work-item that does it."""
+"""Accesses that provably leave their buffer, each with the first work-item that does it."""
 
-import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.features.counting.bindings import WorkItems, bind_ids, bind_names
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.expressions import EvaluationError, Symbol, conjunction, disjunction, equal, less
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.records.quasi_affine.evaluation import BoolArray, evaluate_where
 
-_DEEPEST = 4
-_Bindings = dict[Symbol, Value]
+_MOST_VALUES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,87 +65,74 @@ def find_overruns(
     Returns
     -------
     list of Overrun
-        One per place in the source. Looked at are the work-groups at the corners of the index
-        space, in the first and last iterations of loops, and only accesses whose addresses and
-        conditions are known exactly: what is found is so, what is not found may be.
+        One per place in the source. Looked at are accesses whose addresses and conditions are
+        known exactly, conditions quasi-affine: of these, all that leave their buffers.
     """
-    items = bind_ids(ndrange, _list_corners(ndrange))
-    known = items.bindings | bind_names(dict(scalars))
+    launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
+    judged = [one for one in facts.accesses if one.is_exact and one.buffer in sizes]
     found: dict[int, Overrun] = {}
-    for access in facts.accesses:
-        size = sizes.get(access.buffer or "")
-        if size is None or access.site in found or not _is_clear(access):
+    for placed in launch.place(judged, make_context(), is_exact=True):
+        try:
+            for access, point, offset in _list_outside(placed, sizes):
+                found.setdefault(access.site, Overrun(
+                    access=access,
+                    work_item=launch.find_global_id(point),
+                    offset_bytes=offset,
+                    size_bytes=sizes[access.buffer or ""],
+                ))  # fmt: skip
+        except TooHardError:
+            break
+        except (NotKnownError, EvaluationError):
             continue
-        for bindings, mask in _list_iterations(access.loops, known, items.is_present):
-            one = _look(access, size, bindings, mask, items, ndrange.dimensions)
-            if one is not None:
-                found[access.site] = one
-                break
     return list(found.values())
 
 
-def _is_clear(access: MemoryAccess) -> bool:
-    return access.is_exact and len(access.loops) <= _DEEPEST
-
-
-def _list_corners(ndrange: NDRange) -> list[int]:
-    """Give the numbers of the work-groups at the corners, dimension 0 fastest."""
-    counts = ndrange.group_counts[: ndrange.dimensions]
-    strides = [1, *itertools.accumulate(counts[:-1], lambda a, b: a * b)]
-    ends = [sorted({0, count - 1}) for count in counts]
-    return sorted(
-        sum(place * stride for place, stride in zip(places, strides, strict=True))
-        for places in itertools.product(*ends)
-    )
-
-
-def _list_iterations(
-    loops: tuple[LoopFacts, ...], known: _Bindings, mask: BoolArray
-) -> Iterator[tuple[_Bindings, BoolArray]]:
-    """Give values of loop variables in first and last iterations, and which work-items do them."""
-    if not loops:
-        yield known, mask
+def _list_outside(
+    placed: PlacedAccesses, sizes: Mapping[str, int]
+) -> Iterator[tuple[MemoryAccess, Mapping[Symbol, int], int]]:
+    """Give the accesses that leave their buffers, where they do it first, and the offset there."""
+    # Room before and behind each access; the least of them answers for all, mostly with "none".
+    rooms = [(shift, sizes[one.buffer or ""] - shift - one.bytes) for shift, one in placed.members]
+    if _find_outside(placed, *map(min, zip(*rooms, strict=True))) is None:
         return
-    loop, *inner = loops
-    if loop.trip_count is None:
-        return
-    try:
-        trips = np.asarray(evaluate_where(loop.trip_count, mask, known))
-    except EvaluationError:
-        return
-    runs = np.logical_and(mask, trips > 0)
-    if not runs.any():
-        return
-    for number in (np.zeros_like(trips), np.maximum(trips - 1, 0)):
-        symbol = Symbol(SymbolKind.LOOP, loop.name)
-        yield from _list_iterations(
-            tuple(inner), known | {symbol: np.broadcast_to(number, mask.shape)}, runs
-        )
+    for (shift, access), room in zip(placed.members, rooms, strict=True):
+        point = _find_outside(placed, *room)
+        if point is not None:
+            offset = (placed.offset_bytes + placed.curved_bytes).evaluate(point)
+            assert isinstance(offset, int)
+            yield access, point, offset + shift
 
 
-def _look(  # noqa: PLR0913 - an access, where, and of whom
-    access: MemoryAccess,
-    size: int,
-    bindings: _Bindings,
-    mask: BoolArray,
-    items: WorkItems,
-    dimensions: int,
-) -> Overrun | None:
-    assert access.offset_bytes is not None
-    try:
-        met = np.logical_and(mask, evaluate_where(access.guard, mask, bindings))
-        offsets = np.asarray(evaluate_where(access.offset_bytes, met, bindings))
-    except EvaluationError:
+def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
+    """Find the first point that has less room than it needs."""
+    offset = placed.offset_bytes
+    values = _find_curve(placed, before, behind)
+    if values is None:
         return None
-    offsets = np.broadcast_to(offsets, met.shape)
-    outside = np.argwhere(met & ((offsets < 0) | (offsets + access.bytes > size)))
-    if not outside.size:
-        return None
-    place = tuple(outside[0])
-    ids = [items.bindings[Symbol(SymbolKind.GLOBAL_ID, axis=axis)] for axis in range(dimensions)]
-    return Overrun(
-        access=access,
-        work_item=tuple(int(np.asarray(one)[place]) for one in ids),
-        offset_bytes=int(offsets[place]),
-        size_bytes=size,
+    curve = placed.curved_bytes.evaluate(values)
+    assert isinstance(curve, int)
+    outside = disjunction(less(offset, -before - curve), less(behind - curve, offset))
+    fixed = (equal(symbol, value) for symbol, value in values.items())
+    return placed.points.find_first(conjunction(*fixed, outside))
+
+
+def _find_curve(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
+    """Choose values for what makes an offset more than affine, so that some point is outside."""
+    symbols = [one for one in placed.symbols if one in placed.curved_bytes.symbols()]
+    if not symbols:
+        return {}
+    ranges = [placed.points.list_values(one) for one in symbols]
+    if math.prod(map(len, ranges)) > _MOST_VALUES:
+        raise NotKnownError
+    values = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+    bounds = placed.points.bound(placed.offset_bytes, symbols)
+    grid = dict(zip(symbols, np.meshgrid(*values, indexing="ij"), strict=True))
+    curve = placed.curved_bytes.evaluate(grid)
+    is_outside = bounds.exists.evaluate(grid) & (
+        (bounds.low.evaluate(grid) + curve < -before)
+        | (bounds.high.evaluate(grid) + curve > behind)
     )
+    places = np.argwhere(is_outside)
+    if not places.size:
+        return None
+    return {symbol: int(one[tuple(places[0])]) for symbol, one in grid.items()}

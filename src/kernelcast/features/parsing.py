@@ -16,8 +16,8 @@ from clang import cindex
 
 from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.header import make_header
-from kernelcast.features.stand_ins import StandIn, find_stand_ins
-from kernelcast.features.suspicion import check_source
+from kernelcast.features.parser_limits import check_source
+from kernelcast.features.placeholders import Placeholder, find_placeholders
 from kernelcast.features.syntax import bindings as clang
 from kernelcast.features.syntax import kinds
 from kernelcast.records.errors import CompileError, InputError
@@ -58,7 +58,7 @@ _KEPT_OPTIONS = ("-cl-fast-relaxed-math", "-cl-single-precision-constant")
 # Words without quotation marks need no parser of a shell's.
 _QUOTING, _WORD = re.compile(r"[\"'\\]"), re.compile(r"[^ \t\r\n]+")
 _SHOWN_ERRORS = 20
-_STAND_IN_ROUNDS = 4
+_PLACEHOLDER_ROUNDS = 4
 # libclang's numbers, which its Python module does not name.
 _KEEP_GOING = 0x200  # go on after a header that is not there
 _TERSE_OUTPUT = 17  # print a declaration without its body
@@ -78,7 +78,7 @@ class ParsedSource:
         The first 20 errors, each as ``name:line:column: message``.
     language : str
         The version of OpenCL C it was parsed as, such as ``CL3.0``.
-    stand_ins : tuple of StandIn
+    placeholders : tuple of Placeholder
         Names that the source does not define; they are declared in `unit`, which is otherwise the
         same. The errors are those of the source as it is.
     """
@@ -87,7 +87,7 @@ class ParsedSource:
     unit: cindex.TranslationUnit
     errors: tuple[str, ...]
     language: str
-    stand_ins: tuple[StandIn, ...] = ()
+    placeholders: tuple[Placeholder, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -149,15 +149,6 @@ def parse_unchecked(
     source: str, options: Sequence[str], *, source_name: str = "<source>"
 ) -> ParsedSource:
     """Parse a source that is known not to crash libclang.
-
-    Parameters
-    ----------
-    source : str
-        OpenCL C text.
-    options : sequence of str
-        Options that libclang understands, and ``-cl-std``.
-    source_name : str
-        What error messages call the source.
 
     Raises
     ------
@@ -247,7 +238,7 @@ class _Attempt:
     language: str
     options: list[str]
     filled: cindex.TranslationUnit | None = None
-    stand_ins: list[StandIn] = field(default_factory=list)
+    placeholders: list[Placeholder] = field(default_factory=list)
 
 
 def _lacks_only_names(attempt: _Attempt) -> bool:
@@ -265,12 +256,12 @@ def _fill_in(attempt: _Attempt) -> list[str]:
     are returned.
     """
     attempt.filled, messages = attempt.unit, attempt.messages
-    for _ in range(_STAND_IN_ROUNDS):
-        more = find_stand_ins(messages, attempt.stand_ins)
+    for _ in range(_PLACEHOLDER_ROUNDS):
+        more = find_placeholders(messages, attempt.placeholders)
         if not more:
             break
-        attempt.stand_ins += more
-        declarations = "\n".join(one.declaration for one in attempt.stand_ins)
+        attempt.placeholders += more
+        declarations = "\n".join(one.declaration for one in attempt.placeholders)
         unit = _parse(attempt.source, attempt.options, declarations)
         if unit is None:
             break
@@ -284,7 +275,7 @@ def _finish(best: _Attempt, source_name: str) -> ParsedSource:
     errors = describe_errors(best.unit, MAIN_FILE, source_name) if best.messages else iter(())
     return ParsedSource(
         source=best.source, unit=best.filled or best.unit, language=best.language,
-        errors=tuple(islice(errors, _SHOWN_ERRORS)), stand_ins=tuple(best.stand_ins),
+        errors=tuple(islice(errors, _SHOWN_ERRORS)), placeholders=tuple(best.placeholders),
     )  # fmt: skip
 
 

@@ -20,11 +20,6 @@ _Place = tuple[int, int]
 def split_by_line(analysis: Analysis) -> tuple[LineFacts, ...]:
     """Say what each line of a kernel's source executes.
 
-    Parameters
-    ----------
-    analysis : Analysis
-        Of the kernel.
-
     Returns
     -------
     tuple of LineFacts

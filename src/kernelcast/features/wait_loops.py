@@ -20,15 +20,7 @@ _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(?:inc|dec|add|sub)(?:_explicit)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLoop:
-    """A loop that need not end.
-
-    Parameters
-    ----------
-    line : int
-        Where it is; 0 in an included file.
-    is_endless : bool
-        Whether nothing can end it.
-    """
+    """A loop that need not end."""
 
     line: int
     is_endless: bool
@@ -42,11 +34,6 @@ class WaitLoop:
 
 def find_wait_loop(analysis: Analysis) -> WaitLoop | None:
     """Find a loop that changes nothing of what its end depends on.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of the kernel.
 
     Returns
     -------

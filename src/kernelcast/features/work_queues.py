@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.analysis import Analysis
 from kernelcast.features.dependence import CallEffects, Dependence, condition_of, list_reached
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import EvaluationError, Expr, Symbol, SymbolKind
 
 _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?")
 _DOWN = ("dec", "sub")
@@ -55,11 +55,6 @@ class WorkQueue:
 
 def find_work_queue(analysis: Analysis) -> WorkQueue | None:
     """Find a loop that fetches work from a counter which all work-groups share.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of the kernel.
 
     Returns
     -------

@@ -8,11 +8,14 @@ work-groups' places are provably apart, else by comparing with the content befor
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kernelcast.features.write_safety_footprints import Footprint, SlabRanges, find_footprint
-from kernelcast.features.write_safety_intervals import NoBoundError
-from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions import EvaluationError
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.isl import NotKnownError, make_context
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.launch_points import SLAB, LaunchPoints, PlacedAccesses
+from kernelcast.expressions.point_sets import are_apart, relate_bytes
+from kernelcast.features.write_safety_footprints import Footprint, find_footprint
 from kernelcast.records.balance import MergeRule, SlabSpace
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
@@ -88,7 +91,7 @@ def assess_split(
     rules: dict[str, MergeRule] = {}
     footprints: dict[str, Footprint] = {}
     unread: set[str] = set()
-    ranges = SlabRanges(space=space, scalars=scalars)
+    launch = LaunchPoints(ndrange=space.ndrange, scalars=scalars, slabs=space)
     is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
     for name, size_bytes in sizes_bytes.items():
         own = [one for one in shared if one.buffer == name]
@@ -97,14 +100,15 @@ def assess_split(
             rules[name] = MergeRule.READ
             continue
         loads = [one for one in own if one.kind is AccessKind.LOAD]
-        footprint = _find_disjoint(stores, loads, ranges, size_bytes) if is_followed else None
+        places = _place(stores, loads, launch) if is_followed else None
+        footprint = _find_disjoint(*places, launch, size_bytes) if places else None
         if footprint is not None:
             rules[name], footprints[name] = MergeRule.RANGES, footprint
             if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
             continue
         rules[name] = MergeRule.COMPARE
-        if loads and not assumes_independence:
+        if loads and not assumes_independence and not (places and _is_own(*places)):
             refusals.append(_explain_loads(name, loads, stores))
     return SplitSafety(
         space=space,
@@ -135,24 +139,57 @@ def _refuse_unknown(facts: KernelFacts, accesses: Sequence[MemoryAccess]) -> lis
     return [f"{one}; so what work-groups write cannot be told" for one in found]
 
 
+_Places = tuple[list[PlacedAccesses], list[PlacedAccesses]]
+
+
+def _place(
+    stores: Sequence[MemoryAccess], loads: Sequence[MemoryAccess], launch: LaunchPoints
+) -> _Places | None:
+    """Find the points at which a buffer is written and read; None if that is not known."""
+    context = make_context()
+    try:
+        written = list(launch.place(stores, context, is_exact=False))
+        return written, list(launch.place(loads, context, is_exact=False))
+    except NotKnownError:
+        return None
+
+
 def _find_disjoint(
-    stores: Sequence[MemoryAccess],
-    loads: Sequence[MemoryAccess],
-    ranges: SlabRanges,
+    stores: Sequence[PlacedAccesses],
+    loads: Sequence[PlacedAccesses],
+    launch: LaunchPoints,
     size_bytes: int,
 ) -> Footprint | None:
     """Find what each slab writes, if that is provably nobody else's."""
     for detail in range(_MOST_DETAIL + 1):
         try:
-            written = find_footprint(stores, ranges, size_bytes, detail=detail)
+            written = find_footprint(stores, launch, size_bytes, detail=detail)
             if not written.is_disjoint:
                 continue
-            read = find_footprint(loads, ranges, size_bytes, detail=detail)
-        except NoBoundError:
+            read = find_footprint(loads, launch, size_bytes, detail=detail)
+        except (NotKnownError, EvaluationError):
             return None
         if read.meets_only_own(written):
             return written.sort()
     return None
+
+
+def _is_own(stores: Sequence[PlacedAccesses], loads: Sequence[PlacedAccesses]) -> bool:
+    """Tell whether no slab writes or reads what another one writes, stretches or not."""
+    if not all(one.curved_bytes.is_zero for one in (*stores, *loads)):
+        return False
+    try:
+        written, read = (
+            [
+                relate_bytes(one.points, one.offset_bytes + shift, access.bytes, SLAB)
+                for one in some
+                for shift, access in one.members
+            ]
+            for some in (stores, loads)
+        )
+        return are_apart(written, [*written, *read])
+    except NotKnownError:
+        return False
 
 
 def _explain_loads(name: str, loads: Sequence[MemoryAccess], stores: Sequence[MemoryAccess]) -> str:

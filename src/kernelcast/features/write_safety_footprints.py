@@ -1,23 +1,25 @@
 """Which bytes of a buffer each slab of an index space touches, by address expressions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.features.write_safety_folding import fold
-from kernelcast.features.write_safety_guards import bound_where, tighten
-from kernelcast.features.write_safety_intervals import Interval, NoBoundError, bound
-from kernelcast.records.accesses import MemoryAccess
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.isl import NotKnownError
+from kernelcast.expressions.launch_points import SLAB, LaunchPoints, PlacedAccesses
 from kernelcast.records.balance import SlabSpace
-from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 IntArray = npt.NDArray[np.int64]
 
 MOST_STRETCHES = 1 << 19
-"""Stretches of bytes that are told apart, at most."""
+"""Stretches of bytes of one access that are told apart, at most."""
+_MOST_STEPS = 2 * MOST_STRETCHES
+_MOST_TOGETHER = 16 * MOST_STRETCHES  # 200 MB
+_CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,71 +93,17 @@ class Footprint:
         return [(int(a), int(b)) for a, b in zip(self.starts[first], self.stops[last], strict=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlabRanges:
-    """Limits of ids and sizes for each slab.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        The slabs.
-    scalars : mapping of str to int
-        Values of scalar arguments.
-    """
-
-    space: SlabSpace
-    scalars: Mapping[str, int]
-
-    def symbols(self) -> dict[Symbol, Interval]:
-        """Give limits of every id, size and scalar; arrays along the slabs where they differ."""
-        found = {
-            Symbol(SymbolKind.SCALAR, name): Interval.of(value, value)
-            for name, value in self.scalars.items()
-            if abs(value) < 2**62
-        }
-        for axis in range(MAX_DIMENSIONS):
-            found |= self._axis(axis)
-        return found
-
-    def _axis(self, axis: int) -> dict[Symbol, Interval]:
-        ndrange = self.space.ndrange
-        is_used = axis < ndrange.dimensions
-        size = ndrange.global_size[axis] if is_used else 1
-        local = ndrange.known_local_size[axis] if is_used else 1
-        groups = ndrange.group_counts[axis] if is_used else 1
-        offset = ndrange.global_offset[axis] if is_used else 0
-        first: int | IntArray = 0
-        last: int | IntArray = groups - 1
-        if axis == self.space.axis:
-            numbers = np.arange(self.space.count, dtype=np.int64)
-            first = numbers * self.space.thickness
-            last = np.minimum(first + self.space.thickness, groups) - 1
-        items = np.minimum((np.asarray(last) + 1) * local, size) - 1
-        # A work-group at the edge may be smaller: then its size is not the usual one.
-        least = size % local if size % local else local
-        limits = {
-            SymbolKind.LOCAL_ID: Interval.of(0, local - 1),
-            SymbolKind.GROUP_ID: Interval.of(first, last),
-            SymbolKind.GLOBAL_ID: Interval.of(np.asarray(first) * local + offset, items + offset),
-            SymbolKind.LOCAL_SIZE: Interval.of(least, local),
-            SymbolKind.GLOBAL_SIZE: Interval.of(size, size),
-            SymbolKind.GROUP_COUNT: Interval.of(groups, groups),
-            SymbolKind.GLOBAL_OFFSET: Interval.of(offset, offset),
-        }
-        return {Symbol(kind, axis=axis): value for kind, value in limits.items()}
-
-
 def find_footprint(
-    accesses: Iterable[MemoryAccess], ranges: SlabRanges, size_bytes: int, *, detail: int = 0
+    placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, *, detail: int = 0
 ) -> Footprint:
     """Find what each slab touches of a buffer.
 
     Parameters
     ----------
-    accesses : iterable of MemoryAccess
-        Of that buffer.
-    ranges : SlabRanges
-        Limits of ids.
+    placed : iterable of PlacedAccesses
+        Of that buffer, by slabs.
+    launch : LaunchPoints
+        With slabs.
     size_bytes : int
         Size of the buffer; nothing is touched behind its end.
     detail : int
@@ -169,87 +117,83 @@ def find_footprint(
 
     Raises
     ------
-    NoBoundError
-        If an address is not known, or there are too many stretches.
+    NotKnownError
+        If addresses are not quasi-affine, or there are too many stretches.
     """
-    symbols = ranges.symbols()
-    parts = [_follow(one, symbols, ranges.space.count, detail) for one in accesses]
+    parts: list[Footprint] = []
+    for part in itertools.chain.from_iterable(_follow(one, launch, detail) for one in placed):
+        parts.append(part)
+        if sum(one.starts.size for one in parts) > _MOST_TOGETHER:
+            raise NotKnownError
     for part in parts:
         np.clip(part.starts, 0, size_bytes, out=part.starts)
         np.clip(part.stops, 0, size_bytes, out=part.stops)
     return Footprint.join(parts)
 
 
-def _follow(
-    access: MemoryAccess, symbols: Mapping[Symbol, Interval], slabs: int, detail: int
-) -> Footprint:
-    """Find what an access touches in each slab."""
-    if access.offset_bytes is None:
-        raise NoBoundError
-    limits = dict(symbols)
-    for loop in access.loops:
-        symbol = Symbol(SymbolKind.LOOP, loop.name)
-        if loop.trip_count is not None:
-            last = bound(loop.trip_count, limits).high - 1
-            limits[symbol] = Interval.of(np.zeros_like(last), last)
-    limits = tighten(limits, access.guard)
-    fixed = {
-        symbol: int(found)
-        for symbol in access.offset_bytes.symbols() | access.guard.symbols()
-        if symbol in limits and (found := limits[symbol].constant) is not None
-    }
-    offset = fold(access.offset_bytes.substitute(fixed))
-    used = [limits[symbol] for symbol in offset.symbols() if symbol in limits]
-    is_some = np.ones(slabs, dtype=np.bool_)
-    for one in (*used, *(limits[s] for s in access.guard.symbols() if s in limits)):
-        is_some &= np.broadcast_to(one.low <= one.high, slabs)
-    steps, rest = _split_off(offset, limits, access.bytes, detail)
-    whole = bound_where(rest, limits, access.guard.substitute(fixed))
-    is_some &= np.broadcast_to(whole.low <= whole.high, slabs)
-    low = np.broadcast_to(whole.low, slabs)[is_some]
-    high = np.broadcast_to(whole.high, slabs)[is_some] + access.bytes
-    if steps.size * low.size > MOST_STRETCHES:
-        raise NoBoundError
-    return Footprint(
-        (low[:, None] + steps).reshape(-1),
-        (high[:, None] + steps).reshape(-1),
-        np.repeat(np.flatnonzero(is_some), steps.size),
+def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[Footprint]:
+    """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
+    space = _slabs_of(launch)
+    followed = _choose_wide(placed, space, detail)
+    followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
+    cut = next((one for one in followed if _is_cut(one, space)), None)
+    if cut is None:
+        followed[SLAB] = range(space.count)
+    if math.prod(map(len, followed.values())) > _MOST_STEPS:
+        raise NotKnownError
+    bounds = placed.points.bound(placed.offset_bytes, followed)
+    steps = (np.arange(one.start, one.stop, dtype=np.int64) for one in followed.values())
+    grid = dict(zip(followed, np.meshgrid(*steps, indexing="ij"), strict=True))
+    shape = next(iter(grid.values())).shape
+    is_some = np.broadcast_to(bounds.exists.evaluate(grid), shape)
+    if np.count_nonzero(is_some) > MOST_STRETCHES:
+        raise NotKnownError
+    some = {symbol: values[is_some] for symbol, values in grid.items()}
+    slabs = some[SLAB] if cut is None else launch.find_slab(cut, some[cut])
+    low, high = (
+        np.broadcast_to((one + placed.curved_bytes).evaluate(some), slabs.shape)
+        for one in (bounds.low, bounds.high)
     )
+    for shift, access in placed.members:
+        yield Footprint(low + shift, high + shift + access.bytes, slabs)
 
 
-def _split_off(
-    offset: Expr, limits: Mapping[Symbol, Interval], size_bytes: int, detail: int
-) -> tuple[IntArray, Expr]:
-    """Take the widest strides out of an offset: their multiples, and what is left.
+def _slabs_of(launch: LaunchPoints) -> SlabSpace:
+    assert launch.slabs is not None
+    return launch.slabs
 
-    Strides are left in as long as their steps touch each other.
+
+def _is_cut(symbol: Symbol, space: SlabSpace) -> bool:
+    """Tell whether slabs cut along an id."""
+    return symbol.kind in _CUT and symbol.axis == space.axis
+
+
+def _choose_wide(placed: PlacedAccesses, space: SlabSpace, detail: int) -> dict[Symbol, range]:
+    """Choose coordinates with the widest strides, with all values that they take.
+
+    Strides are left alone as long as their steps touch each other, and so are ids that are cut.
     """
-    wide: list[tuple[int, int, Symbol]] = []
-    for monomial, factor in offset.products:
-        if len(monomial) == 1 and isinstance(monomial[0], Symbol):
-            symbol = monomial[0]
-            found = limits.get(symbol)
-            if found is None:
-                continue
-            # Of a loop that runs longer in some slabs, all are taken to run the longest.
-            if symbol.kind is SymbolKind.LOOP or found.low.size == found.high.size == 1:
-                count = int(found.high.max()) - int(found.low.min()) + 1
-                wide.append((abs(factor), count, symbol))
-    wide.sort(key=lambda one: one[0], reverse=True)
-    steps = np.zeros(1, dtype=np.int64)
-    taken: dict[Symbol, int] = {}
-    for stride, count, symbol in wide[:detail]:
-        if stride <= size_bytes or count * steps.size > MOST_STRETCHES:
-            continue
-        factor = dict(offset.products)[symbol,]
-        first = int(limits[symbol].low.min())
-        own = factor * (first + np.arange(count, dtype=np.int64))
-        steps = (steps[:, None] + own).reshape(-1)
-        taken[symbol] = 0
-    alone = {monomial for monomial, _ in offset.products if monomial and monomial[0] in taken
-             and len(monomial) == 1}  # fmt: skip
-    rest = Expr({monomial: f for monomial, f in offset.products if monomial not in alone})
-    return steps, rest
+    strides = sorted(
+        (
+            (abs(factor), monomial[0])
+            for monomial, factor in placed.points.simplify(placed.offset_bytes).products
+            if len(monomial) == 1
+            and isinstance(monomial[0], Symbol)
+            and not _is_cut(monomial[0], space)
+        ),
+        key=lambda one: -one[0],
+    )
+    least_bytes = min(access.bytes for _, access in placed.members)
+    chosen: dict[Symbol, range] = {}
+    most = _MOST_STEPS // space.count
+    for stride, symbol in strides:
+        if len(chosen) == detail or stride <= least_bytes:
+            break
+        values = placed.points.list_values(symbol)
+        if 1 < len(values) <= most:
+            chosen[symbol] = values
+            most //= len(values)
+    return chosen
 
 
 def _unite(starts: IntArray, stops: IntArray, slabs: IntArray) -> tuple[IntArray, ...]:

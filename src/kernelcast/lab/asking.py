@@ -19,13 +19,7 @@ _CONDITIONS: Task[ConditionsReport | FieldComplaint] = Task(
 def ask_source(
     task: SourceTask, *, timeout_s: float, confinement: Confinement | None = None
 ) -> SourceReport:
-    """Read a source.
-
-    Raises
-    ------
-    KernelcastError
-        If it cannot be read, takes too long, or crashes the parser.
-    """
+    """Read a source."""
     found: SourceReport = run_isolated(
         _SOURCE, task, timeout_s=timeout_s, confinement=confinement, subject="the source"
     )
@@ -35,13 +29,7 @@ def ask_source(
 def ask_local_sizes(
     task: LocalSizeTask, *, timeout_s: float, confinement: Confinement | None = None
 ) -> tuple[LocalSizeAnswer, ...]:
-    """Model a launch with many local sizes.
-
-    Raises
-    ------
-    KernelcastError
-        If the source cannot be used, or it takes too long.
-    """
+    """Model a launch with many local sizes."""
     found: tuple[LocalSizeAnswer, ...] = run_isolated(
         _LOCAL_SIZES, task, timeout_s=timeout_s, confinement=confinement, subject="the model"
     )
@@ -51,13 +39,7 @@ def ask_local_sizes(
 def ask_conditions(
     task: ConditionsTask, *, timeout_s: float, confinement: Confinement | None = None
 ) -> ConditionsReport | FieldComplaint:
-    """Find layer conditions, or what is wrong with a field.
-
-    Raises
-    ------
-    KernelcastError
-        If there is no such machine, or it takes too long.
-    """
+    """Find layer conditions, or what is wrong with a field."""
     found: ConditionsReport | FieldComplaint = run_isolated(
         _CONDITIONS, task, timeout_s=timeout_s, confinement=confinement, subject="layer conditions"
     )

@@ -18,6 +18,7 @@ from kernelcast.analytic.cpu.layer_conditions import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.lab.gpu_conditions import WaveShare, model_nest_on_gpu
 from kernelcast.lab.written_nest import (
     FieldError,
@@ -30,7 +31,6 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.records.machine import MachineDescription
 
 _CPU_SIZES = 60
@@ -154,13 +154,7 @@ class FieldComplaint:
 def find_layer_conditions(
     task: ConditionsTask, report: ReportProgress
 ) -> ConditionsReport | FieldComplaint:
-    """Find the layer conditions; runs in a child process.
-
-    Raises
-    ------
-    InputError
-        If there is no such machine.
-    """
+    """Find the layer conditions; runs in a child process."""
     report("reading the loops")
     try:
         written = read_written_nest(task.nest)

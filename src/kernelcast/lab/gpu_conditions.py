@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.loop_nest import NestLoop
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.lab.written_nest import FieldError, WrittenNest
 from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import use_written
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.loop_nest import NestLoop
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _ROWS = {"x": "in the same row", "y": "in rows before", "z": "in layers before"}
 
@@ -52,17 +52,6 @@ def model_nest_on_gpu(
 ) -> tuple[dict[str, float], tuple[WaveShare, ...], tuple[str, ...]]:
     """Model a nest as a launch with a work-item per iteration.
 
-    Parameters
-    ----------
-    written : WrittenNest
-        The innermost loop becomes dimension 0.
-    constants : mapping of str to int
-        Values of all constants.
-    machine : MachineDescription
-        Of a GPU.
-    local_size : tuple of int
-        Of work-groups; dimensions that are missing are 1.
-
     Returns
     -------
     volumes : dict of str to float
@@ -71,13 +60,6 @@ def model_nest_on_gpu(
         Layer conditions of the L2 cache.
     notes : tuple of str
         What was assumed.
-
-    Raises
-    ------
-    FieldError
-        If the loops are no index space, or the local size does not fit.
-    InputError
-        If the model has no answer.
     """
     ndrange = _read_space(written.nest.loops, constants)
     dimensions = ndrange.dimensions

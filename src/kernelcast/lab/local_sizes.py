@@ -1,7 +1,6 @@
 """The analytic model's time for each local size of a launch."""
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -62,13 +61,7 @@ class LocalSizeAnswer:
 
 
 def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:
-    """Ask the model of a machine for every local size; runs in a child process.
-
-    Raises
-    ------
-    InputError
-        If the source cannot be used, or there is no such machine.
-    """
+    """Ask the model of a machine for every local size; runs in a child process."""
     machine = find_machine(task.machine)
     source = use_problem(task.problem)
     ndrange = task.problem.ndrange
@@ -140,9 +133,3 @@ def _ask(
     except InputError as error:
         return LocalSizeAnswer(local_size=local_size, reason=str(error))
     return LocalSizeAnswer(local_size=local_size, estimate=estimate)
-
-
-def rank(answers: Sequence[LocalSizeAnswer]) -> Iterator[LocalSizeAnswer]:
-    """Give the answers that hold a time, fastest first."""
-    known = [(one.estimate.seconds, one) for one in answers if one.estimate is not None]
-    yield from (one for _, one in sorted(known, key=lambda pair: pair[0]))

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 MOST_ACCESSES = 64
 _MOST_LOOPS = 6
@@ -117,11 +117,6 @@ class WrittenNest:
 def read_written_nest(task: WrittenNestTask) -> WrittenNest:
     """Read a nest that was typed.
 
-    Raises
-    ------
-    FieldError
-        If something cannot be read; names the field.
-
     Examples
     --------
     >>> found = read_written_nest(WrittenNestTask(
@@ -160,11 +155,6 @@ def read_written_nest(task: WrittenNestTask) -> WrittenNest:
 
 def read_constants(text: str) -> dict[str, int]:
     """Read ``NAME = VALUE, ...``.
-
-    Raises
-    ------
-    FieldError
-        If one is no whole number of at least 1.
 
     Examples
     --------

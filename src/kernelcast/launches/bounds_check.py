@@ -1,11 +1,11 @@
 """Says which accesses of a launch provably leave their buffers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.overruns import find_overruns
-from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer
+from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -14,10 +14,7 @@ _MOST = 3
 
 
 def list_overruns(
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: Sequence[Argument | HeldBuffer],
-    sizes: Mapping[int, int] | None = None,
+    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> tuple[str, ...]:
     """Say which accesses of a launch leave their buffers; nothing where that cannot be told.
 
@@ -27,33 +24,26 @@ def list_overruns(
         The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    arguments : sequence of Argument or HeldBuffer
+    arguments : sequence of Argument
         Of the launch.
-    sizes : mapping of int to int, optional
-        Bytes of buffers by their positions; those of `arguments` if they are not given.
 
     Returns
     -------
     tuple of str
         The first few; each names the line, a work-item and the buffer's size.
     """
-    found = _find(kernel, ndrange, arguments, sizes)
+    found = _find(kernel, ndrange, arguments)
     more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
     texts = [f"{one}. The launch is faulty, and so is its time" for one in found[:_MOST]]
     return tuple([*texts[:-1], texts[-1] + more] if texts else ())
 
 
-def refuse_overruns(
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: Sequence[Argument | HeldBuffer],
-    sizes: Mapping[int, int],
-) -> None:
+def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
     """Refuse a launch of which the source proves that it leaves a buffer.
 
     Parameters
     ----------
-    kernel, ndrange, arguments, sizes
+    kernel, ndrange, arguments
         As of `list_overruns`.
 
     Raises
@@ -61,7 +51,7 @@ def refuse_overruns(
     OverrunError
         Names the first few places.
     """
-    found = _find(kernel, ndrange, arguments, sizes)
+    found = _find(kernel, ndrange, arguments)
     if not found:
         return
     more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
@@ -72,18 +62,15 @@ def refuse_overruns(
     raise OverrunError(msg)
 
 
-def _find(
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: Sequence[Argument | HeldBuffer],
-    sizes: Mapping[int, int] | None,
-) -> list[str]:
+def _find(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> list[str]:
     """Describe each access that leaves its buffer; none where nothing can be told."""
-    if sizes is None:
-        sizes = {n: one.bytes for n, one in enumerate(arguments) if isinstance(one, BufferArgument)}
     try:
         facts = analyse(kernel).facts
-        named = {facts.parameters[n].name: size for n, size in sizes.items()}
+        named = {
+            parameter.name: one.bytes
+            for parameter, one in zip(facts.parameters, arguments, strict=False)
+            if parameter.is_pointer and isinstance(one, BufferArgument)
+        }
         scalars = bind_scalars(facts, arguments)
         # An element that is read and written is two accesses, but one place.
         return list(dict.fromkeys(map(str, find_overruns(facts, ndrange, named, scalars))))

@@ -15,8 +15,12 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import CounterSample
-from kernelcast.sampling.counted_samples import make_sample, make_uncounted_sample
-from kernelcast.sampling.counting import BuiltCopy, CountingLaunch
+from kernelcast.sampling.counting import (
+    BuiltCopy,
+    CountingLaunch,
+    make_sample,
+    make_uncounted_sample,
+)
 from kernelcast.sampling.recorded_accesses import read_log
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import COUNTING

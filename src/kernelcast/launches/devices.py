@@ -5,20 +5,26 @@ from collections.abc import Callable, Sequence
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import match_device_id
-from kernelcast.workers import Task, run_isolated
+from kernelcast.workers import SPARE, Task, WarmChildren, run_isolated, take_result
 
 LIST_TIMEOUT_S = 60.0
 CHECK_TIMEOUT_S = 60.0
+_SUBJECT = "list of devices"
 _LIST = Task(
     entry="kernelcast.launches.device_tasks:list_devices", returns=tuple[DeviceDescription, ...]
 )
 _CHECK = Task(entry="kernelcast.launches.device_tasks:check_device", returns=TimerCheck)
 
 
-def list_descriptions() -> list[DeviceDescription]:
+def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescription]:
     """Describe every device that the drivers show, in the order of their ids.
 
     The drivers are asked in a child process: one that crashes there is not loaded here.
+
+    Parameters
+    ----------
+    children : WarmChildren, optional
+        Keep that process for the first device that is asked something.
 
     Raises
     ------
@@ -27,12 +33,25 @@ def list_descriptions() -> list[DeviceDescription]:
     DeviceError
         If a driver crashes or hangs while it is asked.
     """
-    found = run_isolated(_LIST, None, timeout_s=LIST_TIMEOUT_S, subject="list of devices")
+    if children is None:
+        found = run_isolated(_LIST, None, timeout_s=LIST_TIMEOUT_S, subject=_SUBJECT)
+    else:
+        messages = children.stream(SPARE, _LIST, None, timeout_s=LIST_TIMEOUT_S, subject=_SUBJECT)
+        found = take_result(_LIST, messages, _SUBJECT)
     return list(found)
 
 
-def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
+def choose_devices(
+    device_ids: Sequence[str], children: WarmChildren | None = None
+) -> list[DeviceDescription]:
     """Describe the devices of those ids, each once, or all where none is named.
+
+    Parameters
+    ----------
+    device_ids : sequence of str
+        Ids, or their beginnings.
+    children : WarmChildren, optional
+        As of `list_descriptions`.
 
     Raises
     ------
@@ -41,7 +60,7 @@ def choose_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
     NoDeviceError
         If there is no device at all.
     """
-    by_id = {description.id: description for description in list_descriptions()}
+    by_id = {description.id: description for description in list_descriptions(children)}
     chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
     return [by_id[key] for key in (chosen or by_id)]
 

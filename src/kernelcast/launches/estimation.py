@@ -1,21 +1,22 @@
 """From a prepared launch to an estimate: sample, fit the line, say what it is worth."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import LinearFit, fit_linear, make_interval
+from kernelcast.records.arguments import Argument
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
-Weigh = Callable[[SampleRun], SampleRun]
-"""Puts weights on sampled launches, see `kernelcast.launches.weighing`."""
 
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
@@ -24,75 +25,77 @@ _COSTLY_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEstimate:
-    """An estimate with the samples and the line behind it."""
+    """An estimate with the plan, the samples and the line behind it."""
 
     estimate: Estimate
+    plan: SamplingPlan
     run: SampleRun
     fit: LinearFit
 
 
-def estimate_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
+def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
     launch: PreparedLaunch,
-    kernel_name: str,
+    kernel: Kernel | str,
     settings: EstimateSettings,
     *,
-    weigh: Weigh | None = None,
+    arguments: Sequence[Argument] = (),
+    weights: Sequence[float] = (),
+    is_planned: bool = False,
     report: ReportProgress = lambda _: None,
     started_s: float | None = None,
-) -> Estimate:
+) -> SampledEstimate:
     """Predict the time of a whole launch, and measure it where that is asked for.
+
+    Places are planned and samples weighed by what the source says of the work-groups, then the
+    line is laid through them.
 
     Parameters
     ----------
     launch : PreparedLaunch
         The launch, built, on its device.
-    kernel_name : str
-        For the answer.
+    kernel : Kernel or str
+        Its kernel; a name alone tells nothing of the work, and work-groups count as equal.
     settings : EstimateSettings
         Budget, coverage, measurement.
-    weigh : callable, optional
-        Weighs the samples; without, work-groups count as equal.
+    arguments : sequence of Argument
+        Of the launch.
+    weights : sequence of float
+        Of the samples, where a recording has them and no source is known.
+    is_planned : bool
+        Whether the settings' plan is that of an earlier sampling of the launch.
     report : callable, optional
         Is told of each stage.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
 
-    Returns
-    -------
-    Estimate
-
     Raises
     ------
+    PersistentKernelError
+        If work-groups fetch their work.
     DeviceError
         If the device fails.
     """
-    return sample_launch(
-        launch, kernel_name, settings, weigh=weigh, report=report, started_s=started_s
-    ).estimate
-
-
-def sample_launch(  # noqa: PLR0913 - the same
-    launch: PreparedLaunch,
-    kernel_name: str,
-    settings: EstimateSettings,
-    *,
-    weigh: Weigh | None = None,
-    report: ReportProgress = lambda _: None,
-    started_s: float | None = None,
-) -> SampledEstimate:
-    """Do what `estimate_launch` does, and keep the samples."""
     begin = time.perf_counter() if started_s is None else started_s
     report("sampling")
-    run = sample(launch, settings.plan)
-    if weigh is not None:
-        run = weigh(run)
+    plan = settings.plan
+    # Source analysis takes longer to import than samples to take.
+    if isinstance(kernel, str):
+        run = sample(launch, plan)
+        if weights:
+            from kernelcast.launches.weighing import apply_weights
+
+            run = apply_weights(run, weights)
+    else:
+        from kernelcast.launches.weighing import sample_as_planned
+
+        plan, run = sample_as_planned(launch, plan, kernel, arguments, is_planned=is_planned)
     fit = fit_linear(run)
     interval = make_interval(fit, coverage=settings.coverage)
     overhead_s = time.perf_counter() - begin - run.sampling_s
     estimate = Estimate(
         device=launch.device.name,
         device_id=launch.device.id,
-        kernel=kernel_name,
+        kernel=kernel if isinstance(kernel, str) else kernel.name,
         ndrange=launch.ndrange,
         compute_units=launch.device.compute_units,
         saturation=launch.saturation,
@@ -115,7 +118,7 @@ def sample_launch(  # noqa: PLR0913 - the same
     if settings.measure:
         measured = measure(launch, settings.measured_runs, report=report)
         estimate = replace(estimate, measurement=measured)
-    return SampledEstimate(estimate=estimate, run=run, fit=fit)
+    return SampledEstimate(estimate=estimate, plan=plan, run=run, fit=fit)
 
 
 def measure(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.requests import compute_requests, measure_requests
@@ -10,8 +12,6 @@ from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.trips import find_loops
 from kernelcast.launches.counting import Counted, choose_recorded
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.source_lines import split_by_line
 from kernelcast.features.vector.catalogue import Source, combine
@@ -20,7 +21,6 @@ from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters

@@ -1,27 +1,21 @@
-"""Keeps raw samples in a file, and answers from such a file without a device."""
+"""Keeps raw samples in a file."""
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from kernelcast.launches.estimation import estimate_launch
-from kernelcast.launches.settings import EstimateSettings
-from kernelcast.launches.weighing import weigh_run
 from kernelcast.records.errors import InputError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import match_device_id
-from kernelcast.sampling.replay import (
-    Recording,
-    ReplayLaunch,
-    read_recordings,
-    write_recordings,
-)
+from kernelcast.records.private_files import written_whole
+from kernelcast.sampling.replay import Recording
+from kernelcast.workers.decoding import structure
 
-__all__ = ["RecordedAnswer", "Recording", "read_recordings", "replay", "save_recordings"]
+__all__ = ["RecordedAnswer", "Recording", "read_recordings", "save_recordings"]
+
+FORMAT_VERSION = 1
+"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,90 +38,59 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             write_recordings(path, recordings)
             return
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with written_whole(path) as partial:
             write_recordings(partial, recordings)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as error:
         msg = f"{path}: the recording cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
 
 
-def replay(
-    recordings: Sequence[Recording],
-    problem: Problem | None,
-    *,
-    device_ids: Sequence[str] = (),
-    settings: EstimateSettings,
-) -> Iterator[RecordedAnswer]:
-    """Predict from recordings instead of devices.
+def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
+    """Write recordings as JSON."""
+    content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
-    Parameters
-    ----------
-    recordings : sequence of Recording
-        What devices once answered.
-    problem : Problem or None
-        Whose recordings to use; None means: all.
-    device_ids : sequence of str
-        Ids, or beginnings of ids; all recorded devices when empty.
-    settings : EstimateSettings
-        Budget and seed count only where a recording does not hold its own.
 
-    Yields
-    ------
-    RecordedAnswer
+def read_recordings(path: Path) -> list[Recording]:
+    """Read recordings.
 
     Raises
     ------
     RecordingError
-        If there is no recording of the problem, or it lacks what these settings ask for.
-    UnknownDeviceError
-        If no recorded device has that id.
+        If the file cannot be read, is no recording, or is of a newer version.
     """
-    known = {one.device.id for one in recordings}
-    wanted = {match_device_id(text, known) for text in device_ids} or known
-    chosen = [
-        one
-        for one in recordings
-        if one.device.id in wanted and (problem is None or _is_of(one, problem))
-    ]
-    if not chosen:
-        what = "the recording is empty" if problem is None else f"no recording of {problem.name}"
-        have = ", ".join(f"{one.kernel_name} on {one.device.id}" for one in recordings) or "nothing"
-        msg = f"{what} with this source, build options and sizes; recorded are: {have}"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
+        raise RecordingError(msg) from error
+    if version != FORMAT_VERSION:
+        msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
         raise RecordingError(msg)
-    for one in chosen:
-        yield RecordedAnswer(answer=_answer(one, problem, settings), recording=one)
+    try:
+        return [_read(dict(one)) for one in content["recordings"]]
+    except (KeyError, TypeError, ValueError, InputError) as error:
+        msg = f"{path}: the recording is incomplete ({error}); record again"
+        raise RecordingError(msg) from error
 
 
-def _answer(
-    recording: Recording, problem: Problem | None, settings: EstimateSettings
-) -> DeviceAnswer:
-    # The first whole run of a recording is the warm-up.
-    runs = max(1, min(settings.measured_runs, len(recording.whole_s) - 1))
-    settings = replace(settings, measured_runs=runs, plan=recording.plan or settings.plan)
-    weigh = None if problem is None else partial(
-        weigh_run, kernel=problem.kernel, arguments=problem.arguments
-    )  # fmt: skip
-    estimate = estimate_launch(
-        ReplayLaunch(recording), recording.kernel_name, settings, weigh=weigh
-    )
-    return DeviceAnswer(
-        device_id=recording.device.id,
-        device=recording.device.name,
-        problem=recording.kernel_name if problem is None else problem.name,
-        kernel=recording.kernel_name,
-        estimate=estimate,
-    )
+def _read(content: dict[str, Any]) -> Recording:
+    facts = content.pop("facts", None)
+    if not isinstance(facts, dict | None):
+        msg = f"facts: expected a mapping, found {facts!r}"
+        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
+    recording: Recording = replace(structure(content, Recording), facts=facts)
+    _check(recording)
+    return recording
 
 
-def _is_of(recording: Recording, problem: Problem) -> bool:
-    """Tell whether a recording is of that kernel and index space, whoever chose the local size."""
-    asked, ran = problem.ndrange, recording.ndrange
-    return recording.kernel_digest == problem.kernel.digest and ran == NDRange(
-        global_size=asked.global_size,
-        local_size=asked.local_size or ran.local_size,
-        global_offset=asked.global_offset,
-    )
+def _check(recording: Recording) -> None:
+    """Refuse boxes outside the index space, negative times and launches without work-groups."""
+    for box, _ in recording.launches:
+        recording.ndrange.work_items_of(box)
+    times_s = (recording.launch_overhead_s, *dict(recording.launches).values(), *recording.whole_s)
+    point = recording.saturation
+    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
+        msg = f"{point}: each number is at least 1; and no time is negative"
+        raise ValueError(msg)

@@ -13,12 +13,13 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse, read_facts_with
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
@@ -27,22 +28,16 @@ from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
-    ElementType,
     HeldBuffer,
     Init,
-    LocalArgument,
-    ScalarArgument,
 )
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
-
-LaunchArgument = Argument | HeldBuffer
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -62,8 +57,20 @@ _LEAST_WEIGHT = 0.02
 
 
 def sample_by_source(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[LaunchArgument]
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
 ) -> SampleRun:
+    """Time a few work-groups as `sample_as_planned` does, and give the samples alone."""
+    return sample_as_planned(launch, plan, kernel, arguments)[1]
+
+
+def sample_as_planned(
+    launch: PreparedLaunch,
+    plan: SamplingPlan,
+    kernel: Kernel,
+    arguments: Sequence[Argument],
+    *,
+    is_planned: bool = False,
+) -> tuple[SamplingPlan, SampleRun]:
     """Time a few work-groups, chosen and weighed by what the source says of their work.
 
     Parameters
@@ -74,8 +81,17 @@ def sample_by_source(
         How much to sample.
     kernel : Kernel
         Its kernel.
-    arguments : sequence of Argument or HeldBuffer
+    arguments : sequence of Argument
         Of the launch.
+    is_planned : bool
+        Whether the source was asked already for this plan.
+
+    Returns
+    -------
+    SamplingPlan
+        What was followed.
+    SampleRun
+        The samples, weighed.
 
     Raises
     ------
@@ -85,12 +101,13 @@ def sample_by_source(
         If the device fails.
     """
     refuse_persistent(kernel)
-    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-    return weigh_run(sample(launch, plan), kernel, arguments)
+    if not is_planned:
+        plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    return plan, weigh_run(sample(launch, plan), kernel, arguments)
 
 
 def plan_by_source(
-    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[LaunchArgument]
+    plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all.
 
@@ -102,7 +119,7 @@ def plan_by_source(
         The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    arguments : sequence of Argument or HeldBuffer
+    arguments : sequence of Argument
         Of the launch.
 
     Returns
@@ -142,7 +159,7 @@ def _profile_launch(
     return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
 
 
-def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[LaunchArgument]) -> SampleRun:
+def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
     """Weigh the launches of a sample run.
 
     Parameters
@@ -151,7 +168,7 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[LaunchArgument
         As sampled.
     kernel : Kernel
         Its kernel.
-    arguments : sequence of Argument or HeldBuffer
+    arguments : sequence of Argument
         Of the launch.
 
     Returns
@@ -170,27 +187,6 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[LaunchArgument
     return run if profile is None else apply_profile(run, profile)
 
 
-def describe_values(
-    values: Sequence[object], hold: Callable[[object], HeldBuffer | None] = lambda _: None
-) -> list[LaunchArgument]:
-    """Describe a caller's arguments: NumPy scalars, and buffers that can be read.
-
-    Parameters
-    ----------
-    values : sequence
-        The arguments.
-    hold : callable
-        Gives a buffer's content; None for what is no buffer or cannot be read. Nothing is said
-        of those.
-    """
-    return [
-        ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
-        if isinstance(value, np.integer)
-        else hold(value) or LocalArgument(bytes=0)
-        for value in values
-    ]
-
-
 def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     """Put weights on launches, unless the samples contradict them."""
     if profile.spread < _LEAST_SPREAD:
@@ -205,6 +201,24 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+
+
+def apply_weights(run: SampleRun, weights: Sequence[float]) -> SampleRun:
+    """Put the weights of an earlier weighing on the launches of a sample run.
+
+    Parameters
+    ----------
+    run : SampleRun
+        The samples.
+    weights : sequence of float
+        One per launch; they are ignored where there are more or fewer.
+    """
+    if len(weights) != len(run.launches) or all(one == 1 for one in weights):
+        return run
+    launches = tuple(
+        replace(one, weight=weight) for one, weight in zip(run.launches, weights, strict=True)
+    )
+    return replace(run, launches=launches, is_even=is_even(_find_rates(launches)))
 
 
 def _put_on(
@@ -270,7 +284,7 @@ class _Source:
         return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
 
 
-def _read_source(kernel: Kernel, arguments: Sequence[LaunchArgument]) -> _Source:
+def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
     facts = analyse(kernel).facts
     wanted = find_index_buffers(facts)
     held = {
@@ -285,15 +299,15 @@ def _read_source(kernel: Kernel, arguments: Sequence[LaunchArgument]) -> _Source
     return _Source(facts, bind_scalars(facts, arguments), contents)
 
 
-def _is_known(argument: LaunchArgument) -> bool:
-    if isinstance(argument, BufferArgument):
-        return argument.init is Init.FILE
-    return isinstance(argument, HeldBuffer)
-
-
-def _open_content(argument: LaunchArgument) -> Numbers:
-    """Open what a buffer holds; of a file only what is looked at is read."""
+def _is_known(argument: Argument) -> bool:
     if isinstance(argument, HeldBuffer):
+        return argument.read is not None
+    return isinstance(argument, BufferArgument) and argument.init is Init.FILE
+
+
+def _open_content(argument: Argument) -> Numbers:
+    """Open what a buffer holds; of a file only what is looked at is read."""
+    if isinstance(argument, HeldBuffer) and argument.read is not None:
         return argument.read()
     path = argument.path if isinstance(argument, BufferArgument) else None
     content: Numbers = np.load(str(path), mmap_mode="r", allow_pickle=False)

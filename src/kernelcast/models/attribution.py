@@ -112,27 +112,7 @@ class _Parts:
 def attribute(
     fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
 ) -> tuple[Attribution, ...]:
-    """Take the correction of each launch apart.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        A learned model.
-    table : TrainingTable
-        Launches, with or without measured times.
-    top : int
-        Columns to name.
-
-    Returns
-    -------
-    tuple of Attribution
-        One per row.
-
-    Raises
-    ------
-    InputError
-        If the table has another schema than the model.
-    """
+    """Take the correction of each launch apart."""
     parts = _take_apart(fitted, table)
     return tuple(_summarise(parts, slice(row, row + 1), top) for row in range(len(table)))
 
@@ -140,22 +120,7 @@ def attribute(
 def attribute_together(
     fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
 ) -> Attribution:
-    """Take the mean correction of several launches apart, such as all of a kernel.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        A learned model.
-    table : TrainingTable
-        At least one launch.
-    top : int
-        Columns to name.
-
-    Raises
-    ------
-    InputError
-        If there is no launch, or the table has another schema than the model.
-    """
+    """Take the mean correction of several launches apart, such as all of a kernel."""
     if not len(table):
         msg = "attribution: no launches; give at least one"
         raise InputError(msg)
@@ -163,7 +128,7 @@ def attribute_together(
 
 
 def _take_apart(fitted: FittedCorrection, table: TrainingTable) -> _Parts:
-    strangeness = fitted.space.measure_strangeness(fitted.place(table))
+    domain_distance = fitted.space.measure_domain_distance(fitted.place(table))
     model = fitted.model
     plan = plan_columns(table.schema, model.feature_groups, model.variant)
     values = plan.compute(gather_base(table))
@@ -173,7 +138,7 @@ def _take_apart(fitted: FittedCorrection, table: TrainingTable) -> _Parts:
     members = np.array([owners == one for one in groups])
     found = [
         _take_row_apart(fitted, row, medians, members, far)
-        for row, far in zip(values, strangeness.tolist(), strict=True)
+        for row, far in zip(values, domain_distance.tolist(), strict=True)
     ]
     width = len(plan.names)
     return _Parts(
@@ -194,18 +159,18 @@ def _take_row_apart(
     row: Numbers,
     medians: Numbers,
     members: npt.NDArray[np.bool_],
-    strangeness: float,
+    domain_distance: float,
 ) -> tuple[float, float, Numbers, Numbers]:
     """Give correction, base, contributions of groups and effects of columns of one launch."""
     kept = _list_sets(len(members))
     of_sets = np.where(kept @ members, row, medians)
     of_columns = np.where(np.eye(len(row), dtype=np.bool_), medians, row)
-    worth = _correct(fitted, np.vstack([of_sets, of_columns]), strangeness)
+    worth = _correct(fitted, np.vstack([of_sets, of_columns]), domain_distance)
     sets, columns = worth[: len(kept)], worth[len(kept) :]
     return float(sets[-1]), float(sets[0]), _share_out(sets, kept), sets[-1] - columns
 
 
-def _correct(fitted: FittedCorrection, values: Numbers, strangeness: float) -> Numbers:
+def _correct(fitted: FittedCorrection, values: Numbers, domain_distance: float) -> Numbers:
     """Give gated corrections of columns, as shares.
 
     The gate sees the launch's own distance to the training throughout: launches put together from
@@ -213,7 +178,7 @@ def _correct(fitted: FittedCorrection, values: Numbers, strangeness: float) -> N
     launch is strange.
     """
     corrections = fitted.learned.predict(fitted.space.place(values))
-    gated = fitted.gate.apply(corrections, np.full(len(values), strangeness))
+    gated = fitted.gate.apply(corrections, np.full(len(values), domain_distance))
     found: Numbers = np.expm1(gated)
     return found
 

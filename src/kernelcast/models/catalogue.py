@@ -60,16 +60,6 @@ def list_models() -> tuple[str, ...]:
 def make_model(name: str) -> TimeModel:
     """Give a model that has not learned yet.
 
-    Parameters
-    ----------
-    name : str
-        One of `list_models`.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-
     Examples
     --------
     >>> make_model("hybrid").name

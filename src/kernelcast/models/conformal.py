@@ -52,21 +52,21 @@ class Calibration:
     scores: Numbers
     shares: Numbers
 
-    def widen(self, signs: Numbers, strangeness: Numbers) -> Numbers:
+    def widen(self, signs: Numbers, domain_distance: Numbers) -> Numbers:
         """Give the size of residuals to expect; outside the domain it grows with the distance."""
         known = np.where(np.isfinite(signs), signs - self.centre, 0.0)
         limit = np.log(LARGEST_RATIO)
         usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -limit, limit))
-        usual *= np.maximum(strangeness, 1.0)
+        usual *= np.maximum(domain_distance, 1.0)
         return usual
 
-    def half_width(self, signs: Numbers, strangeness: Numbers, coverage: float) -> Numbers:
+    def half_width(self, signs: Numbers, domain_distance: Numbers, coverage: float) -> Numbers:
         """Give the logarithm of the factor between prediction and ends of the interval.
 
         With K groups no more than K / (K + 1) can be promised; beyond, the largest score serves.
         """
         score = self.find_score(coverage)
-        found: Numbers = np.minimum(score * self.widen(signs, strangeness), WIDEST)
+        found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
         return found
 
     def find_score(self, coverage: float) -> float:
@@ -88,28 +88,28 @@ def restore_calibration(state: State) -> Calibration:
     return Calibration(level=float(cast("float", state["level"])), **arrays)
 
 
-def list_signs(table: TrainingTable, corrections: Numbers, strangeness: Numbers) -> Numbers:
+def list_signs(table: TrainingTable, corrections: Numbers, domain_distance: Numbers) -> Numbers:
     """Give what a difficulty may depend on, as logarithms of shape (n, signs)."""
-    return take_logs(table.linear_error, table.column(SPREAD), corrections, strangeness)
+    return take_logs(table.linear_error, table.column(SPREAD), corrections, domain_distance)
 
 
 def take_logs(
-    linear_error: Numbers, spread: Numbers, corrections: Numbers, strangeness: Numbers
+    linear_error: Numbers, spread: Numbers, corrections: Numbers, domain_distance: Numbers
 ) -> Numbers:
     """Give the same of plain arrays, each of shape (n,)."""
     signs = np.empty((len(corrections), 4))
     signs[:, 0] = linear_error
     signs[:, 1] = spread
     signs[:, 2] = np.abs(corrections) + SMALLEST_CORRECTION
-    signs[:, 3] = np.maximum(strangeness, NEAREST)
+    signs[:, 3] = np.maximum(domain_distance, NEAREST)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(signs, out=signs)
 
 
 def calibrate(
-    residuals: Numbers, signs: Numbers, strangeness: Numbers, groups: npt.NDArray[np.intp]
+    residuals: Numbers, signs: Numbers, domain_distance: Numbers, groups: npt.NDArray[np.intp]
 ) -> Calibration:
-    """Learn difficulty and scores from residuals out of group.
+    """Learn difficulty and scores from residuals out of fold.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def calibrate(
         Logarithms of measured over predicted time.
     signs : ndarray, shape (n, signs)
         See `list_signs`; what is not finite counts as usual.
-    strangeness : ndarray, shape (n,)
+    domain_distance : ndarray, shape (n,)
         Distance to points of other groups over the reach.
     groups : ndarray of int, shape (n,)
         Number of each row's group.
@@ -128,7 +128,7 @@ def calibrate(
     rough = Calibration(
         centre=centre, slopes=slopes, level=level, scores=np.empty(0), shares=np.empty(0)
     )
-    scores = np.abs(residuals) / rough.widen(signs, strangeness)
+    scores = np.abs(residuals) / rough.widen(signs, domain_distance)
     order = np.argsort(scores, kind="stable")
     return Calibration(
         centre=centre,

@@ -7,7 +7,6 @@ training's own rows: a kernel that is held out from `fit` has no part in any of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +85,8 @@ class CorrectionModel:
             gate=choice.gate,
             calibration=calibrate(
                 evidence.targets - corrections,
-                list_signs(some, corrections, evidence.strangeness),
-                evidence.strangeness,
+                list_signs(some, corrections, evidence.domain_distance),
+                evidence.domain_distance,
                 refine_groups(evidence.groups, some.kernels),
             ),
             facts=_describe_training(choice, dict(setting), known, numbers),
@@ -100,13 +99,13 @@ class CorrectionModel:
         groups: npt.NDArray[np.intp],
         picks: npt.NDArray[np.intp],
     ) -> tuple[Evidence, list[Part]]:
-        """Predict rows out of their groups, by every setting."""
+        """Predict rows out of fold, by every setting."""
         rows = fitted.rows if len(picks) == len(targets) else fitted.rows.take(picks)
         parts = divide_groups(groups[picks], self.learner.inner_folds)
         evidence = Evidence(
             corrections=self.learner.cross_predict(rows, targets[picks], parts),
             targets=targets[picks],
-            strangeness=fitted.strangeness[picks],
+            domain_distance=fitted.domain_distance[picks],
             groups=groups[picks],
         )
         return evidence, parts
@@ -128,7 +127,7 @@ class CorrectionModel:
             is_test[part.test] = True
             choice = choose(evidence.take(~is_test), is_gated=self.is_gated)
             found[part.test] = choice.gate.apply(
-                evidence.corrections[choice.setting, part.test], evidence.strangeness[part.test]
+                evidence.corrections[choice.setting, part.test], evidence.domain_distance[part.test]
             )
         return found
 
@@ -151,11 +150,6 @@ class FittedCorrection:
         """What reports call it."""
         return self.model.name
 
-    @property
-    def inner_error(self) -> float:
-        """Mean relative error on groups of the training, each predicted without itself."""
-        return cast("float", self.facts["inner_error"])
-
     def predict(self, table: TrainingTable) -> Numbers:
         """Give the time of every launch, in seconds."""
         reference_s = self._refer(table)
@@ -167,12 +161,12 @@ class FittedCorrection:
         """Give times with intervals."""
         check_coverage(coverage)
         reference_s = self._refer(table)
-        corrections, strangeness = self.correct(gather_base(table), self._plan(table))
-        signs = list_signs(table, corrections, strangeness)
-        return self.surround(reference_s * np.exp(corrections), signs, strangeness, coverage)
+        corrections, domain_distance = self.correct(gather_base(table), self._plan(table))
+        signs = list_signs(table, corrections, domain_distance)
+        return self.surround(reference_s * np.exp(corrections), signs, domain_distance, coverage)
 
     def surround(
-        self, seconds: Numbers, signs: Numbers, strangeness: Numbers, coverage: float
+        self, seconds: Numbers, signs: Numbers, domain_distance: Numbers, coverage: float
     ) -> Forecast:
         """Put intervals around predicted times.
 
@@ -182,19 +176,13 @@ class FittedCorrection:
             Predicted times.
         signs : ndarray, shape (n, signs)
             See `kernelcast.models.conformal.take_logs`.
-        strangeness : ndarray, shape (n,)
+        domain_distance : ndarray, shape (n,)
             Distances to the training over its reach.
         coverage : float
             Share of true times that intervals shall hold.
         """
-        factor = np.exp(self.calibration.half_width(signs, strangeness, coverage))
-        return Forecast(
-            seconds=seconds,
-            low=seconds / factor,
-            high=seconds * factor,
-            coverage=coverage,
-            in_domain=strangeness <= 1.0,
-        )
+        factor = np.exp(self.calibration.half_width(signs, domain_distance, coverage))
+        return Forecast.around(seconds, factor, coverage, domain_distance <= 1.0)
 
     def place(self, table: TrainingTable) -> Rows:
         """Give the coordinates of launches."""
@@ -239,7 +227,7 @@ class FittedCorrection:
         return require_seconds(self.name, self.reference, table)
 
     def correct(self, base: Numbers, plan: ColumnPlan) -> tuple[Numbers, Numbers]:
-        """Give gated corrections and the strangeness of launches.
+        """Give gated corrections and the distance to the domain of launches.
 
         Parameters
         ----------
@@ -248,15 +236,15 @@ class FittedCorrection:
         plan : ColumnPlan
             Of the model's columns.
         """
-        corrections, strangeness = np.empty(len(base)), np.empty(len(base))
+        corrections, domain_distance = np.empty(len(base)), np.empty(len(base))
         work = own_workspace()
         for begin in range(0, len(base), BLOCK_ROWS):
             block = slice(begin, begin + BLOCK_ROWS)
             rows = self.space.place(plan.compute(base[block], work), work)
             scratch = work.take("kernel", *rows.distances.shape)
-            strangeness[block] = self.space.measure_strangeness(rows)
+            domain_distance[block] = self.space.measure_domain_distance(rows)
             corrections[block] = self.learned.predict(rows, scratch)
-        return self.gate.apply(corrections, strangeness), strangeness
+        return self.gate.apply(corrections, domain_distance), domain_distance
 
     def _plan(self, table: TrainingTable) -> ColumnPlan:
         return plan_columns(table.schema, self.model.feature_groups, self.model.variant)

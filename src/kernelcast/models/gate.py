@@ -49,18 +49,18 @@ class Gate:
     threshold: float
     fade: float
 
-    def apply(self, corrections: Numbers, strangeness: Numbers) -> Numbers:
+    def apply(self, corrections: Numbers, domain_distance: Numbers) -> Numbers:
         """Shrink corrections.
 
         Parameters
         ----------
         corrections : ndarray, shape (n,)
             Logarithms of measured over reference time, as predicted.
-        strangeness : ndarray, shape (n,)
+        domain_distance : ndarray, shape (n,)
             Distance to the training over its reach: above 1 is outside.
         """
         kept = np.maximum(np.abs(corrections) - self.threshold, 0.0)
-        near = np.exp(-self.fade * np.maximum(strangeness - 1.0, 0.0))
+        near = np.exp(-self.fade * np.maximum(domain_distance - 1.0, 0.0))
         found: Numbers = np.copysign(kept * self.share * near, corrections)
         return found
 
@@ -78,10 +78,10 @@ class Evidence:
     Parameters
     ----------
     corrections : ndarray, shape (settings, n)
-        Predicted out of their groups, by each of several settings.
+        Predicted out of fold, by each of several settings.
     targets : ndarray, shape (n,)
         Logarithms of measured over reference time.
-    strangeness : ndarray, shape (n,)
+    domain_distance : ndarray, shape (n,)
         To the points of other groups.
     groups : ndarray of int, shape (n,)
         Number of each row's group.
@@ -89,7 +89,7 @@ class Evidence:
 
     corrections: Numbers
     targets: Numbers
-    strangeness: Numbers
+    domain_distance: Numbers
     groups: npt.NDArray[np.intp]
 
     def take(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
@@ -97,24 +97,14 @@ class Evidence:
         return Evidence(
             corrections=self.corrections[:, rows],
             targets=self.targets[rows],
-            strangeness=self.strangeness[rows],
+            domain_distance=self.domain_distance[rows],
             groups=self.groups[rows],
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A setting and its gate.
-
-    Parameters
-    ----------
-    setting : int
-        Place of the setting.
-    gate : Gate
-        What to believe of it.
-    error : float
-        Mean relative error out of group, after the gate.
-    """
+    """A setting and its gate."""
 
     setting: int
     gate: Gate
@@ -127,7 +117,7 @@ def choose(evidence: Evidence, *, is_gated: bool) -> Choice:
     Parameters
     ----------
     evidence : Evidence
-        Out-of-group predictions of every setting.
+        Out-of-fold predictions of every setting.
     is_gated : bool
         Whether to shrink at all; without, the best setting is believed everywhere.
 
@@ -140,7 +130,7 @@ def choose(evidence: Evidence, *, is_gated: bool) -> Choice:
     best = None
     for setting, corrections in enumerate(evidence.corrections):
         for gate in _list_gates() if is_gated else (OPEN,):
-            shrunk = gate.apply(corrections, evidence.strangeness)
+            shrunk = gate.apply(corrections, evidence.domain_distance)
             errors = _relative_errors(shrunk, evidence.targets)
             error = float(errors.mean())
             if best is not None and error >= best.error:

@@ -16,13 +16,7 @@ def list_names(labels: Texts) -> list[str]:
 
 
 def number_groups(labels: Texts) -> npt.NDArray[np.intp]:
-    """Give each row the number of its group, groups in the order of their labels.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two.
-    """
+    """Give each row the number of its group, groups in the order of their labels."""
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
     if len(names) < 2:
         msg = (

@@ -4,7 +4,6 @@ A launch counts as the same where problem and device are equal. On kernels that 
 is the linear model, by construction: it shows what memory is worth, and nothing else.
 """
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import cast
@@ -25,29 +24,25 @@ _LEAST_NOISE = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryModel:
-    """Remembers launches.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    """
+    """Remembers launches."""
 
     name: str = "history"
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedHistory":
         """Remember medians; see `kernelcast.models.protocol.TimeModel.fit`."""
-        found: dict[tuple[str, str], list[int]] = {}
-        for row, launch in enumerate(_launches(table)):
-            if launch[0] and math.isfinite(table.seconds[row]):
-                found.setdefault(launch, []).append(row)
-        launches = sorted(found)
+        measured = np.isfinite(table.seconds) & (table.problems != "")
+        launches = table.frame[measured].groupby(["problems", "devices"])
+        times = launches["seconds"]
+        within = launches["noise"].median().fillna(0.0).to_numpy()
+        between = _SPREAD * times.agg(lambda some: np.log(some).std(ddof=0)).to_numpy()
+        medians = times.median()
         return FittedHistory(
             model=self,
             fallback=RuleModel(name=self.name).fit(table, groups),
-            launches={launch: place for place, launch in enumerate(launches)},
-            seconds=np.array([np.median(table.seconds[found[one]]) for one in launches]),
-            noise=np.array([_measure_noise(table, found[one]) for one in launches]),
+            launches={launch: place for place, launch in enumerate(medians.index)},
+            seconds=medians.to_numpy(),
+            # The larger of the noise within runs and between repeated measurements.
+            noise=np.maximum(np.maximum(within, between), _LEAST_NOISE),
         )
 
 
@@ -87,13 +82,7 @@ class FittedHistory:
         factor[known] = np.exp(quantile * self.noise[places[known]] / _SPREAD)
         unseen = self.fallback.forecast(table.take(~known), coverage)
         factor[~known] = unseen.high / unseen.seconds
-        return Forecast(
-            seconds=seconds,
-            low=seconds / factor,
-            high=seconds * factor,
-            coverage=coverage,
-            in_domain=np.ones(len(table), dtype=np.bool_),
-        )
+        return Forecast.around(seconds, factor, coverage)
 
     def describe(self) -> dict[str, object]:
         """Say what was learned."""
@@ -124,11 +113,3 @@ def restore_launches(state: State) -> dict[tuple[str, str], int]:
 
 def _launches(table: TrainingTable) -> list[tuple[str, str]]:
     return list(zip(table.problems.tolist(), table.devices.tolist(), strict=True))
-
-
-def _measure_noise(table: TrainingTable, rows: list[int]) -> float:
-    """Give the larger of the noise within runs and between repeated measurements."""
-    noise = table.noise[rows]
-    within = float(np.median(noise[np.isfinite(noise)])) if np.isfinite(noise).any() else 0.0
-    between = _SPREAD * float(np.std(np.log(table.seconds[rows])))
-    return max(within, between, _LEAST_NOISE)

@@ -30,13 +30,6 @@ _MAD_TO_DEVIATION = 1.4826
 def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
     """Fit the intercept to launches of windows.
 
-    Parameters
-    ----------
-    launches : LaunchArrays
-        Those of windows.
-    run : SampleRun
-        Their run.
-
     Returns
     -------
     (float, float)

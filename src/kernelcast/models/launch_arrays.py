@@ -54,13 +54,7 @@ class LaunchArrays:
 
 
 def collect_windows(timed: Sequence[TimedLaunch]) -> LaunchArrays:
-    """Gather the launches of windows; the pilot's last one where there are none.
-
-    Raises
-    ------
-    InputError
-        If there are no launches.
-    """
+    """Gather the launches of windows; the pilot's last one where there are none."""
     if not timed:
         msg = "the sample run holds no launches; sample at least one window"
         raise InputError(msg)

@@ -94,10 +94,6 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
     n : float
         Work-groups to predict for.
 
-    Returns
-    -------
-    float, in seconds
-
     Examples
     --------
     >>> two_point(2.0, 3.0, 2, 3, 100)
@@ -113,15 +109,6 @@ def fit_linear(run: SampleRun) -> LinearFit:
     ----------
     run : SampleRun
         Launches in windows; those of the pilot are left out where there are enough others.
-
-    Returns
-    -------
-    LinearFit
-
-    Raises
-    ------
-    InputError
-        If the run has no launches.
     """
     continuations = find_continuations(run.launches)
     if is_warming_up(continuations, run.launch_overhead_s):

@@ -132,11 +132,6 @@ def fit_preparation(names: tuple[str, ...], values: Numbers) -> Preparation:
         Of the columns.
     values : ndarray, shape (n, names)
         Of the training; NaN where one is absent.
-
-    Raises
-    ------
-    InputError
-        If there are no rows, or no column.
     """
     if not values.size:
         msg = f"model: {values.shape} rows and columns to learn from; give some of each"

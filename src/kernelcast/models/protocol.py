@@ -6,7 +6,6 @@ paper's target in other words: with the instructions I that the whole launch iss
 model's rate is ``IPS_lin = I / t_lin``, the learned one's ``IPS_est = I / t_ML`` (section 5.2,
 ``t_ML(N) = I_P2 N / (P2 IPS_est)`` with ``I = I_P2 N / P2``), so
 ``t_ML / t_lin = IPS_lin / IPS_est``: to predict the correction is to predict the saturated rate.
-`predict_rate` gives it.
 """
 
 from dataclasses import dataclass
@@ -42,6 +41,23 @@ class Forecast:
     high: Numbers
     coverage: float
     in_domain: npt.NDArray[np.bool_]
+
+    @classmethod
+    def around(
+        cls,
+        seconds: Numbers,
+        factor: Numbers,
+        coverage: float,
+        in_domain: npt.NDArray[np.bool_] | None = None,
+    ) -> "Forecast":
+        """Put intervals around times, a factor to either side; without a domain all lie in it."""
+        return cls(
+            seconds=seconds,
+            low=seconds / factor,
+            high=seconds * factor,
+            coverage=coverage,
+            in_domain=np.ones(len(seconds), dtype=np.bool_) if in_domain is None else in_domain,
+        )
 
 
 class FittedModel(Protocol):
@@ -106,27 +122,6 @@ class TimeModel(Protocol):
             If fewer than two groups are left.
         """
         ...
-
-
-def predict_rate(table: TrainingTable, seconds: Numbers) -> Numbers:
-    """Turn times into the paper's saturated rate.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        With the features ``counters.issued_instructions_per_work_item`` and
-        ``static.work_items_count``, and compute units.
-    seconds : ndarray, shape (n,)
-        Times of the whole launches.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Instructions issued per second and compute unit; NaN where something is absent.
-    """
-    issued = table.column("counters.issued_instructions_per_work_item")
-    found: Numbers = issued * table.column("static.work_items_count") / seconds
-    return found / table.compute_units
 
 
 def check_coverage(coverage: float) -> None:

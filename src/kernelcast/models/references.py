@@ -130,13 +130,7 @@ LINEAR = ColumnReference(name="linear")
 
 
 def require_seconds(name: str, reference: FittedReference, table: TrainingTable) -> Numbers:
-    """Give a reference's times, or say which row has none.
-
-    Raises
-    ------
-    InputError
-        If a row has none.
-    """
+    """Give a reference's times, or say which row has none."""
     found = reference.seconds(table)
     missing = np.isnan(found)
     if missing.any():

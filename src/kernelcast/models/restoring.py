@@ -20,20 +20,7 @@ from kernelcast.records.errors import InputError
 
 
 def restore_model(model: TimeModel, state: State) -> FittedModel:
-    """Make a fitted model of its state.
-
-    Parameters
-    ----------
-    model : TimeModel
-        What was fitted.
-    state : dict
-        What `FittedModel.state` gave.
-
-    Raises
-    ------
-    InputError
-        If the state is no state of that model.
-    """
+    """Make a fitted model of its state."""
     try:
         if isinstance(model, CorrectionModel):
             return _restore_correction(model, state)

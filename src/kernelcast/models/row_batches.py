@@ -49,7 +49,7 @@ class RowBatches:
         self._intercept, self._gamma, self._reach = learned.intercept, gamma, space.reach
 
     def correct(self, features: Numbers, figures: Numbers) -> tuple[Numbers, Numbers]:
-        """Give corrections, before any gate, and the strangeness of launches.
+        """Give corrections, before any gate, and the distance to the domain of launches.
 
         Parameters
         ----------
@@ -60,9 +60,9 @@ class RowBatches:
 
         Returns
         -------
-        corrections, strangeness : ndarray, shape (n,)
+        corrections, domain_distance : ndarray, shape (n,)
         """
-        corrections, strangeness = np.empty(len(features)), np.empty(len(features))
+        corrections, domain_distance = np.empty(len(features)), np.empty(len(features))
         work = own_workspace()
         with np.errstate(all="ignore"):  # what is absent, or divided by zero, is filled
             for begin in range(0, len(features), BLOCK_ROWS):
@@ -74,10 +74,10 @@ class RowBatches:
                 logs = work.take("kernels", len(self._mirror), len(values))
                 np.matmul(self._mirror, extended.T, out=logs)
                 nearest = np.maximum(logs.max(axis=0) / -self._gamma, 0.0) + remainder
-                strangeness[block] = np.sqrt(nearest) / self._reach
+                domain_distance[block] = np.sqrt(nearest) / self._reach
                 kernels = np.exp(logs[: self._used], out=logs[: self._used])
                 corrections[block] = self._coefficients @ kernels + self._intercept
-        return corrections, strangeness
+        return corrections, domain_distance
 
 
 class _ColumnSource:

@@ -59,20 +59,7 @@ class RowForecast(NamedTuple):
 
 
 class RowPredictor:
-    """Predicts launches of ready vectors; threads may share one.
-
-    Parameters
-    ----------
-    fitted : FittedCorrection
-        With an SVR that corrects the linear model.
-    schema : FeatureSchema
-        Of the vectors.
-
-    Raises
-    ------
-    InputError
-        If the model is another, or was trained on another schema.
-    """
+    """Predicts launches of ready vectors; threads may share one."""
 
     def __init__(self, fitted: FittedCorrection, schema: FeatureSchema) -> None:
         learned = fitted.learned
@@ -107,7 +94,7 @@ class RowPredictor:
         self._steps: _Steps | None = None
 
     def predict(self, features: Numbers, figures: Numbers) -> tuple[float, float]:
-        """Give seconds and strangeness of one launch.
+        """Give seconds and distance to the domain of one launch.
 
         Parameters
         ----------
@@ -121,11 +108,11 @@ class RowPredictor:
         -------
         seconds : float
             Predicted time of the whole launch.
-        strangeness : float
+        domain_distance : float
             Distance to the training over its reach: above 1 is outside the domain.
         """
-        correction, strangeness = self._correct(features, figures)
-        return float(figures[0]) * math.exp(correction), strangeness
+        correction, domain_distance = self._correct(features, figures)
+        return float(figures[0]) * math.exp(correction), domain_distance
 
     def forecast(
         self, features: Numbers, figures: Numbers, coverage: float = COVERAGE
@@ -138,31 +125,26 @@ class RowPredictor:
             As `predict` takes them.
         coverage : float
             Share of true times that intervals shall hold.
-
-        Raises
-        ------
-        InputError
-            If the coverage is no share, or there is no linear time to start from.
         """
         score = self._find_score(coverage)
         linear_s = float(figures[0])
         if not 0.0 < linear_s < math.inf:
             raise InputError(self._explain_absence(linear_s))
-        correction, strangeness = self._correct(features, figures)
+        correction, domain_distance = self._correct(features, figures)
         signs = (
             float(figures[_ERROR]),
             float(features[self._spread]) if self._spread >= 0 else math.nan,
             abs(correction) + SMALLEST_CORRECTION,
-            max(strangeness, NEAREST),
+            max(domain_distance, NEAREST),
         )
         moved = 0.0
         for sign, centre, slope in zip(signs, self._centre, self._slopes, strict=True):
             if 0.0 < sign < math.inf:
                 moved += (math.log(sign) - centre) * slope
-        usual = math.exp(self._level + min(max(moved, -_LIMIT), _LIMIT)) * max(strangeness, 1.0)
+        usual = math.exp(self._level + min(max(moved, -_LIMIT), _LIMIT)) * max(domain_distance, 1.0)
         factor = math.exp(min(score * usual, WIDEST))
         seconds = linear_s * math.exp(correction)
-        return RowForecast(seconds, seconds / factor, seconds * factor, strangeness <= 1.0)
+        return RowForecast(seconds, seconds / factor, seconds * factor, domain_distance <= 1.0)
 
     def forecast_many(
         self, features: Numbers, figures: Numbers, coverage: float = COVERAGE
@@ -177,25 +159,22 @@ class RowPredictor:
             In the order of `kernelcast.models.columns.FIGURES`.
         coverage : float
             Share of true times that intervals shall hold.
-
-        Raises
-        ------
-        InputError
-            If the coverage is no share, or a launch has no linear time to start from.
         """
         check_coverage(coverage)
         linear_s = figures[:, 0]
         is_known = (linear_s > 0) & (linear_s < np.inf)
         if not is_known.all():
             raise InputError(self._explain_absence(float(linear_s[int(np.argmin(is_known))])))
-        raw, strangeness = self._batches.correct(features, figures)
-        corrections = self._gate.apply(raw, strangeness)
+        raw, domain_distance = self._batches.correct(features, figures)
+        corrections = self._gate.apply(raw, domain_distance)
         spread = features[:, self._spread] if self._spread >= 0 else np.full(len(features), np.nan)
-        signs = take_logs(figures[:, _ERROR], spread, corrections, strangeness)
-        return self._fitted.surround(linear_s * np.exp(corrections), signs, strangeness, coverage)
+        signs = take_logs(figures[:, _ERROR], spread, corrections, domain_distance)
+        return self._fitted.surround(
+            linear_s * np.exp(corrections), signs, domain_distance, coverage
+        )
 
     def _correct(self, features: Numbers, figures: Numbers) -> tuple[float, float]:
-        """Give the gated correction and the strangeness of one launch."""
+        """Give the gated correction and the distance to the domain of one launch."""
         if self._steps is None:
             self._steps = (_derive.fast, _weigh.fast, _expand.fast)
         derive, weigh, expand = self._steps
@@ -205,10 +184,10 @@ class RowPredictor:
         raw, nearest = expand(
             weighted, self._components, self._points, self._coefficients, self._kernel
         )
-        strangeness = math.sqrt(nearest) / self._reach
+        domain_distance = math.sqrt(nearest) / self._reach
         kept = max(abs(raw) - self._gate.threshold, 0.0) * self._gate.share
-        kept *= math.exp(-self._gate.fade * max(strangeness - 1.0, 0.0))
-        return math.copysign(kept, raw), strangeness
+        kept *= math.exp(-self._gate.fade * max(domain_distance - 1.0, 0.0))
+        return math.copysign(kept, raw), domain_distance
 
     def _find_score(self, coverage: float) -> float:
         score = self._scores.get(coverage)

@@ -14,15 +14,7 @@ from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleModel:
-    """A reference alone.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    reference : ColumnReference
-        Its times.
-    """
+    """A reference alone."""
 
     name: str
     reference: ColumnReference = field(default=LINEAR)
@@ -77,13 +69,7 @@ class FittedRule:
         none = np.zeros(len(table))
         signs = list_signs(table, none, none)
         factor = np.exp(self.calibration.half_width(signs, none, coverage))
-        return Forecast(
-            seconds=seconds,
-            low=seconds / factor,
-            high=seconds * factor,
-            coverage=coverage,
-            in_domain=np.ones(len(table), dtype=np.bool_),
-        )
+        return Forecast.around(seconds, factor, coverage)
 
     def describe(self) -> dict[str, object]:
         """Say what was learned."""

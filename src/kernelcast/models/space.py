@@ -60,7 +60,7 @@ class Space:
             remainder=remainder,
         )
 
-    def measure_strangeness(self, rows: Rows) -> Numbers:
+    def measure_domain_distance(self, rows: Rows) -> Numbers:
         """Give distances to the nearest point over the reach: above 1 is outside the domain."""
         nearest = np.maximum(rows.distances.min(axis=1), 0.0) + rows.remainder
         found: Numbers = np.sqrt(nearest) / self.reach
@@ -77,13 +77,13 @@ class FittedSpace:
         The space.
     rows : Rows
         The training's.
-    strangeness : ndarray, shape (n,)
+    domain_distance : ndarray, shape (n,)
         Of each row, to the points of other groups.
     """
 
     space: Space
     rows: Rows
-    strangeness: Numbers
+    domain_distance: Numbers
 
 
 def fit_space(names: tuple[str, ...], values: Numbers, groups: npt.NDArray[np.intp]) -> FittedSpace:
@@ -116,7 +116,7 @@ def fit_space(names: tuple[str, ...], values: Numbers, groups: npt.NDArray[np.in
         remainder=remainder,
     )  # fmt: skip
     space = Space(preparation=preparation, points=points, mirror=mirror, reach=reach)
-    return FittedSpace(space=space, rows=rows, strangeness=np.sqrt(foreign) / reach)
+    return FittedSpace(space=space, rows=rows, domain_distance=np.sqrt(foreign) / reach)
 
 
 def _choose_points(count: int) -> npt.NDArray[np.intp]:

@@ -1,17 +1,12 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
-import operator
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kernelcast.features.access import infer_accesses
-from kernelcast.launches.bounds_check import refuse_overruns
-from kernelcast.launches.estimation import estimate_launch
-from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import (
     DEFAULT_COVERAGE,
@@ -19,21 +14,16 @@ from kernelcast.launches.settings import (
     EstimateSettings,
     make_settings,
 )
-from kernelcast.launches.weighing import describe_values, plan_by_source, weigh_run
 from kernelcast.predictor.estimates import estimate_problem as iterate_answers
 from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
-from kernelcast.records.errors import NDRangeError
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.user_arguments import hold_buffer, list_buffer_bytes, read_arguments
-from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
-from kernelcast.sampling.user_objects import (
-    UserKernel,
-    UserQueue,
-    check_objects,
-    read_kernel,
-    session_of,
-)
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import ObservationFlag
+from kernelcast.sampling.user_objects import UserKernel, UserQueue
+
+_MOST_PREDICTORS = 16
 
 
 def estimate(  # noqa: PLR0913 - a launch has that many parts
@@ -94,36 +84,53 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
 
     Notes
     -----
-    May be called from several threads; one measurement at a time runs on a device.
+    May be called from several threads; one measurement at a time runs on a device. The same launch
+    is answered again from memory, unless contents have changed that decide what its work-items do.
+    Learned models and earlier observations count, see `kernelcast.Predictor` and `observe`; whole
+    runs are measured (`measure`) each time.
     """
-    started_s = time.perf_counter()
-    settings = _read_settings(budget, coverage, seed, measure=measure)
-    given = NDRange(
-        global_size=_read_sizes("global size", global_size),
-        local_size=None if local_size is None else _read_sizes("local size", local_size),
-        global_offset=() if global_offset is None else _read_sizes("global offset", global_offset),
+    launch = Launch(
+        kernel,
+        global_size,
+        local_size,
+        args,
+        queue=queue,
+        global_offset=global_offset,
+        source=source,
+        build_options=build_options,
     )
-    check_objects(kernel, queue)
-    arguments = read_arguments(args)
-    session = session_of(queue)
-    described = read_kernel(kernel, session.device, source=source, options=build_options)
-    refuse_persistent(described)
-    inferred = infer_accesses(described, len(arguments))
-    with session.lock:
-        ndrange = choose_user_ndrange(session, described, given, arguments)
-        known = describe_values(arguments, partial(hold_buffer, session))
-        refuse_overruns(described, ndrange, known, list_buffer_bytes(arguments))
-        plan = plan_by_source(settings.plan, described, ndrange, known)
-        with prepare_user_launch(
-            session, described, ndrange, arguments, inferred=inferred
-        ) as launch:
-            return estimate_launch(
-                launch,
-                described.name,
-                replace(settings, plan=plan),
-                weigh=partial(weigh_run, kernel=described, arguments=known),
-                started_s=started_s,
-            )
+    predictor = _find_predictor(_read_settings(budget, coverage, seed, measure=measure))
+    return predictor.answer(launch).estimate if measure else predictor.estimate(launch)
+
+
+def observe(
+    launch: Estimate | LaunchIdentity | Launch, measured_s: float, *, is_first: bool | None = None
+) -> frozenset[ObservationFlag]:
+    """Tell how long a launch has really taken: later answers of `estimate` know it.
+
+    Parameters
+    ----------
+    launch, measured_s, is_first
+        As of `kernelcast.Predictor.observe`.
+
+    Raises
+    ------
+    InputError
+        If the time is not positive, or the launch has no identity.
+    ObservationLostError
+        If it cannot be kept.
+    """
+    predictor = _find_predictor(EstimateSettings())
+    flags = predictor.observe(launch, measured_s, is_first=is_first)
+    predictor.flush()
+    _find_predictor.cache_clear()  # whose memories know nothing of it
+    return flags
+
+
+@lru_cache(maxsize=_MOST_PREDICTORS)
+def _find_predictor(settings: EstimateSettings) -> Predictor:
+    """Give the predictor of these settings; launches that were answered are remembered there."""
+    return Predictor(options=PredictorOptions(settings=settings))
 
 
 def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) -> EstimateSettings:
@@ -131,14 +138,6 @@ def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) 
         check_number(name, value)
     settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=int(seed))
     return replace(settings, measure=measure)
-
-
-def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
-    try:
-        return tuple(operator.index(one) for one in sizes)
-    except TypeError:
-        msg = f"{what} {sizes!r}: give a sequence of whole numbers, one per dimension"
-        raise NDRangeError(msg) from None
 
 
 def estimate_problem(

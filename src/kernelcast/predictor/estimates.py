@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.answering.answerer import Answer, Answerer
-from kernelcast.predictor.answering.facts_store import FactsStore
-from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.answering.standing import StandingProcesses
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
+from kernelcast.predictor.predictor import Answer, Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -60,7 +60,7 @@ def estimate_problem(
     NoDeviceError
         If there is no device.
     """
-    devices = choose_devices(device_ids or ())
+    devices = find_devices(device_ids or ())
     for one in estimate_on_devices(
         problem, devices, settings=settings, timeout_s=timeout_s, report=report
     ):
@@ -85,18 +85,12 @@ def estimate_on_devices(
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)
-    answerer = Answerer(
-        settings=settings,
-        shelf=_find_shelf(choose_registry()),
-        memory=_find_memory(str(choose_store())) if settings.uses_history else None,
-        asker=_find_asker(),
-        timeout_s=timeout_s,
-        facts_store=FactsStore(),
-    )
+    predictor = _find_predictor(choose_registry(), str(choose_store()))
+    policy = Policy(settings=settings, timeout_s=timeout_s)
     waiting: list[RecordedAnswer] = []
     is_taken = False
     for device in devices:
-        one = _ask(answerer, problem, device, report)
+        one = _ask(predictor, problem, device, policy, report)
         waiting.append(one)
         is_taken = is_taken or not isinstance(one.answer.error, InputError)
         if is_taken:
@@ -107,31 +101,45 @@ def estimate_on_devices(
             raise one.answer.error
 
 
-@cache
-def _find_shelf(url: str) -> ModelShelf:
-    """Give the learned models of a registry: a process loads each once."""
-    return ModelShelf(url)
+def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
+    """Describe the devices of those ids, or all; the process that lists them samples later.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If there is no device of an id.
+    NoDeviceError
+        If there is no device.
+    """
+    return choose_devices(device_ids, _share_processes().children)
 
 
 @cache
-def _find_asker() -> StandingProcesses:
+def _share_processes() -> WarmProcesses:
     """Give the devices' processes: several problems share them."""
-    return StandingProcesses()
+    return WarmProcesses(children=share_children())
 
 
 @cache
-def _find_memory(place: str) -> Memory:
-    return Memory(place)
+def _find_predictor(registry: str, store: str) -> Predictor:
+    """Give what answers: several problems share models and observations."""
+    return Predictor(
+        registry=registry, store=store, options=PredictorOptions(executor=_share_processes())
+    )
 
 
 def _ask(
-    answerer: Answerer, problem: Problem, device: DeviceDescription, report: ReportProgress
+    predictor: Predictor,
+    problem: Problem,
+    device: DeviceDescription,
+    policy: Policy,
+    report: ReportProgress,
 ) -> RecordedAnswer:
     found: Answer | None = None
     cause: KernelcastError | None = None
     try:
-        found = answerer.answer(
-            problem, device, report=lambda stage: report(f"{device.id}: {stage}")
+        found = predictor.answer(
+            problem, device, policy=policy, report=lambda stage: report(f"{device.id}: {stage}")
         )
     except KernelcastError as error:
         cause = error
@@ -143,5 +151,4 @@ def _ask(
         estimate=found.estimate if found else None,
         error=cause,
     )
-    outcome = found.outcome if found else None
-    return RecordedAnswer(answer=answer, recording=outcome.recording if outcome else None)
+    return RecordedAnswer(answer=answer, recording=found.recording if found else None)

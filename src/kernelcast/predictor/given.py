@@ -1,8 +1,9 @@
 """Says what to give where a caller's value is of another kind than the one that is meant."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
@@ -10,8 +11,8 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 
 
-def check_problem(given: object) -> None:
-    """Refuse what is no problem; a path is the usual mistake.
+def check_problem(given: object) -> Problem:
+    """Give a problem back; refuse what is none. A path is the usual mistake.
 
     Raises
     ------
@@ -19,14 +20,17 @@ def check_problem(given: object) -> None:
         If it is something else.
     """
     if isinstance(given, Problem):
-        return
+        return given
     what = f"the path {str(given)!r}" if isinstance(given, str | Path) else type(given).__name__
-    msg = f"problem: {what} given; give a Problem, which kernelcast.read_problem(path) reads"
+    msg = (
+        f"problem: {what} given; give a Problem, which kernelcast.read_problem(path) reads, or a "
+        "kernelcast.Launch of pyopencl objects"
+    )
     raise InputError(msg)
 
 
-def list_problems(given: object) -> list[Problem]:
-    """Give the problems of a caller; one alone is no sequence of them.
+def list_launches(given: object, is_live: Callable[[object], bool]) -> list[Any]:
+    """Give the launches of a caller; one alone is no sequence of them.
 
     Raises
     ------
@@ -37,10 +41,11 @@ def list_problems(given: object) -> list[Problem]:
         what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
         msg = f"launches: {what} given; give a sequence of Problem, such as [problem]"
         raise InputError(msg)
-    problems = list(given)
-    for one in problems:
-        check_problem(one)
-    return problems
+    launches = list(given)
+    for one in launches:
+        if not is_live(one):
+            check_problem(one)
+    return launches
 
 
 def check_problem_path(given: object) -> None:
@@ -60,20 +65,21 @@ def check_problem_path(given: object) -> None:
     raise InputError(msg)
 
 
-def check_device(given: object) -> None:
-    """Refuse what names no device.
+def check_device(given: object) -> str | DeviceDescription:
+    """Give a device back; refuse what names none.
 
     Raises
     ------
     InputError
         If it is neither an id nor a description.
     """
-    if not isinstance(given, str | DeviceDescription):
-        msg = (
-            f"device: {type(given).__name__} given; give an id, or its beginning, as "
-            "`kernelcast devices` lists them"
-        )
-        raise InputError(msg)
+    if isinstance(given, str | DeviceDescription):
+        return given
+    msg = (
+        f"device: {type(given).__name__} given; give an id, or its beginning, as "
+        "`kernelcast devices` lists them"
+    )
+    raise InputError(msg)
 
 
 def check_device_ids(given: object) -> None:
@@ -90,20 +96,21 @@ def check_device_ids(given: object) -> None:
         raise InputError(msg)
 
 
-def check_identity(given: object) -> None:
-    """Refuse what names no launch that could be observed.
+def check_identity(given: object) -> LaunchIdentity:
+    """Give an identity back; refuse what names no launch that could be observed.
 
     Raises
     ------
     InputError
         If it is something else.
     """
-    if not isinstance(given, LaunchIdentity):
-        msg = (
-            f"launch: {type(given).__name__} given; give the Estimate that the predictor has "
-            "answered, or its identity"
-        )
-        raise InputError(msg)
+    if isinstance(given, LaunchIdentity):
+        return given
+    msg = (
+        f"launch: {type(given).__name__} given; give the Estimate that the predictor has "
+        "answered, its identity, or a kernelcast.Launch"
+    )
+    raise InputError(msg)
 
 
 def check_number(name: str, given: object) -> None:

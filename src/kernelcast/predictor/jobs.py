@@ -13,10 +13,10 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
 )
 from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.kernel_rows import RowStorage
 from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
@@ -129,7 +129,7 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
     found: list[DeviceOutcome] = []
     is_out_of_time = False
     with open_data_store(place.database) as store:
-        rows = Place(
+        rows = RowStorage(
             store=store,
             plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",

@@ -2,13 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.composing import Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -57,11 +57,6 @@ class KnownLaunch:
     before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)
-
-    def keep_outcome(self, outcome: EstimateOutcome) -> None:
-        """Keep samples without the launches behind them: thousands of answers stay in memory."""
-        recording = replace(outcome.recording, launches=(), whole_s=())
-        self.outcome = replace(outcome, recording=recording)
 
 
 @dataclass(frozen=True, slots=True)

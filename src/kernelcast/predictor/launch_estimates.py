@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 
+from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.predictor.answering.transfers import estimate_transfers
+from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.problem import Problem
 
 _NORMAL = NormalDist()
 
@@ -58,6 +63,20 @@ class LaunchEstimate:
             return None
         return self.kernel_s + self.to_device_s + self.from_device_s
 
+    def to_row(self) -> dict[str, object]:
+        """Give the problem, the estimate's row, all other costs, and why there is no estimate."""
+        return {
+            "problem": self.problem,
+            "device_id": self.device_id,
+            **({} if self.estimate is None else self.estimate.to_row()),
+            "compile_s": self.compile_s,
+            "launch_s": self.launch_s,
+            "to_device_s": self.to_device_s,
+            "from_device_s": self.from_device_s,
+            "total_s": self.total_s,
+            "error_message": None if self.error is None else str(self.error),
+        }
+
 
 class Compared(StrEnum):
     """What times of devices were compared."""
@@ -99,6 +118,48 @@ class FastestLaunch:
         if self.unanswered:
             notes.append(f"no answer from {', '.join(self.unanswered)}")
         return f"{self.entry.device_id} ({'; '.join(notes)})"
+
+
+def add_costs(
+    problem: Problem,
+    estimate: Estimate,
+    accesses: Sequence[Access | None],
+    machine: MachineDescription | None,
+) -> LaunchEstimate:
+    """Put an answer and everything else that a launch costs together.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    estimate : Estimate
+        Its answer.
+    accesses : sequence of Access or None
+        As of `kernelcast.predictor.answering.transfers.estimate_transfers`.
+    machine : MachineDescription or None
+        Of the device, see `find_machine`.
+    """
+    transfers = estimate_transfers(problem, accesses, machine)
+    launch_s = estimate.launch_seconds
+    if launch_s is None and machine is not None and "launch_s" in machine.costs:
+        launch_s = machine.costs["launch_s"].value
+    return LaunchEstimate(
+        problem=problem.name,
+        device_id=estimate.device_id,
+        estimate=estimate,
+        compile_s=estimate.compile_seconds,
+        launch_s=launch_s,
+        to_device_s=transfers.to_device_s if transfers else None,
+        from_device_s=transfers.from_device_s if transfers else None,
+    )
+
+
+def find_machine(device_id: str) -> MachineDescription | None:
+    """Give the calibrated description; one that cannot be read costs transfers, not answers."""
+    try:
+        return find_own_machine(device_id)
+    except KernelcastError:
+        return None
 
 
 def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:

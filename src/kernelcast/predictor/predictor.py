@@ -1,61 +1,54 @@
-"""The predictor: what programs, schedulers and the service ask and tell."""
+"""The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
-import itertools
-import math
-import threading
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.own_machine import find_own_machine
-from kernelcast.predictor.answering.answerer import Answerer
-from kernelcast.predictor.answering.launch_history import Seen
+from kernelcast.predictor.answering.answerer import Answerer, LaunchRequest
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.methods import choose_methods
-from kernelcast.predictor.answering.shelf import ModelShelf
-from kernelcast.predictor.answering.transfers import estimate_transfers
-from kernelcast.predictor.answering.writer import ObservationWriter
-from kernelcast.predictor.given import (
-    check_device,
-    check_device_ids,
-    check_identity,
-    check_number,
-    check_problem,
-    list_problems,
-)
+from kernelcast.predictor.answering.policy import Policy, choose_methods
+from kernelcast.predictor.answering.trained_models import TrainedModels
+from kernelcast.predictor.given import check_device_ids, check_identity
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
     LaunchEstimate,
+    add_costs,
     choose_fastest,
     compare_estimates,
+    find_machine,
 )
+from kernelcast.predictor.launch_requests import RequestReader
+from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.shadow import ShadowRecord
-from kernelcast.predictor.told_before import ToldBefore
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import match_device_id
-from kernelcast.sampling.plan import SAMPLER
+from kernelcast.sampling.replay import Recording
 
 if TYPE_CHECKING:
+    from kernelcast.launches.live import Launch
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An estimate with the raw samples behind it; one without samples has none."""
+
+    estimate: Estimate
+    recording: Recording | None
 
 
 class Predictor:
@@ -110,26 +103,24 @@ class Predictor:
     ) -> None:
         check_device_ids(devices)
         self._options = options = options or PredictorOptions()
-        self._memory = Memory(store)
-        self._answerer = Answerer(
+        self._policy = Policy(
             settings=options.settings,
-            shelf=ModelShelf(registry, clock=options.clock),
-            memory=self._memory,
-            asker=options.asker,
-            facts_store=options.choose_facts_store(),
             methods=choose_methods(methods, shadow),
             timeout_s=options.timeout_s,
         )
-        self._wanted = devices
-        self._devices: dict[str, DeviceDescription] = {}
-        self._answers = LaunchAnswers(self._answerer, self._take_driver)
-        self._writer = ObservationWriter(lambda: self._memory.open(may_create=True))
-        self._lock = threading.RLock()
+        self._memory = Memory(store)
+        self._trained_models = TrainedModels(registry, clock=options.clock)
+        self._answerer = Answerer(
+            trained_models=self._trained_models,
+            memory=self._memory,
+            facts_store=options.choose_facts_store(),
+        )
+        self._reader = RequestReader(options.executor, self._policy, devices)
+        self._answers = LaunchAnswers(self._answerer, self._policy, self._take_driver)
+        self._observer = Observer(self._answers, self._memory)
         self._clock = options.clock
         self._recheck_s = 0.0
         self._generation = 0
-        self._told = ToldBefore()
-        self._run, self._number = uuid.uuid4().hex, itertools.count()
 
     def __enter__(self) -> Self:
         return self
@@ -150,25 +141,19 @@ class Predictor:
         UnknownDeviceError, NoDeviceError
             If there is no device of an id, or none at all.
         """
-        with self._lock:
-            if not self._devices:
-                given = self._wanted or ()
-                found = [one for one in given if isinstance(one, DeviceDescription)]
-                ids = [one for one in given if isinstance(one, str)]
-                if ids or not found:
-                    found += choose_devices(ids)
-                self._devices = {one.id: one for one in found}
-            return tuple(self._devices.values())
+        return self._reader.devices()
 
-    def estimate(self, problem: Problem, device: str | DeviceDescription) -> Estimate:
+    def estimate(
+        self, launch: "Problem | Launch", device: str | DeviceDescription | None = None
+    ) -> Estimate:
         """Predict one launch on one device.
 
         Parameters
         ----------
-        problem : Problem
-            The launch; see `kernelcast.launches.problem_file.read_problem`.
-        device : str or DeviceDescription
-            The device, or its id.
+        launch : Problem or Launch
+            A problem, see `kernelcast.read_problem`, or a launch of pyopencl objects.
+        device : str or DeviceDescription, optional
+            The device, or its id; of a launch of pyopencl objects it is the queue's.
 
         Raises
         ------
@@ -177,29 +162,26 @@ class Predictor:
         DeviceError
             If the device cannot answer.
         """
-        check_device(device)
-        device_id = device if isinstance(device, str) else device.id
-        if self._clock() >= self._recheck_s:
-            self._look_for_models()
-        answer = self._answers.launches.recall_answer(problem, device_id)
-        if answer is not None:
-            return answer
-        check_problem(problem)
-        description = self._describe(device)
-        known = self._answers.ask(problem, description)
-        return self._answers.require(known, problem, description)
+        self._look_for_models()
+        if isinstance(launch, Problem) and device is not None:
+            device_id = device if isinstance(device, str) else getattr(device, "id", "")
+            answer = self._answers.launches.recall_answer(launch, device_id)
+            if answer is not None:
+                return answer
+        request = self._reader.read(launch, device)
+        return self._answers.require(self._answers.ask(request), request)
 
     def estimate_many(
         self,
-        launches: Iterable[Problem],
+        launches: "Iterable[Problem | Launch]",
         devices: Sequence[str | DeviceDescription] | None = None,
     ) -> list[LaunchEstimate]:
         """Predict every launch on every device, with all that it costs.
 
         Parameters
         ----------
-        launches : iterable of Problem
-            The launches.
+        launches : iterable of Problem or Launch
+            The launches; those of pyopencl objects are asked of their queue's device alone.
         devices : sequence of str or DeviceDescription, optional
             The devices; all of the predictor's when left out.
 
@@ -210,25 +192,68 @@ class Predictor:
             entry. Learned models are asked once for all launches that are new to them.
         """
         self._look_for_models()
-        launches = list_problems(launches)
-        check_device_ids(devices)
-        chosen = self.devices() if devices is None else [self._describe(one) for one in devices]
-        pairs = [(problem, device) for problem in launches for device in chosen]
-        machines: dict[str, MachineDescription | None] = {
-            one.id: _find_machine(one.id) for one in chosen
-        }
-        errors: dict[int, KernelcastError] = {}
-        found: dict[int, KnownLaunch] = {}
-        for place, (problem, device) in enumerate(pairs):
-            try:
-                found[place] = self._answers.ask(problem, device, composes=False)
-            except KernelcastError as error:
-                errors[place] = error
-        self._answers.compose_all([(*pairs[place], known) for place, known in found.items()])
+        pairs = self._reader.pair(launches, devices)
+        found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
+        known = [one for one in found if not isinstance(one, LaunchEstimate)]
+        self._answers.compose_all(known)
+        machines = {one: find_machine(one) for one in {request.device.id for request, _ in known}}
         return [
-            self._weigh(problem, device, found.get(place), errors.get(place), machines[device.id])
-            for place, (problem, device) in enumerate(pairs)
+            one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
         ]
+
+    def answer(
+        self,
+        launch: "Problem | Launch",
+        device: str | DeviceDescription | None = None,
+        *,
+        policy: Policy | None = None,
+        report: ReportProgress = lambda _: None,
+    ) -> Answer:
+        """Answer a launch anew, whatever was answered before, and keep the samples.
+
+        Parameters
+        ----------
+        launch, device
+            As of `estimate`.
+        policy : Policy, optional
+            What may be used; the predictor's own when left out.
+        report : callable, optional
+            Is told of each stage.
+
+        Raises
+        ------
+        InputError, DeviceError
+            As `estimate`.
+        """
+        request = self._reader.read(launch, device, policy=policy, report=report)
+        answers = self._make_answers(request.policy)
+        known = answers.ask(request)
+        recording = None if known.outcome is None else known.outcome.recording
+        return Answer(estimate=answers.require(known, request), recording=recording)
+
+    def recall(
+        self,
+        problem: Problem,
+        device: DeviceDescription,
+        *,
+        policy: Policy | None = None,
+        beside: Estimate | None = None,
+    ) -> Estimate | None:
+        """Answer from observations of exactly this launch; None without any that are believed.
+
+        An answer `beside` that stands is given back where it now has to say of others observations
+        that they are not believed.
+        """
+        request = self._reader.read(problem, device, policy=policy)
+        return self._make_answers(request.policy).recall(request, beside)
+
+    def recall_named(self, launch: LaunchIdentity) -> LaunchHistory:
+        """Give what is known of a launch by its identity, to judge observations by."""
+        return self._memory.recall_named(launch)
+
+    def refresh_models(self) -> int:
+        """Look for other versions of models; give a number that changes with those in use."""
+        return self._trained_models.refresh()
 
     @staticmethod
     def faster(one: Estimate, other: Estimate) -> float:
@@ -250,7 +275,7 @@ class Predictor:
 
     def observe(
         self,
-        launch: Estimate | LaunchIdentity,
+        launch: "Estimate | LaunchIdentity | Launch",
         measured_s: float,
         *,
         is_first: bool | None = None,
@@ -260,8 +285,8 @@ class Predictor:
 
         Parameters
         ----------
-        launch : Estimate or LaunchIdentity
-            The launch: an answer of this predictor, or its identity.
+        launch : Estimate, LaunchIdentity or Launch
+            The launch: an answer of this predictor, its identity, or pyopencl objects.
         measured_s : float
             Time of the whole kernel on the device, in seconds.
         is_first : bool, optional
@@ -285,38 +310,9 @@ class Predictor:
         ObservationLostError
             If it cannot be kept.
         """
-        identity = launch.identity if isinstance(launch, Estimate) else launch
-        if identity is None:
-            msg = (
-                "the estimate has no identity: contents of its arguments are not known; give a "
-                "LaunchIdentity"
-            )
-            raise InputError(msg)
-        check_identity(identity)
-        check_number("measured time", measured_s)
-        if not 0 < measured_s < math.inf:
-            msg = f"measured time {measured_s} s: give positive seconds"
-            raise InputError(msg)
-        if key and not self._told.take_key(key):
-            return frozenset()
-        is_new = self._told.is_first(identity)
-        one = Observation(
-            launch=identity,
-            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
-            origin=Origin.OBSERVED,
-            measurement=key or f"{self._run}-{next(self._number)}",
-            versions=_list_versions(),
-            measured_at=datetime.now(UTC),
+        return self._observer.observe(
+            self._identify(launch), measured_s, is_first=is_first, key=key
         )
-        seen = Seen(
-            key=one.key,
-            seconds=one.seconds,
-            when=one.measured_at,
-            is_first=is_new if is_first is None else is_first,
-        )
-        flags = self._answers.take(self._answers.launches.find(identity), seen)
-        self._writer.add(replace(one, flags=flags))
-        return flags
 
     def flush(self, timeout_s: float = 30.0) -> None:
         """Wait until every observation so far is in the store.
@@ -326,7 +322,7 @@ class Predictor:
         ObservationLostError
             If the store has not taken them within the time.
         """
-        self._writer.flush(timeout_s)
+        self._observer.flush(timeout_s)
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Write what waits, and take no more observations.
@@ -337,7 +333,7 @@ class Predictor:
             If the store has not taken all within the time.
         """
         try:
-            self._writer.close(timeout_s)
+            self._observer.close(timeout_s)
         finally:
             self._memory.close()
             self._options.end_children()
@@ -346,68 +342,52 @@ class Predictor:
         """Say how the method in the shadow did, observation by observation."""
         return self._answers.shadow.list_all()
 
-    def _describe(self, device: str | DeviceDescription) -> DeviceDescription:
-        if isinstance(device, DeviceDescription):
-            return device
-        known = {one.id: one for one in self.devices()}
-        return known[match_device_id(device, known)]
+    def _identify(self, launch: "Estimate | LaunchIdentity | Launch") -> LaunchIdentity:
+        if isinstance(launch, Estimate):
+            if launch.identity is None:
+                msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
+                raise InputError(msg)
+            return launch.identity
+        if self._reader.is_live(launch):
+            return self._reader.identify(launch)
+        return check_identity(launch)
+
+    def _make_answers(self, policy: Policy) -> LaunchAnswers:
+        """Make answers that remember nothing."""
+        return LaunchAnswers(self._answerer, policy, self._take_driver, remembers=False)
 
     def _look_for_models(self) -> None:
         """Make answers anew for which another version of a model is to be used."""
         now_s = self._clock()
         if now_s < self._recheck_s:
             return
-        with self._lock:
-            self._recheck_s = now_s + _RECHECK_S
-            generation = self._answerer.shelf.refresh()
-            if generation == self._generation:
-                return
+        self._recheck_s = now_s + _RECHECK_S
+        generation = self._trained_models.refresh()
+        if generation != self._generation:
             self._generation = generation
             self._answers.renew()
 
+    def _ask(self, request: LaunchRequest) -> tuple[LaunchRequest, KnownLaunch] | LaunchEstimate:
+        """Make a launch ready for its answer; or say why it has none."""
+        try:
+            return request, self._answers.ask(request, composes=False)
+        except KernelcastError as error:
+            return LaunchEstimate(
+                problem=request.problem.name, device_id=request.device.id, error=error
+            )
+
     def _weigh(
         self,
-        problem: Problem,
-        device: DeviceDescription,
-        known: KnownLaunch | None,
-        error: KernelcastError | None,
-        machine: MachineDescription | None,
+        request: LaunchRequest,
+        known: KnownLaunch,
+        machines: Mapping[str, MachineDescription | None],
     ) -> LaunchEstimate:
         """Put the answer and everything else that a launch costs together."""
-        if known is None:
-            return LaunchEstimate(problem=problem.name, device_id=device.id, error=error)
-        estimate = self._answers.require(known, problem, device)
+        estimate = self._answers.require(known, request)
         accesses = known.outcome.accesses if known.outcome else ()
-        transfers = estimate_transfers(problem, accesses, machine)
-        launch_s = estimate.launch_seconds
-        if launch_s is None and machine is not None and "launch_s" in machine.costs:
-            launch_s = machine.costs["launch_s"].value
-        return LaunchEstimate(
-            problem=problem.name,
-            device_id=device.id,
-            estimate=estimate,
-            compile_s=estimate.compile_seconds,
-            launch_s=launch_s,
-            to_device_s=transfers.to_device_s if transfers else None,
-            from_device_s=transfers.from_device_s if transfers else None,
-        )
+        return add_costs(request.problem, estimate, accesses, machines[request.device.id])
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""
-        with self._lock:
-            if device.id in self._devices:
-                self._devices[device.id] = device
+        self._reader.replace_device(device)
         self._answers.launches.forget_device(device.id)
-
-
-@cache
-def _list_versions() -> Mapping[str, str]:
-    return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
-
-
-def _find_machine(device_id: str) -> MachineDescription | None:
-    """Give the calibrated description; one that cannot be read costs transfers, not answers."""
-    try:
-        return find_own_machine(device_id)
-    except KernelcastError:
-        return None

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -28,10 +28,6 @@ _OPENCL_NAMES = {
 }  # fmt: skip
 _TYPE = re.compile(r"(?P<base>[a-z_]+?(?:8|16|32|64)?)(?:x(?P<lanes>\d+))?")
 _OPENCL_TYPE = re.compile(r"(?P<base>[a-z_]+)(?P<lanes>\d*)")
-
-RANDOM_PERIOD = 16_777_213
-"""Random floating-point contents repeat after so many numbers: to draw 500 million takes longer
-than all launches on them. A prime, so that no stride of a kernel meets the same values again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +132,8 @@ class BufferArgument:
 
     Parameters
     ----------
-    element : ElementType
-        Type of one element.
     count : int
         Number of elements.
-    init : Init
-        Recipe of the content.
     low, high : float or None
         Range of `Init.UNIFORM`; numbers are drawn from [low, high).
     access : Access or None
@@ -211,6 +203,24 @@ class BufferArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBuffer(BufferArgument):
+    """A buffer of the caller's, which is there already; nobody knows a recipe of its content.
+
+    Parameters
+    ----------
+    digest : str
+        Tells contents apart where the kernel's work depends on them; empty where it does not.
+    read : callable or None
+        Gives the content, of any element type; None where it cannot be had cheaply.
+    """
+
+    digest: str = ""
+    read: Callable[[], npt.NDArray[np.generic]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarArgument:
     """A scalar or vector passed by value; `values` holds one number per lane."""
 
@@ -242,19 +252,6 @@ class LocalArgument:
 Argument = BufferArgument | ScalarArgument | LocalArgument
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldBuffer:
-    """A buffer that is there already; it is read when its content is asked for.
-
-    Parameters
-    ----------
-    read : callable
-        Gives the content, of any element type.
-    """
-
-    read: Callable[[], npt.NDArray[np.generic]]
-
-
 def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:
     """Make the NumPy value that a scalar argument stands for.
 
@@ -270,74 +267,3 @@ def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generi
     stored = np.zeros(element.stored_lanes, dtype=element.dtype)
     stored[: element.lanes] = argument.values
     return stored
-
-
-def make_array(argument: BufferArgument, *, seed: int) -> npt.NDArray[np.generic]:
-    """Make the initial content of a buffer, on the host.
-
-    Parameters
-    ----------
-    argument : BufferArgument
-        The recipe.
-    seed : int
-        Seed of the random recipes; the same seed gives the same content.
-
-    Returns
-    -------
-    ndarray of shape (count,), or (count, lanes) for vectors
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or does not hold `count` elements of the type, or if a uniform
-        range holds no number of the type.
-    """
-    element, lanes = argument.element, argument.element.stored_lanes
-    shape = (argument.count,) if lanes == 1 else (argument.count, lanes)
-    if argument.init is Init.FILE:
-        return _load(argument, shape)
-    if argument.init is Init.ZEROS:
-        return np.zeros(shape, dtype=element.dtype)
-    if argument.init is Init.ONES:
-        return np.ones(shape, dtype=element.dtype)
-    return _fill(argument, shape, np.random.default_rng(seed))
-
-
-def _fill(
-    argument: BufferArgument, shape: tuple[int, ...], rng: np.random.Generator
-) -> npt.NDArray[np.generic]:
-    dtype = argument.element.dtype
-    size = int(np.prod(shape))
-    if argument.init is Init.ARANGE:
-        return np.arange(size).astype(dtype).reshape(shape)
-    if argument.init is Init.PERMUTATION:
-        return rng.permutation(size).astype(dtype).reshape(shape)
-    drawn = min(size, RANDOM_PERIOD)
-    if argument.init is Init.NORMAL:
-        normal = rng.standard_normal(drawn, dtype=np.float32).astype(dtype)
-        return np.resize(normal, size).reshape(shape)
-    complaint = argument.complain_about_range()
-    if complaint:
-        msg = f"uniform buffer of {argument.element}: {complaint}"
-        raise InputError(msg)
-    low, high = argument.uniform_range
-    if dtype.kind == "f":
-        unit = rng.random(drawn, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
-        return np.resize((unit * (high - low) + low).astype(dtype), size).reshape(shape)
-    return rng.integers(math.ceil(low), math.ceil(high), size, dtype=dtype).reshape(shape)
-
-
-def _load(argument: BufferArgument, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
-    path, dtype = argument.path, argument.element.dtype
-    try:
-        content: npt.NDArray[np.generic] = np.load(str(path), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
-        raise InputError(msg) from error
-    if content.dtype != dtype or content.size != np.prod(shape):
-        msg = (
-            f"{path}: holds {content.size} values of {content.dtype}, "
-            f"the buffer wants {int(np.prod(shape))} of {dtype}"
-        )
-        raise InputError(msg)
-    return np.ascontiguousarray(content).reshape(shape)

@@ -30,8 +30,6 @@ class SlabSpace:
     ----------
     ndrange : NDRange
         The index space, local size chosen.
-    axis : int
-        The dimension that is cut.
     thickness : int
         Work-groups of a slab along that dimension; the last slab may have fewer.
 
@@ -101,17 +99,15 @@ class Bar:
 
     Parameters
     ----------
-    place : int
+    device : int
         Number of the device, or the number of devices for the host.
-    activity : Activity
-        What was done.
     start_s, end_s : float
         From the beginning of the whole, in seconds.
     work_groups : int
         That were run in it.
     """
 
-    place: int
+    device: int
     activity: Activity
     start_s: float
     end_s: float
@@ -124,8 +120,6 @@ class DeviceShare:
 
     Parameters
     ----------
-    device_id, device : str
-        Id and name.
     cores : tuple of int
         Processor cores it was bound to; empty if to none.
     work_groups : int
@@ -162,14 +156,10 @@ class BalanceReport:
 
     Parameters
     ----------
-    kernel : str
-        Its name.
     space : SlabSpace
         How the index space was cut.
     merges : mapping of str to MergeRule
         Rule of each buffer, by its name.
-    shares : tuple of DeviceShare
-        One per device.
     bars : tuple of Bar
         The timeline.
     estimated_s : float or None

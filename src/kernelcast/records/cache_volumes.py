@@ -71,8 +71,6 @@ class CacheVolumes:
         ``lc`` or ``sim``.
     levels : tuple of LevelVolume
         Caches, nearest first, then memory.
-    line_bytes : int
-        Bytes of a cache line.
     iterations : float
         Iterations of the innermost loop that make one cache line of work.
     notes : tuple of str

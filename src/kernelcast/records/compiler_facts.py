@@ -1,10 +1,9 @@
 """What compiler and driver tell of one kernel on one device, beside what its source says."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.records.traits import Trait
 
 # Sizes of something that is there: a kernel always has work-groups of at least one work-item.
 _AT_LEAST_ONE = frozenset({
@@ -52,6 +51,7 @@ class CompilerFacts:
 
     Examples
     --------
+    >>> from kernelcast.records.traits import TraitSource
     >>> facts = CompilerFacts(sub_group_size=Trait(value=32, source=TraitSource.REPORTED))
     >>> facts.sub_group_size.value, facts.registers_per_work_item
     (32, None)
@@ -92,6 +92,7 @@ def facts_to_json(facts: CompilerFacts) -> dict[str, dict[str, int | str]]:
 
     Examples
     --------
+    >>> from kernelcast.records.traits import TraitSource
     >>> width = Trait(value=32, source=TraitSource.REPORTED)
     >>> facts_to_json(CompilerFacts(sub_group_size=width))
     {'sub_group_size': {'value': 32, 'source': 'reported'}}
@@ -100,36 +101,3 @@ def facts_to_json(facts: CompilerFacts) -> dict[str, dict[str, int | str]]:
         name: {"value": trait.value, "source": trait.source.value}
         for name, trait in facts.known.items()
     }
-
-
-def facts_from_json(content: Mapping[str, Mapping[str, object] | None]) -> CompilerFacts:
-    """Make facts of what a JSON file holds; the inverse of `facts_to_json`.
-
-    Raises
-    ------
-    InputError
-        If a name is no fact's, a value is no whole number or out of range, or a source unknown.
-    """
-    names = [field.name for field in fields(CompilerFacts)]
-    unknown = sorted(content.keys() - set(names))
-    if unknown:
-        msg = f"compiler facts: {', '.join(unknown)} unknown; the facts are {', '.join(names)}"
-        raise InputError(msg)
-    return CompilerFacts(**{
-        name: _read_trait(name, one) for name, one in content.items() if one is not None
-    })  # fmt: skip
-
-
-def _read_trait(name: str, content: Mapping[str, object]) -> Trait[int]:
-    value = content.get("value")
-    if not isinstance(value, int) or isinstance(value, bool):
-        msg = f"compiler facts: {name} is {value!r}; give a whole number"
-        raise InputError(msg)
-    try:
-        return Trait(value=value, source=TraitSource(str(content.get("source"))))
-    except ValueError as error:
-        msg = (
-            f"compiler facts: {name} has source {content.get('source')!r}; give one of "
-            f"{', '.join(TraitSource)}"
-        )
-        raise InputError(msg) from error

@@ -114,8 +114,6 @@ class SaturationPoint:
 
     Parameters
     ----------
-    p_sat : Trait of int
-        The value in use.
     concurrency : int
         Work-groups active at once on the whole device: as counted where P_sat is measured (a
         software device may report more compute units than it has threads), else P_sat times

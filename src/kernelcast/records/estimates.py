@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.frames import Frame, make_frame
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.readable_times import format_range, format_seconds
 
 __all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement", "Tier"]
 
@@ -70,6 +72,15 @@ class Measurement:
     def error_of(self, predicted_s: float) -> float:
         """Signed relative error of a prediction: (predicted - measured) / measured."""
         return (predicted_s - self.seconds) / self.seconds
+
+    def to_dict(self, predicted_s: float) -> dict[str, object]:
+        """Give the runs and the error of a prediction as plain values."""
+        return {
+            "measured_seconds": self.seconds,
+            "measured_runs": len(self.durations_s),
+            "noise": self.noise,
+            "error": self.error_of(predicted_s),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +158,99 @@ class Estimate:
         known = self.explanation or Explanation(tier=self.tier)
         return replace(known, tier=self.tier, methods_s=self.estimates_s)
 
+    def to_row(self) -> dict[str, object]:
+        """Give what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
+        return {
+            "device_id": self.device_id,
+            "device": self.device,
+            "kernel": self.kernel,
+            "global_size": self.ndrange.global_size,
+            "local_size": self.ndrange.local_size,
+            "work_groups": self.ndrange.work_group_count,
+            "seconds": self.seconds,
+            "low_s": self.low,
+            "high_s": self.high,
+            "coverage": self.coverage,
+            "tier": str(self.tier),
+            "limiter": self.limiter,
+            "in_domain": self.in_domain,
+            "sampling_s": self.sampling_seconds,
+            "overhead_s": self.overhead_seconds,
+            "compile_s": self.compile_seconds,
+            "launch_s": self.launch_seconds,
+            "measured_s": None if self.measurement is None else self.measurement.seconds,
+            "noise": None if self.measurement is None else self.measurement.noise,
+            "relative_error": self.error,
+            "warnings": self.warnings,
+            **{f"{name}_s": seconds for name, seconds in self.estimates_s.items()},
+        }
+
+    def __str__(self) -> str:
+        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}"
+
+    def _describe_interval(self) -> str:
+        return (
+            f"{format_seconds(self.seconds)} "
+            f"({format_range(self.low, self.high)} with {self.coverage * 100:g} % coverage)"
+        )
+
+    def _repr_html_(self) -> str:
+        from kernelcast.records.interval_html import draw_interval, make_table  # notebooks only
+
+        rows = [
+            ("kernel", self.kernel),
+            ("device", self.device),
+            ("predicted", self._describe_interval()),
+            ("tier", str(self.tier)),
+        ]
+        measured_s = None if self.measurement is None else self.measurement.seconds
+        if measured_s is not None:
+            rows.append(("measured", format_seconds(measured_s)))
+        rows += [("warning", warning) for warning in self.warnings]
+        return make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
+
+    def to_dict(self) -> dict[str, object]:
+        """Give the estimate as plain values for JSON: what `kernelcast estimate --json` prints.
+
+        The name of the problem is missing, which only a `DeviceAnswer` knows.
+        """
+        from kernelcast.records.explanation_dict import explanation_to_dict, list_methods
+
+        saturation = self.saturation
+        return {
+            "device": self.device,
+            "device_id": self.device_id,
+            "kernel": self.kernel,
+            "global_size": list(self.ndrange.global_size),
+            "local_size": list(self.ndrange.known_local_size),
+            "work_groups": self.ndrange.work_group_count,
+            "compute_units": self.compute_units,
+            "p_sat": saturation.p_sat.value if saturation else None,
+            "p_sat_computed": saturation.computed if saturation else None,
+            "p_sat_measured": saturation.measured if saturation else None,
+            "sample_work_groups": list(self.sample_work_groups),
+            "sampled_work_groups": self.sampled_work_groups,
+            "seconds": self.seconds,
+            "low": self.low,
+            "high": self.high,
+            "coverage": self.coverage,
+            "tier": str(self.tier),
+            "limiter": self.limiter,
+            "estimates": list_methods(self.estimates_s),
+            "sampling_seconds": self.sampling_seconds,
+            "overhead_seconds": self.overhead_seconds,
+            "compile_seconds": self.compile_seconds,
+            "launch_seconds": self.launch_seconds,
+            "in_domain": self.in_domain,
+            "warnings": list(self.warnings),
+            "explanation": explanation_to_dict(self.explain()),
+            **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
+        }
+
+    def to_frame(self) -> Frame:
+        """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        return make_frame([self.to_row()])
+
     @property
     def seconds(self) -> float:
         """The predicted time of the whole launch, in seconds."""
@@ -205,6 +309,33 @@ class DeviceAnswer:
         if (self.estimate is None) == (self.error is None):
             msg = f"{self.problem} on {self.device_id}: give either an estimate or an error"
             raise KernelcastError(msg)
+
+    def to_row(self) -> dict[str, object]:
+        """Give the problem, the estimate's row, and why there is none."""
+        return {
+            "problem": self.problem,
+            "device_id": self.device_id,
+            "device": self.device,
+            "kernel": self.kernel,
+            **({} if self.estimate is None else self.estimate.to_row()),
+            "error_message": None if self.error is None else str(self.error),
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """Give what `kernelcast estimate --json` prints of the answer."""
+        if self.estimate is not None:
+            return {"problem": self.problem, **self.estimate.to_dict()}
+        return {
+            "device": self.device,
+            "device_id": self.device_id,
+            "problem": self.problem,
+            "kernel": self.kernel,
+            "error_message": str(self.error),
+        }
+
+    def to_frame(self) -> Frame:
+        """Give the answer as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        return make_frame([self.to_row()])
 
 
 def _quantile(values: tuple[float, ...], q: float) -> float:

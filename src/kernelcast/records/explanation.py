@@ -23,8 +23,6 @@ class LinearFacts:
     ----------
     p1, p2 : int
         Work-groups of a shorter and of a longer sampling launch.
-    launches : int
-        Sampling launches.
     intercept_s, rate_s : float
         What each launch costs beside its work-groups, and seconds per work-group.
     standard_error_s : float
@@ -122,8 +120,6 @@ class Influence:
 
     Parameters
     ----------
-    feature : str
-        Its name.
     factor : float
         The answer with the feature over the answer as if the feature were not known.
     """

@@ -21,7 +21,6 @@ REFERENCES = (
 """What a feature may be counted per, as in `bytes_per_work_item`."""
 
 _DIGEST_LETTERS = 12
-_SCHEMA_ID = re.compile(r"v(?P<version>[1-9]\d*)-[0-9a-f]{12}")
 
 
 class FeatureGroup(StrEnum):
@@ -255,39 +254,6 @@ def vector_to_json(vector: FeatureVector) -> dict[str, object]:
     have = vector.as_dict()
     features = {name: have.get(name) for name in vector.schema.names}
     return {"schema": vector.schema.id, "features": features}
-
-
-def vector_from_json(content: Mapping[str, object]) -> FeatureVector:
-    """Make a vector of what a JSON file holds; the inverse of `vector_to_json`.
-
-    Raises
-    ------
-    InputError
-        If something is missing, a value is no finite number, or names and schema disagree.
-    """
-    features, schema_id = content.get("features"), content.get("schema")
-    match = _SCHEMA_ID.fullmatch(str(schema_id))
-    if not isinstance(features, Mapping) or match is None:
-        msg = (
-            f"vector: schema {schema_id!r} and features of type {type(features).__name__}; "
-            "expected an id such as v1-0123456789ab and a mapping of names to numbers"
-        )
-        raise InputError(msg)
-    schema = FeatureSchema(names=tuple(map(str, features)), version=int(match["version"]))
-    if schema.id != schema_id:
-        msg = f"vector: schema {schema_id} expected, its names make {schema.id}; is it cut off?"
-        raise InputError(msg)
-    return make_vector(
-        {name: _read_number(name, one) for name, one in features.items() if one is not None},
-        schema,
-    )
-
-
-def _read_number(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"vector: {name} is {value!r}; give a number, or null where it is not known"
-        raise InputError(msg)
-    return float(value)
 
 
 def _check_order(names: Iterable[str], schema: FeatureSchema) -> None:

@@ -81,8 +81,3 @@ class HardwareCounts:
     def by_name(self) -> dict[str, int]:
         """The values alone, by the counters' names."""
         return {count.name: count.value for count in self.counts}
-
-    @property
-    def least_running_share(self) -> float:
-        """The running share of the counter that ran least; 1 where nothing was counted."""
-        return min((count.running_share for count in self.counts), default=1.0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
+    HeldBuffer,
     Init,
     LocalArgument,
     ScalarArgument,
@@ -95,10 +96,6 @@ class LaunchIdentity:
 
     Parameters
     ----------
-    kernel : KernelIdentity
-        The kernel.
-    device : DeviceIdentity
-        The device.
     ndrange : NDRange or None
         Index space; None where a foreign source does not tell it.
     arguments_digest : str
@@ -190,6 +187,8 @@ def _describe(argument: Argument, seed: int) -> list[object]:
 
 
 def _describe_content(argument: BufferArgument, seed: int) -> list[object]:
+    if isinstance(argument, HeldBuffer):
+        return ["held", argument.digest]
     if argument.init is Init.FILE and argument.path is not None:
         return [argument.init.value, _digest_file(argument.path)]
     content: list[object] = [argument.init.value]

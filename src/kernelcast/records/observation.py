@@ -8,6 +8,7 @@ from functools import cached_property
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureVector
+from kernelcast.records.frames import Frame, make_frame
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.observed_times import MachineState, RunTimes, SampleSet
 from kernelcast.records.samples import SampleRun
@@ -106,6 +107,47 @@ class Observation:
     def sampler(self) -> int:
         """Revision of the sampler that its samples are of; see `read_sampler`."""
         return read_sampler(self.versions)
+
+    def to_row(self) -> dict[str, object]:
+        """Give what tables show: `list_facts`, the first samples, and a column per feature."""
+        first = self.samples[0] if self.samples else None
+        return {
+            **self.list_facts(),
+            "linear_s": None if first is None else first.linear_s,
+            "sampling_s": None if first is None else first.sampling_s,
+            **({} if self.features is None else self.features.as_dict()),
+        }
+
+    def to_frame(self) -> Frame:
+        """Give the observation as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        return make_frame([self.to_row()])
+
+    def list_facts(self) -> dict[str, object]:
+        """Give launch, times and circumstances by name, without features and samples."""
+        launch = self.launch
+        return {
+            "key": self.key,
+            "launch_key": launch.key,
+            "kernel": launch.kernel.label,
+            "kernel_digest": launch.kernel.digest,
+            "device_id": launch.device.id,
+            "device": launch.device.name,
+            "platform": launch.device.platform,
+            "driver": launch.device.driver,
+            "global_size": None if launch.ndrange is None else launch.ndrange.global_size,
+            "local_size": None if launch.ndrange is None else launch.ndrange.local_size,
+            "global_offset": None if launch.ndrange is None else launch.ndrange.global_offset,
+            "work_groups": launch.work_group_count,
+            "parameters": dict(launch.parameters),
+            "seconds": self.runs.median_s,
+            "noise": self.runs.noise,
+            "runs": self.runs.run_count,
+            "origin": self.origin.value,
+            "source": self.source,
+            "measurement": self.measurement,
+            "flags": tuple(sorted(self.flags)),
+            "measured_at": self.measured_at,
+        }
 
     def sample_run(self, place: int = 0) -> SampleRun:
         """Give a sample set as the linear model wants it.

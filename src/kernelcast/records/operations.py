@@ -65,8 +65,6 @@ class Operation:
 
     Parameters
     ----------
-    kind : OperationKind
-        What it does.
     number : NumberClass
         What it works on.
     bits : int
@@ -168,17 +166,7 @@ class OperationCounts:
 
 
 def add_weighted(parts: Iterable[tuple[OperationCounts, float]]) -> OperationCounts:
-    """Add counts up, each multiplied by how often its part is executed.
-
-    Parameters
-    ----------
-    parts : iterable of (OperationCounts, float)
-        Counts and weights.
-
-    Returns
-    -------
-    OperationCounts
-    """
+    """Add counts up, each multiplied by how often its part is executed."""
     operations: dict[Operation, float] = {}
     memory: dict[MemoryOperation, float] = {}
     for counts, weight in parts:

@@ -1,10 +1,11 @@
-"""Files and folders that their owner alone can read, on a machine with other users."""
+"""Files and folders that their owner alone can read, and files that are there whole or not."""
 
 import contextlib
 import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,17 @@ def make_private_file(path: Path) -> None:
             os.link(made, path)
     finally:
         Path(made).unlink()
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a file to write that takes another one's place at the end, or goes if that fails."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def close_to_others(path: Path) -> bool:

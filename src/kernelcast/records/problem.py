@@ -15,8 +15,6 @@ class Problem:
     ----------
     name : str
         What tables call it: the problem file's stem.
-    kernel : Kernel
-        The kernel.
     ndrange : NDRange
         Its index space.
     arguments : tuple of Argument

@@ -22,8 +22,6 @@ class RecordedAddresses:
         How many work-items each of them has.
     sites : ndarray of int64, shape (accesses,)
         Place in the source: `MemoryAccess.site`.
-    groups : ndarray of int64, shape (accesses,)
-        Number of the work-group.
     local_ids : ndarray of int64, shape (accesses,)
         Local linear id of the work-item.
     sequences : ndarray of int64, shape (accesses,)

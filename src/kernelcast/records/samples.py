@@ -102,11 +102,6 @@ class SampleRun:
 def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:
     """Draw a line through the shortest and the longest launch of each window.
 
-    Parameters
-    ----------
-    launches : sequence of TimedLaunch
-        Launches of any windows.
-
     Returns
     -------
     list of float, in seconds

@@ -59,10 +59,6 @@ class TokenRecord:
         Of the secret's hash; empty where the hash needs none.
     digest : bytes
         The secret's hash.
-    scopes : frozenset of Scope
-        What the caller may do.
-    created_at : datetime
-        When.
     revoked_at : datetime or None
         Since when it is refused.
     """
@@ -82,10 +78,6 @@ class JobRecord:
 
     Parameters
     ----------
-    id : str
-        Its name.
-    kind : JobKind
-        What is done.
     options : mapping
         How; plain values.
     devices : tuple of str
@@ -137,12 +129,8 @@ class AuditRecord:
 
     Parameters
     ----------
-    at : datetime
-        When.
     actor : str
         Id of the token, or how else the caller was known.
-    action, subject : str
-        What was done to what.
     detail : mapping
         Plain values; never a secret.
     remote : str

@@ -88,11 +88,6 @@ class WarpCounters:
         """Share of lanes that do useful work, 1 without divergence."""
         return self.executed / (self.width * self.issued) if self.issued else 1.0
 
-    @property
-    def serialisation(self) -> float:
-        """Instructions issued beyond those that one pass without divergence would, as a share."""
-        return 1 / self.lane_efficiency - 1 if self.executed else 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTrips:
@@ -112,18 +107,10 @@ class RequestPattern:
 
     Parameters
     ----------
-    site : int
-        The place.
-    line : int
-        Its line.
-    buffer : str or None
-        What it touches.
     space : MemorySpace
         Address space.
     is_store : bool
         Whether it writes.
-    requests : float
-        Requests per warp.
     sectors_per_request : float
         Distinct 32-byte sectors that one request touches.
     ideal_sectors_per_request : float

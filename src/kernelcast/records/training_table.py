@@ -1,9 +1,8 @@
-"""What models of run time learn from and predict for: launches as rows, one array per column."""
+"""What models of run time learn from and predict for: launches as rows of a checked DataFrame."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,105 +10,127 @@ import numpy.typing as npt
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 
+if TYPE_CHECKING:  # takes 0.25 s, and most answers need no table
+    import pandas as pd
+
 Texts: TypeAlias = npt.NDArray[np.object_]
 """Python's own strings: kernels of generated code have names of several hundred letters."""
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Column: TypeAlias = Sequence[str] | Sequence[float] | Texts | Numbers | npt.NDArray[np.str_]
+_Rows: TypeAlias = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _TextColumn:
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, table: "TrainingTable", owner: type | None = None) -> Texts:
+        return table.frame[self._name].to_numpy()
+
+
+class _NumberColumn:
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, table: "TrainingTable", owner: type | None = None) -> Numbers:
+        return table.frame[self._name].to_numpy()
+
+
 class TrainingTable:
-    """Launches by column; row i of every column is the same launch on the same device.
+    """Launches on devices, one a row; made by `make_table`.
 
-    What is not known is NaN, or an empty text.
+    What is not known is NaN, or an empty text. Columns are read-only.
 
     Parameters
     ----------
     schema : FeatureSchema
         Names of the features' columns.
-    features : ndarray of float64, shape (n, features)
-        NaN where one is absent.
-    keys : ndarray of object (str), shape (n,)
-        Tells rows apart; models take rows in this order, whatever order they come in.
-    kernels, applications, suites, devices : ndarray of object (str), shape (n,)
-        Groups to split by.
-    problems : ndarray of object (str), shape (n,)
-        Equal for the same launch on any device: by it devices are ranked and history is found.
-    seconds : ndarray of float64, shape (n,)
-        Measured time of the whole launch, in seconds.
-    noise : ndarray of float64, shape (n,)
-        Half the 10-90 % spread of repeated runs over their median.
-    linear_s : ndarray of float64, shape (n,)
-        The linear model's time of the whole launch, in seconds.
-    linear_error : ndarray of float64, shape (n,)
-        Its standard error from the spread of the samples, as a share of `linear_s`.
-    two_point_s : ndarray of float64, shape (n,)
-        Time of the whole launch by the paper's formula on two sampling points, in seconds.
-    sampling_s : ndarray of float64, shape (n,)
-        Device time of the samples, in seconds.
-    work_groups : ndarray of float64, shape (n,)
-        Of the whole launch.
-    samplers : ndarray of float64, shape (n,)
-        Revision of the sampler that the samples are of.
-    compute_units, cache_bytes, bandwidth_bytes_per_s, flops_per_s : ndarray of float64, shape (n,)
-        The device's compute units, last cache, and calibrated peaks.
-
-    Raises
-    ------
-    InputError
-        If columns differ in length, or a time is not positive.
+    frame : DataFrame
+        The columns of this class, and one of float64 per feature, in the order of the schema.
     """
 
-    schema: FeatureSchema
-    features: Numbers
-    keys: Texts
-    kernels: Texts
-    applications: Texts
-    suites: Texts
-    devices: Texts
-    problems: Texts
-    seconds: Numbers
-    noise: Numbers
-    linear_s: Numbers
-    linear_error: Numbers
-    two_point_s: Numbers
-    sampling_s: Numbers
-    work_groups: Numbers
-    samplers: Numbers
-    compute_units: Numbers
-    cache_bytes: Numbers
-    bandwidth_bytes_per_s: Numbers
-    flops_per_s: Numbers
+    __slots__ = ("frame", "schema")
 
-    def __post_init__(self) -> None:
-        expected = (len(self.keys), len(self.schema.names))
-        if self.features.shape != expected:
-            msg = f"table: features of shape {self.features.shape}; expected {expected}"
-            raise InputError(msg)
-        for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS):
-            shape = getattr(self, name).shape
-            if shape != expected[:1]:
-                msg = f"table: column {name} of shape {shape}; expected {expected[:1]}"
-                raise InputError(msg)
-        for name in ("seconds", "linear_s", "two_point_s"):
-            _check_times(name, getattr(self, name))
+    keys = _TextColumn()
+    """Tells rows apart; models take rows in this order, whatever order they come in."""
+    kernels = _TextColumn()
+    """``suite/application/kernel``, as far as they are known: a group to split by."""
+    applications = _TextColumn()
+    """``suite/application``, likewise."""
+    suites = _TextColumn()
+    devices = _TextColumn()
+    """Ids."""
+    problems = _TextColumn()
+    """Equal for the same launch on any device: by it devices are ranked and history is found."""
+    seconds = _NumberColumn()
+    """Measured time of the whole launch, in seconds."""
+    noise = _NumberColumn()
+    """Half the 10-90 % spread of repeated runs over their median."""
+    linear_s = _NumberColumn()
+    """The linear model's time of the whole launch, in seconds."""
+    linear_error = _NumberColumn()
+    """Its standard error from the spread of the samples, as a share of `linear_s`."""
+    two_point_s = _NumberColumn()
+    """Time of the whole launch by the paper's formula on two sampling points, in seconds."""
+    sampling_s = _NumberColumn()
+    """Device time of the samples, in seconds."""
+    work_groups = _NumberColumn()
+    """Of the whole launch."""
+    samplers = _NumberColumn()
+    """Revision of the sampler that the samples are of."""
+    compute_units = _NumberColumn()
+    """Of the device."""
+    cache_bytes = _NumberColumn()
+    """Size of its last cache."""
+    bandwidth_bytes_per_s = _NumberColumn()
+    """Its calibrated peak."""
+    flops_per_s = _NumberColumn()
+    """Likewise."""
+
+    def __init__(self, schema: FeatureSchema, frame: "pd.DataFrame") -> None:
+        self.schema = schema
+        self.frame = frame
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.frame)
 
-    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> "TrainingTable":
-        """Give some rows, by their places or by a mask."""
-        names = ("features", *TEXT_COLUMNS, *NUMBER_COLUMNS)
-        return TrainingTable(
-            schema=self.schema, **{name: getattr(self, name)[rows] for name in names}
-        )
+    @property
+    def features(self) -> Numbers:
+        """Values of shape (n, features), NaN where one is absent."""
+        return self.frame.iloc[:, len(TEXT_COLUMNS) + len(NUMBER_COLUMNS) :].to_numpy()
 
     def column(self, name: str) -> Numbers:
         """Give a feature's column, NaN everywhere where the schema does not have it."""
         if name not in self.schema.names:
             return np.full(len(self), np.nan)
-        column: Numbers = self.features[:, self.schema.names.index(name)]
-        return column
+        return self.frame[name].to_numpy()
+
+    def take(self, rows: _Rows) -> "TrainingTable":
+        """Give some rows, by their places or by a mask."""
+        return TrainingTable(self.schema, self.frame.iloc[rows])
+
+    def assign(self, **columns: Column) -> "TrainingTable":
+        """Give a table with some columns replaced.
+
+        Raises
+        ------
+        InputError
+            As in `make_table`.
+        """
+        return self.with_features(self.schema, self.features, **columns)
+
+    def with_features(
+        self, schema: FeatureSchema, features: npt.ArrayLike, **columns: Column
+    ) -> "TrainingTable":
+        """Give a table with other features, and some columns replaced.
+
+        Raises
+        ------
+        InputError
+            As in `make_table`.
+        """
+        known = {name: getattr(self, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
+        return make_table(schema, features, {**known, **columns})
 
     @property
     def digest(self) -> str:
@@ -123,11 +144,9 @@ class TrainingTable:
         return found.hexdigest()
 
 
-TEXT_COLUMNS = ("keys", "kernels", "applications", "suites", "devices", "problems")
+TEXT_COLUMNS = tuple(name for name, one in vars(TrainingTable).items() if type(one) is _TextColumn)
 NUMBER_COLUMNS = tuple(
-    one.name
-    for one in fields(TrainingTable)
-    if one.name not in {"schema", "features", *TEXT_COLUMNS}
+    name for name, one in vars(TrainingTable).items() if type(one) is _NumberColumn
 )
 
 
@@ -148,7 +167,7 @@ def make_table(
     Raises
     ------
     InputError
-        If a column is unknown, or columns differ in length.
+        If a column is unknown, columns differ in length, or a time is not positive.
 
     Examples
     --------
@@ -157,27 +176,38 @@ def make_table(
     >>> len(table), table.take(table.kernels == "b").seconds.tolist()
     (2, [0.2])
     """
-    matrix = np.asarray(features, dtype=np.float64)
+    import pandas as pd
+
+    matrix = np.array(features, dtype=np.float64)
     count = len(np.atleast_1d(matrix))
     unknown = sorted({*columns} - {*TEXT_COLUMNS, *NUMBER_COLUMNS})
     if unknown:
         known = ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS))
         msg = f"table: no column is called {', '.join(unknown)}; there are {known}"
         raise InputError(msg)
-    texts: dict[str, Column] = {name: [""] * count for name in TEXT_COLUMNS}
-    texts["keys"] = [f"{place:09d}" for place in range(count)]
-    numbers: dict[str, Column] = {name: np.full(count, np.nan) for name in NUMBER_COLUMNS}
+    if matrix.shape != (count, len(schema.names)):
+        msg = f"table: features of shape {matrix.shape}; expected {(count, len(schema.names))}"
+        raise InputError(msg)
     for name, column in columns.items():
-        (texts if name in texts else numbers)[name] = column
-    arrays: dict[str, Any] = {name: _make_texts(column) for name, column in texts.items()}
-    arrays |= {name: np.asarray(column, dtype=np.float64) for name, column in numbers.items()}
-    return TrainingTable(schema=schema, features=matrix, **arrays)
-
-
-def _make_texts(column: Column) -> Texts:
-    texts = np.empty(len(column), dtype=np.object_)
-    texts[:] = [str(one) for one in column]
-    return texts
+        if np.shape(column) != (count,):
+            msg = f"table: column {name} of shape {np.shape(column)}; expected {(count,)}"
+            raise InputError(msg)
+    texts = {"keys": [f"{place:09d}" for place in range(count)], **columns}
+    numbers = np.full((count, len(NUMBER_COLUMNS)), np.nan)
+    for place, name in enumerate(NUMBER_COLUMNS):
+        if name in columns:
+            numbers[:, place] = columns[name]
+            if name in {"seconds", "linear_s", "two_point_s"}:
+                _check_times(name, numbers[:, place])
+    parts = (
+        pd.DataFrame(
+            {name: [str(one) for one in texts.get(name, [""] * count)] for name in TEXT_COLUMNS},
+            dtype=object,
+        ),
+        pd.DataFrame(numbers, columns=NUMBER_COLUMNS),
+        pd.DataFrame(matrix, columns=schema.names),
+    )
+    return TrainingTable(schema, pd.concat(parts, axis=1))
 
 
 def _check_times(name: str, times: Numbers) -> None:

@@ -30,8 +30,6 @@ class Trait(Generic[T]):
 
     Parameters
     ----------
-    value : int, float, str or bool
-        The value.
     source : TraitSource
         Where it was obtained.
     low, high : same type or None

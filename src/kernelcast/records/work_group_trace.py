@@ -119,8 +119,6 @@ class WorkGroupTrace:
 
     Parameters
     ----------
-    device, device_id, problem, kernel : str
-        Whose trace it is.
     ndrange : NDRange
         The whole launch, local size chosen.
     compute_units : int

@@ -1,14 +1,22 @@
 """How all charts look: colours, scales, and names short enough for a picture."""
 
+import importlib.util
+import io
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.errors import InputError
+
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS: Final = (
     "#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0",
@@ -24,10 +32,19 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "svg.hashsalt": "kernelcast", "font.family": "sans-serif", "font.size": 9,
     "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.linewidth": 0.7, "legend.frameon": False,
-    "legend.fontsize": 8,
+    "axes.spines.right": False, "axes.linewidth": 0.7, "axes.titlesize": 9,
+    "legend.frameon": False, "legend.fontsize": 8,
+    "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.5,
+    "text.parse_math": False,  # kernels and devices may have any name
 }  # fmt: skip
 """Settings of matplotlib for figures of pages."""
+PANEL_INCHES: Final = 3.2
+"""Height of a panel of bars."""
+SMALL_FONT: Final = 6.5
+"""Of names below bars."""
+_NAMES_ACROSS: Final = 60
+MANY_POINTS: Final = 1500
+"""So many make a drawing of shapes larger than a picture of dots."""
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 # Bars are cut where a few would make all others unreadable: beyond so many times the 90th
@@ -35,6 +52,72 @@ LONGEST_NAME: Final = 26
 _CUT_FROM, _CUT_AT, _LOWEST_CUT = 2.5, 1.5, 0.1
 _RATIOS: Final = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _LEAST_REACH, _MOST_REACH = 1.3, 10.0
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+
+
+def require_matplotlib(option: str) -> None:
+    """Make sure that figures can be drawn, before anything runs."""
+    if importlib.util.find_spec("matplotlib") is None:
+        msg = f"{option} needs matplotlib; install it with `pip install 'kernelcast[plot]'`"
+        raise InputError(msg)
+
+
+def check_target(path: Path) -> None:
+    """Make sure that a file can be written, before minutes of work are lost."""
+    if not path.parent.is_dir():
+        msg = f"{path}: there is no folder {path.parent}; make it first"
+        raise InputError(msg)
+    if path.is_dir():
+        msg = f"{path}: is a folder; name a file"
+        raise InputError(msg)
+
+
+def check_plot(path: Path | None) -> None:
+    """Make sure that a chart can be drawn and written, where one is wanted."""
+    if path is None:
+        return
+    check_target(path)
+    require_matplotlib("--plot")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix.lstrip(".").lower() not in kinds:
+        msg = f"{path}: charts are written as {', '.join(kinds)}; end the name in one, as .png"
+        raise InputError(msg)
+
+
+@contextmanager
+def saved_figure(
+    path: Path, width: float, height: float, *, dpi: int | None = None
+) -> Iterator["Figure"]:
+    """Give a figure to draw on, of so many inches; afterwards it is written to a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    yield figure
+    try:
+        figure.savefig(path, dpi=dpi or "figure")
+    except OSError as error:
+        msg = f"{path}: the chart cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+@contextmanager
+def figure_style(**more: Any) -> Iterator[None]:  # noqa: ANN401 - as matplotlib has them
+    """Draw as figures of pages are drawn."""
+    from matplotlib import rc_context
+
+    style: Any = {**STYLE, **more}
+    with rc_context(style):
+        yield
+
+
+def write_svg(figure: "Figure") -> str:
+    """Write a figure that was drawn within `figure_style` as an SVG element, in `INK`."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    return _METADATA.sub("", svg[svg.index("<svg") :])
 
 
 def choose_limit(values: Sequence[float]) -> float:
@@ -82,6 +165,12 @@ def scale_seconds(axes: "Axes") -> None:
     axes.set_xlabel("measured time (s)")
 
 
+def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
+    """Draw lines behind what is drawn."""
+    axes.grid(visible=True, axis=axis)
+    axes.set_axisbelow(True)
+
+
 def write_percent(value: float, _: object = None) -> str:
     """Write a tick.
 
@@ -91,6 +180,44 @@ def write_percent(value: float, _: object = None) -> str:
     ('2.5 %', '10 %')
     """
     return f"{value * 100:.3g} %"
+
+
+def count_panels(names: int) -> int:
+    """Give how many panels so many names below bars need."""
+    return -(-names // _NAMES_ACROSS)
+
+
+def draw_panels(
+    figure: "Figure", names: Sequence[str], draw: "Callable[[Axes, slice], None]"
+) -> "Axes":
+    """Draw bars with names below them, as many as stay legible in a panel.
+
+    Parameters
+    ----------
+    figure : Figure
+        Empty.
+    names : sequence of str
+        At least one.
+    draw : callable
+        Draws the bars of a part of the names at 0, 1, 2, ...
+
+    Returns
+    -------
+    Axes
+        The first panel.
+    """
+    panels = count_panels(len(names))
+    across = -(-len(names) // panels)
+    every = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    for place, axes in enumerate(every):
+        part = slice(place * across, (place + 1) * across)
+        draw(axes, part)
+        shown = names[part]
+        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_FONT)
+        axes.set_xlim(-0.7, across - 0.3)
+        show_grid(axes)
+    first: Axes = every[0]
+    return first
 
 
 def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:

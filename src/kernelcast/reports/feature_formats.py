@@ -1,30 +1,18 @@
 """Features as plain dictionaries for JSON; the keys are the program's public interface."""
 
-from dataclasses import asdict
-
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import DeviceFeatures, KernelFeatures
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
 from kernelcast.records.compiler_facts import facts_to_json
 from kernelcast.records.feature_vector import vector_to_json
-from kernelcast.records.kernel_facts import KernelFacts, ParameterFacts
-from kernelcast.records.operations import Operation, OperationCounts
+from kernelcast.records.operations import OperationCounts
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts
+from kernelcast.reports.plain import to_plain
 
 
 def features_to_json(features: KernelFeatures) -> dict[str, object]:
-    """Turn features into what `kernelcast features --json` prints of them.
-
-    Parameters
-    ----------
-    features : KernelFeatures
-        Of one problem.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn features into what `kernelcast features --json` prints of them."""
     facts, problem = features.facts, features.problem
     counts = features.counters.block_counts
     local_size = problem.ndrange.local_size
@@ -36,11 +24,11 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "global_size": list(problem.ndrange.global_size),
         "local_size": None if local_size is None else list(local_size),
         "coverage": facts.coverage,
-        "gaps": [asdict(one) for one in facts.gaps],
+        "gaps": [to_plain(one) for one in facts.gaps],
         "notes": list(features.notes),
-        "parameters": [_describe_parameter(one) for one in facts.parameters],
-        "local_arrays": [asdict(one) for one in facts.local_arrays],
-        "loops": [_describe_loop(one) for one in facts.loops],
+        "parameters": [to_plain(one) for one in facts.parameters],
+        "local_arrays": [to_plain(one) for one in facts.local_arrays],
+        "loops": [to_plain(one) for one in facts.loops],
         "accesses": [_describe_access(one) for one in facts.accesses],
         "counters": describe_counters(features.counters, facts),
         "lines": [_describe_line(one, counts) for one in features.lines],
@@ -63,12 +51,12 @@ def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[st
              "executions": executions}
             for block, executions in zip(facts.blocks, counters.block_counts, strict=True)
         ],
-        "loops": [asdict(one) for one in counters.loops],
+        "loops": [to_plain(one) for one in counters.loops],
         "warps": [
-            {**asdict(one), "lane_efficiency": one.lane_efficiency} for one in counters.warps
+            {**to_plain(one), "lane_efficiency": one.lane_efficiency} for one in counters.warps
         ],
         "requests": [
-            {**asdict(one), "is_coalesced": one.is_coalesced} for one in counters.patterns
+            {**to_plain(one), "is_coalesced": one.is_coalesced} for one in counters.patterns
         ],
         "instrumented_seconds": counters.instrumented_s,
         "plain_seconds": counters.plain_s,
@@ -79,54 +67,19 @@ def describe_counts(counts: OperationCounts) -> dict[str, object]:
     """List operations and memory operations with how often they are executed."""
     return {
         "operations": [
-            {**_describe_operation(operation), "count": times}
+            {**to_plain(operation), "count": times}
             for operation, times in counts.operations.items()
         ],
         "memory": [
-            {**asdict(operation), "count": times} for operation, times in counts.memory.items()
+            {**to_plain(operation), "count": times} for operation, times in counts.memory.items()
         ],
-    }
-
-
-def _describe_operation(operation: Operation) -> dict[str, object]:
-    return {
-        "kind": str(operation.kind),
-        "number": str(operation.number),
-        "bits": operation.bits,
-        "lanes": operation.lanes,
-        "name": operation.name,
-    }
-
-
-def _describe_parameter(parameter: ParameterFacts) -> dict[str, object]:
-    return {**asdict(parameter), "space": str(parameter.space)}
-
-
-def _describe_loop(loop: LoopFacts) -> dict[str, object]:
-    return {
-        "name": loop.name,
-        "line": loop.line,
-        "trip_count": None if loop.trip_count is None else str(loop.trip_count),
-        "condition": str(loop.condition),
-        "is_exact": loop.is_exact,
     }
 
 
 def _describe_access(access: MemoryAccess) -> dict[str, object]:
     return {
-        "site": access.site,
-        "line": access.line,
-        "text": access.text,
-        "kind": str(access.kind),
-        "space": str(access.space),
-        "buffer": access.buffer,
-        "bytes": access.bytes,
-        "offset_bytes": None if access.offset_bytes is None else str(access.offset_bytes),
-        "pattern": str(access.pattern),
-        "guard": str(access.guard),
+        **to_plain(access, omit=("block",)),
         "loops": [loop.name for loop in access.loops],
-        "sources": list(access.sources),
-        "reason": access.reason,
         "is_exact": access.is_exact,
     }
 

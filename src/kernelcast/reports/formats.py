@@ -1,142 +1,14 @@
-"""Answers as plain dictionaries for JSON; the keys are the program's public interface."""
-
-import math
-from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import datetime
+"""Devices as plain dictionaries for JSON; the keys are the program's public interface."""
 
 from kernelcast.records.device import DeviceReport
-from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.explanation import Explanation
-
-METHODS = ("linear", "two_point", "pooled_rate", "analytic", "hybrid", "history")
-"""Keys that `estimates` always has; null where no such method has answered."""
-
-
-def estimate_to_json(answer: DeviceAnswer) -> dict[str, object]:
-    """Turn an answer into what `kernelcast estimate --json` prints of it.
-
-    Parameters
-    ----------
-    answer : DeviceAnswer
-        Of one problem on one device.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
-    if answer.estimate is None:
-        return {
-            "device": answer.device,
-            "device_id": answer.device_id,
-            "problem": answer.problem,
-            "kernel": answer.kernel,
-            "error_message": str(answer.error),
-        }
-    described = {"problem": answer.problem, **_describe(answer.estimate)}
-    return {**described, **_describe_measurement(answer.estimate)}
+from kernelcast.records.plain import to_plain
 
 
 def report_to_json(report: DeviceReport) -> dict[str, object]:
     """Turn a device's report into what `kernelcast devices --json` prints of it."""
-    timer = report.timer
     return {
-        **asdict(report.description),
-        "max_work_item_sizes": list(report.description.max_work_item_sizes),
-        "extensions": list(report.description.extensions),
-        "timer": None
-        if timer is None
-        else {
-            "event_seconds": timer.event_s,
-            "host_seconds": timer.host_s,
-            "agrees": timer.agrees,
-        },
+        **to_plain(report.description),
+        "timer": None if report.timer is None else to_plain(report.timer),
         "status": "ok" if report.broken_reason is None else "broken",
         "broken_reason": report.broken_reason,
     }
-
-
-def _describe(estimate: Estimate) -> dict[str, object]:
-    saturation = estimate.saturation
-    return {
-        "device": estimate.device,
-        "device_id": estimate.device_id,
-        "kernel": estimate.kernel,
-        "global_size": list(estimate.ndrange.global_size),
-        "local_size": list(estimate.ndrange.known_local_size),
-        "work_groups": estimate.ndrange.work_group_count,
-        "compute_units": estimate.compute_units,
-        "p_sat": saturation.p_sat.value if saturation else None,
-        "p_sat_computed": saturation.computed if saturation else None,
-        "p_sat_measured": saturation.measured if saturation else None,
-        "sample_work_groups": list(estimate.sample_work_groups),
-        "sampled_work_groups": estimate.sampled_work_groups,
-        "seconds": estimate.seconds,
-        "low": estimate.low,
-        "high": estimate.high,
-        "coverage": estimate.coverage,
-        "tier": str(estimate.tier),
-        "limiter": estimate.limiter,
-        "estimates": _list_methods(estimate.estimates_s),
-        "sampling_seconds": estimate.sampling_seconds,
-        "overhead_seconds": estimate.overhead_seconds,
-        "compile_seconds": estimate.compile_seconds,
-        "launch_seconds": estimate.launch_seconds,
-        "in_domain": estimate.in_domain,
-        "warnings": list(estimate.warnings),
-        "explanation": explanation_to_json(estimate.explain()),
-    }
-
-
-def explanation_to_json(explanation: Explanation) -> dict[str, object]:
-    """Turn an explanation into plain values; times are in seconds, moments ISO 8601."""
-    history = explanation.history
-    return {
-        "tier": str(explanation.tier),
-        "missing": dict(explanation.missing),
-        "methods": _list_methods(explanation.methods_s),
-        "interval": explanation.interval,
-        "linear": None if explanation.linear is None else asdict(explanation.linear),
-        "model": None if explanation.model is None else asdict(explanation.model),
-        "history": None
-        if history is None
-        else {
-            "observations": history.observations,
-            "first": _write_moment(history.first),
-            "last": _write_moment(history.last),
-            "contradiction": history.contradiction,
-            "set_aside": [
-                {**asdict(one), "when": _write_moment(one.when)} for one in history.set_aside
-            ],
-        },
-        "influences": [asdict(one) for one in explanation.influences],
-        "limiters": {
-            name: seconds
-            for name, seconds in explanation.limiters.items()
-            if math.isfinite(seconds)
-        },
-        "notes": list(explanation.notes),
-    }
-
-
-def _write_moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _describe_measurement(estimate: Estimate) -> dict[str, object]:
-    measurement = estimate.measurement
-    if measurement is None:
-        return {}
-    return {
-        "measured_seconds": measurement.seconds,
-        "measured_runs": len(measurement.durations_s),
-        "noise": measurement.noise,
-        "error": measurement.error_of(estimate.seconds),
-    }
-
-
-def _list_methods(estimates_s: Mapping[str, float]) -> dict[str, float | None]:
-    """List every method's seconds; null for one that has not answered with a finite number."""
-    found = {name: value for name, value in estimates_s.items() if math.isfinite(value)}
-    return dict.fromkeys(METHODS) | found

@@ -12,6 +12,7 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.traits import Trait
+from kernelcast.reports.plain import to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,14 @@ class NumberPair:
         (low, high), (other_low, other_high) = _bounds(self.first), _bounds(self.second)
         return bool(low <= other_high and other_low <= high)
 
+    def to_row(self) -> dict[str, object]:
+        """Give both numbers with their intervals and sources, and how they compare."""
+        row: dict[str, object] = {"name": self.name}
+        for which, one in (("first", self.first), ("second", self.second)):
+            for name in ("value", "low", "high", "source", "origin"):
+                row[f"{which}_{name}"] = None if one is None else getattr(one, name)
+        return row | {"ratio": self.ratio, "intervals_overlap": self.is_within}
+
 
 def compare_machines(first: MachineDescription, second: MachineDescription) -> list[NumberPair]:
     """Pair the numbers of two descriptions, in the order of the files."""
@@ -68,8 +77,8 @@ def comparison_to_json(pairs: list[NumberPair]) -> list[dict[str, object]]:
     return [
         {
             "name": one.name,
-            "first": None if one.first is None else _trait_to_json(one.first),
-            "second": None if one.second is None else _trait_to_json(one.second),
+            "first": None if one.first is None else to_plain(one.first),
+            "second": None if one.second is None else to_plain(one.second),
             "ratio": one.ratio,
             "intervals_overlap": one.is_within,
         }
@@ -115,10 +124,3 @@ def _bounds(trait: Trait[Any]) -> tuple[float, float]:
     low = trait.value if trait.low is None else trait.low
     high = trait.value if trait.high is None else trait.high
     return low, high
-
-
-def _trait_to_json(trait: Trait[Any]) -> dict[str, object]:
-    return {
-        "value": trait.value, "low": trait.low, "high": trait.high, "source": str(trait.source),
-        "origin": trait.origin,
-    }  # fmt: skip

@@ -1,21 +1,11 @@
 """Traces as plain dictionaries for JSON; the keys are the program's public interface."""
 
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceAnswer, WorkGroupTrace
+from kernelcast.reports.plain import to_plain
 
 
 def trace_to_json(answer: TraceAnswer) -> dict[str, object]:
-    """Turn an answer into what `kernelcast trace --json` prints of it.
-
-    Parameters
-    ----------
-    answer : TraceAnswer
-        Of one problem on one device.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn an answer into what `kernelcast trace --json` prints of it."""
     about: dict[str, object] = {
         "device": answer.device,
         "device_id": answer.device_id,
@@ -42,29 +32,10 @@ def _describe(trace: WorkGroupTrace) -> dict[str, object]:
         "probe_concurrency": trace.probe_concurrency,
         "staircase": str(trace.staircase),
         "run_length": trace.run_length,
-        "timeline": _describe_timeline(outcome) if isinstance(outcome, Timeline) else None,
-        "steps": _describe_steps(outcome) if isinstance(outcome, StepTimes) else None,
-    }
-
-
-def _describe_timeline(timeline: Timeline) -> dict[str, object]:
-    return {
-        "clock": timeline.clock,
-        "resolution_seconds": timeline.resolution_s,
-        "launch_seconds": timeline.launch_s,
-        "plain_seconds": timeline.plain_s,
-        "lanes_are_compute_units": timeline.lanes_are_compute_units,
-        "wave_count": timeline.wave_count,
-        "starts_seconds": list(timeline.starts_s),
-        "finishes_seconds": list(timeline.finishes_s),
-        "lanes": list(timeline.lanes),
-        "waves": list(timeline.waves),
-    }
-
-
-def _describe_steps(steps: StepTimes) -> dict[str, object]:
-    return {
-        "work_groups": list(steps.work_groups),
-        "seconds": list(steps.times_s),
-        "has_steps": steps.has_steps,
+        "timeline": {**to_plain(outcome), "wave_count": outcome.wave_count}
+        if isinstance(outcome, Timeline)
+        else None,
+        "steps": {**to_plain(outcome, omit=("times_seconds",)), "seconds": list(outcome.times_s)}
+        if isinstance(outcome, StepTimes)
+        else None,
     }

@@ -1,6 +1,6 @@
 """The contract between sampling and whatever runs the work-groups.
 
-Implementations: `kernelcast.sampling.opencl_launch` (a real device) and
+Implementations: `kernelcast.sampling.launch` (a real device) and
 `kernelcast.sampling.replay` (recorded durations). A CUDA backend would be a third.
 """
 

@@ -24,28 +24,19 @@ _MOST_PROBES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceBehaviour:
-    """What the probes found.
-
-    Parameters
-    ----------
-    order : DispatchOrder
-        Order in which work-groups start.
-    launch_overhead_s : float
-        What a launch of many work-groups costs beside them, in seconds.
-    saturated_from : int
-        Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
-        work-groups to threads by the handful need more than one per thread.
-    settle_steps : int
-        Steps of the probe kernel that last about 0.3 ms, or several times an empty launch.
-    settled_s : float
-        Best time of that probe, in seconds.
-    """
+    """What the probes found."""
 
     order: DispatchOrder
+    """Order in which work-groups start."""
     launch_overhead_s: float
+    """What a launch of many work-groups costs beside them, in seconds."""
     saturated_from: int
+    """Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
+    work-groups to threads by the handful need more than one per thread."""
     settle_steps: int
+    """Steps of the probe kernel that last about 0.3 ms, or several times an empty launch."""
     settled_s: float
+    """Best time of that probe, in seconds."""
 
 
 def measure_behaviour(probe: Probe) -> DeviceBehaviour:

@@ -16,28 +16,20 @@ _LOG_LINES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a kernel as the device's compiler sees it.
-
-    Parameters
-    ----------
-    index : int
-        Position, from 0.
-    name, type_name : str
-        As in the source; the type without qualifiers, ``float*`` for a pointer.
-    address_space : str
-        ``global``, ``constant``, ``local`` or ``private``.
-    is_const : bool
-        Whether the pointed-to data may not be written.
-    is_known : bool
-        False where the driver gives no argument information: then nothing can be checked.
-    """
+    """One parameter of a kernel as the device's compiler sees it."""
 
     index: int
+    """Position, from 0."""
     name: str
+    """As in the source, like its type."""
     type_name: str
+    """Without qualifiers; ``float*`` for a pointer."""
     address_space: str
+    """``global``, ``constant``, ``local`` or ``private``."""
     is_const: bool
+    """Whether the pointed-to data may not be written."""
     is_known: bool = True
+    """False where the driver gives no argument information: then nothing can be checked."""
 
     def __str__(self) -> str:
         space = "" if self.address_space == "private" else f"{self.address_space} "
@@ -76,21 +68,14 @@ def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltKernel:
-    """A kernel built for a device, with its signature.
-
-    Parameters
-    ----------
-    program : pyopencl.Program
-        Kept because some drivers drop a program whose last user handle is gone.
-    kernel : pyopencl.Kernel
-        The kernel; its arguments are set by one launch at a time.
-    parameters : tuple of Parameter
-        The signature; empty where nobody asked for argument information.
-    """
+    """A kernel built for a device, with its signature."""
 
     program: cl.Program
+    """Kept because some drivers drop a program whose last user handle is gone."""
     kernel: cl.Kernel
+    """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
+    """The signature; empty where nobody asked for argument information."""
 
 
 def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
@@ -106,13 +91,7 @@ def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
 
 
 def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
-    """Take the kernel out of its program.
-
-    Raises
-    ------
-    KernelNotFoundError
-        If the program has no kernel of that name; names those it has.
-    """
+    """Take the kernel out of its program."""
     listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
     names = [name for name in listed.split(";") if name]
     if kernel.name not in names:

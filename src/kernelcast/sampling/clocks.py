@@ -50,44 +50,28 @@ kernel void kc_read_clock(global ulong *readings, int count)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClock:
-    """A clock that kernels can read.
-
-    Parameters
-    ----------
-    name : str
-        What answers call it.
-    declarations : str
-        OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute
-        unit that a work-item runs on.
-    build_options : tuple of str
-        What the compiler needs beside a kernel's own options.
-    tells_unit : bool
-        Whether `kc_unit` knows.
-    counts_cycles : bool
-        Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one.
-    """
+    """A clock that kernels can read."""
 
     name: str
+    """What answers call it."""
     declarations: str
+    """OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute unit
+    that a work-item runs on."""
     build_options: tuple[str, ...] = ()
+    """What the compiler needs beside a kernel's own options."""
     tells_unit: bool = False
+    """Whether `kc_unit` knows."""
     counts_cycles: bool = False
+    """Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockCheck:
-    """What a clock's trial found.
-
-    Parameters
-    ----------
-    tick_s : float
-        Length of a tick, in seconds.
-    resolution_s : float
-        Least difference seen between two readings, in seconds.
-    """
+    """What a clock's trial found."""
 
     tick_s: float
     resolution_s: float
+    """Least difference seen between two readings, in seconds."""
 
 
 _NO_UNIT = "static inline ulong kc_unit(void) { return 0; }\n"
@@ -112,14 +96,8 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
     Parameters
     ----------
-    description : DeviceDescription
-        The device.
     options : sequence of str
         A kernel's build options: one that chooses OpenCL C 1.x rules out `clock_read_device`.
-
-    Returns
-    -------
-    list of KernelClock
     """
     clocks = []
     language = _LANGUAGE.search(" ".join(options))
@@ -140,26 +118,7 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
-    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    clock : KernelClock
-        The clock.
-
-    Returns
-    -------
-    ClockCheck
-
-    Raises
-    ------
-    CompileError
-        If the device's compiler does not know it after all.
-    KernelRunError
-        If it stands still or goes backwards.
-    """
+    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast."""
     source = clock.declarations + _CHECK
     program = build_program(session.context, session.device, source, clock.build_options)
     kernel = cl.Kernel(program, "kc_read_clock")
@@ -190,8 +149,6 @@ def judge_readings(
         Each read one after the other by one work-item.
     apart_s : float
         Host time from the middle of the first series to that of the second, in seconds.
-    name : str
-        The clock's, for messages.
 
     Raises
     ------

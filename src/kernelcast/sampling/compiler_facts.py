@@ -9,11 +9,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.building import get_kernel
-from kernelcast.sampling.compiled_resources import read_compiler_statistics
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.occupancy import CompiledResources
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.ptx import PtxFacts, is_ptx, parse_ptx
+from kernelcast.sampling.saturation import read_compiler_statistics
 from kernelcast.sampling.session import DeviceSession
 
 # Two kernels of which we know what a truthful driver says: that they differ in private memory,
@@ -49,19 +49,11 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     ----------
     session : DeviceSession
         The device; its lock is taken, since compiling would disturb a measurement.
-    kernel : Kernel
-        The kernel; built if it is not yet.
     ndrange : NDRange
         For the local size; where it has none, the device chooses.
 
-    Returns
-    -------
-    CompilerFacts
-
     Raises
     ------
-    CompileError, KernelNotFoundError
-        If the kernel cannot be built.
     DeviceLimitError
         If the driver chooses no usable local size.
     """

@@ -1,4 +1,4 @@
-"""Runs the counting copy of a kernel on a few work-groups."""
+"""Runs counting copies of kernels, and orders what they counted by work-group and local id."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.instrumented_kernel import ADDRESS_WORDS, InstrumentedKernel
-from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.software_counters import CounterSample
 from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.opencl import cl
@@ -24,23 +25,13 @@ _ZERO = np.zeros(1, dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedBox:
-    """What the work-items of one box of work-groups counted.
-
-    Parameters
-    ----------
-    box : GroupBox
-        The work-groups.
-    counts : ndarray of uint32, shape (counters, work-items)
-        Work-items in the order of their global ids, dimension 0 fastest.
-    log : ndarray of uint64, shape (work-items, capacity, 2), or None
-        Place and address of each access, in the order of execution; zeros behind the last.
-    duration_s : float
-        Time of the counting launch, in seconds.
-    """
+    """What the work-items of one box of work-groups counted."""
 
     box: GroupBox
     counts: npt.NDArray[np.uint32]
+    """Work-items in the order of their global ids, dimension 0 fastest."""
     log: npt.NDArray[np.uint64] | None
+    """Place and address of each access, in the order of execution; zeros behind the last."""
     duration_s: float
 
 
@@ -48,13 +39,7 @@ class CountingLaunch(OpenCLLaunch):
     """A launch whose work-groups can also be counted; buffers stay as they are."""
 
     def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
-        """Build the counting copy, with the launch's arguments set.
-
-        Raises
-        ------
-        CompileError
-            If the device's compiler refuses it.
-        """
+        """Build the counting copy, with the launch's arguments set."""
         kernel = instrumented.kernel
         if needs_prelude(instrumented.original.source, kernel.build_options):
             text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
@@ -79,18 +64,10 @@ class CountingLaunch(OpenCLLaunch):
 
         Parameters
         ----------
-        instrumented : InstrumentedKernel
-            The counting copy.
-        built : pyopencl.Kernel
-            From `build_counting`.
         boxes : sequence of GroupBox
             What to run, one after the other; the first starts from the buffers' true content.
         capacity : int
             Addresses that a work-item can write down, where the copy records them.
-
-        Returns
-        -------
-        list of CountedBox
 
         Raises
         ------
@@ -158,3 +135,64 @@ class CountingLaunch(OpenCLLaunch):
         buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size_bytes)
         cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, 0, size_bytes)
         return buffer
+
+
+def make_sample(
+    ndrange: NDRange, counted: Sequence[CountedBox], counter_count: int
+) -> CounterSample:
+    """Give the counters of each work-item by work-group and local linear id.
+
+    Parameters
+    ----------
+    counted : sequence of CountedBox
+        Boxes that do not overlap.
+    """
+    numbers: list[int] = []
+    tables: list[npt.NDArray[np.float64]] = []
+    for one in counted:
+        groups, items = place_work_items(ndrange, one.box)
+        known, inverse = np.unique(groups, return_inverse=True)
+        table = np.full((known.size, ndrange.work_group_size, counter_count), np.nan)
+        table[inverse, items] = one.counts[:counter_count].T
+        numbers += known.tolist()
+        tables.append(table)
+    return CounterSample(
+        work_groups=tuple(numbers),
+        counts=np.concatenate(tables),
+        is_exact=(True,) * counter_count,
+    )
+
+
+def make_uncounted_sample(ndrange: NDRange, boxes: Sequence[GroupBox]) -> CounterSample:
+    """Give the sample of a kernel that has nothing to count."""
+    numbers = [np.unique(place_work_items(ndrange, box)[0]).tolist() for box in boxes]
+    groups = tuple(number for each in numbers for number in each)
+    counts = np.empty((len(groups), ndrange.work_group_size, 0))
+    return CounterSample(work_groups=groups, counts=counts, is_exact=())
+
+
+def place_work_items(
+    ndrange: NDRange, box: GroupBox
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Give the work-group and the local linear id of each work-item of a box.
+
+    Returns
+    -------
+    (ndarray, ndarray) of int64, shape (work-items,)
+        Numbers of work-groups, dimension 0 fastest, and local linear ids; work-items in the
+        order of their global ids, dimension 0 fastest.
+    """
+    _, size = ndrange.work_items_of(box)
+    group: npt.NDArray[np.int64] = np.zeros(size[::-1], dtype=np.int64)
+    item: npt.NDArray[np.int64] = np.zeros(size[::-1], dtype=np.int64)
+    group_stride = item_stride = 1
+    for axis, extent in enumerate(size):
+        shape = [1] * len(size)
+        shape[len(size) - 1 - axis] = extent
+        local = ndrange.known_local_size[axis]
+        ids = np.arange(extent, dtype=np.int64).reshape(shape)
+        group = group + (ids // local + box.start[axis]) * group_stride
+        item = item + ids % local * item_stride
+        group_stride *= ndrange.group_counts[axis]
+        item_stride *= local
+    return group.ravel(), item.ravel()

@@ -34,10 +34,6 @@ INSTALL_HINT = (
 def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
     """Find every device of every platform, in the order of their ids.
 
-    Returns
-    -------
-    list of (DeviceDescription, pyopencl.Device)
-
     Raises
     ------
     NoDeviceError
@@ -55,13 +51,7 @@ def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
 def choose_device(
     wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
 ) -> tuple[DeviceDescription, cl.Device]:
-    """Give the device of that id, or of the only id that begins so.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If no id, or more than one, begins with `wanted`.
-    """
+    """Give the device of that id, or of the only id that begins so."""
     by_id = {description.id: (description, handle) for description, handle in devices}
     chosen = match_device_id(wanted, by_id)
     return by_id[chosen]
@@ -96,14 +86,8 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 
     Parameters
     ----------
-    device : pyopencl.Device
-        The device.
     taken : iterable of str
         Ids already given to other devices; equal devices get ``-2``, ``-3`` and so on.
-
-    Returns
-    -------
-    DeviceDescription
     """
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)
@@ -193,26 +177,10 @@ def _query(device: cl.Device, name: str, *, default: object) -> object:
         return default
 
 
-_NOISE = frozenset(
-    [
-        "r",
-        "tm",
-        "c",
-        "the",
-        "opencl",
-        "platform",
-        "pthread",
-        "computing",
-        "gpu",
-        "cpu",
-        "device",
-        "llvm",
-        "bits",
-        "portable",
-        "nvidia",
-        "corporation",
-    ]
-)
+_NOISE = frozenset({
+    "r", "tm", "c", "the", "opencl", "platform", "pthread", "computing", "gpu", "cpu", "device",
+    "llvm", "bits", "portable", "nvidia", "corporation",
+})  # fmt: skip
 _PLATFORM_NAMES = {"portable computing language": "pocl", "nvidia cuda": "nvidia"}
 
 

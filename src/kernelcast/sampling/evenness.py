@@ -22,10 +22,6 @@ def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
 def is_even(rates: npt.NDArray[np.float64]) -> bool:
     """Tell whether work-groups of different places take about the same time.
 
-    Parameters
-    ----------
-    rates : ndarray of shape (n_windows,), in seconds per work-group
-
     Examples
     --------
     >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
@@ -37,15 +33,15 @@ def is_even(rates: npt.NDArray[np.float64]) -> bool:
     return bool(1.4826 * median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
 
 
-def compare_places(scouts: Sequence[TimedLaunch]) -> dict[int, float]:
-    """Compare the places of scouts, each of which ran one or two launches.
+def compare_places(survey: Sequence[TimedLaunch]) -> dict[int, float]:
+    """Compare the places of a survey, each of which ran one or two launches.
 
     A heavy place is slow in both its launches, a disturbance hits one of them: of the two rates,
     each relative to the median of its size, the lower one counts.
 
     Parameters
     ----------
-    scouts : sequence of TimedLaunch
+    survey : sequence of TimedLaunch
         Launches of at most two sizes; those of one place share their window.
 
     Returns
@@ -53,10 +49,10 @@ def compare_places(scouts: Sequence[TimedLaunch]) -> dict[int, float]:
     dict of int to float
         Window to its rate relative to the middle.
     """
-    sizes = sorted({one.box.work_group_count for one in scouts})
+    sizes = sorted({one.box.work_group_count for one in survey})
     middle_size = (sizes[0] * sizes[-1]) ** 0.5
-    short = [one for one in scouts if one.box.work_group_count <= middle_size]
-    long = [one for one in scouts if one.box.work_group_count > middle_size]
+    short = [one for one in survey if one.box.work_group_count <= middle_size]
+    long = [one for one in survey if one.box.work_group_count > middle_size]
     lowest: dict[int, float] = {}
     for launches in (short, long):
         rates = rates_of(launches)

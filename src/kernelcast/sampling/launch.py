@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from kernelcast.records.arguments import Access
@@ -28,21 +27,10 @@ class OpenCLLaunch:
     ----------
     session : DeviceSession
         The device; its lock is held by whoever measures.
-    kernel : Kernel
-        The kernel.
-    ndrange : NDRange
-        The whole launch, local size chosen.
     arguments : sequence of KernelArgument
         The user's arguments; never written.
     accesses : sequence of Access or None
         What the kernel may do with each buffer.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the launch exceeds what the device can hold.
-    CompileError, KernelNotFoundError
-        If the kernel cannot be built.
     """
 
     def __init__(
@@ -73,12 +61,7 @@ class OpenCLLaunch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._scratch.release()
 
     @property
@@ -157,22 +140,33 @@ class OpenCLLaunch:
         """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
         self._has_run = True
-        ndrange = self._ndrange
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
-                partial(self._enqueue, self._whole, ndrange.global_offset, ndrange.global_size)
+                partial(enqueue, self._session.queue, self._whole, self._ndrange)
             )
 
     def _enqueue(
         self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
     ) -> cl.Event:
-        return cl.enqueue_nd_range_kernel(
-            self._session.queue,
-            kernel,
-            size,
-            self._ndrange.known_local_size,
-            offset if any(offset) else None,
-        )
+        return enqueue(self._session.queue, kernel, self._ndrange, offset, size)
+
+
+def enqueue(
+    queue: cl.CommandQueue,
+    kernel: cl.Kernel,
+    ndrange: NDRange,
+    offset: tuple[int, ...] | None = None,
+    size: tuple[int, ...] | None = None,
+) -> cl.Event:
+    """Start a launch, or the part of it that `NDRange.work_items_of` gives."""
+    offset = ndrange.global_offset if offset is None else offset
+    return cl.enqueue_nd_range_kernel(
+        queue,
+        kernel,
+        size or ndrange.global_size,
+        ndrange.known_local_size,
+        offset if any(offset) else None,
+    )
 
 
 @contextmanager
@@ -196,13 +190,7 @@ def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None
 def check_launch(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> None:
-    """Check an index space against the device and the compiled kernel.
-
-    Raises
-    ------
-    DeviceLimitError
-        If it does not fit; says the limit and what to give instead.
-    """
+    """Check an index space against the device and the compiled kernel."""
     device = session.description
     local = ndrange.known_local_size
     for axis, (size, most) in enumerate(zip(local, device.max_work_item_sizes, strict=False)):

@@ -26,16 +26,6 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     """Fix the local size: as given, as the kernel requires, else as the driver chooses.
 
     The driver's choice is read off a kernel that does nothing over the same global size.
-
-    Returns
-    -------
-    NDRange
-        With a local size.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the driver chooses nothing usable.
     """
     if ndrange.local_size is not None:
         return ndrange

@@ -22,38 +22,26 @@ _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """The host's processor; what cannot be read is empty.
-
-    Parameters
-    ----------
-    name : str
-        What it calls itself.
-    generation : str
-        Its family and model, as numbers.
-    """
+    """The host's processor; what cannot be read is empty."""
 
     name: str
+    """What it calls itself."""
     generation: str
+    """Its family and model, as numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorTimes:
-    """Seconds that processors have spent so far, all together; None is what cannot be read.
-
-    Parameters
-    ----------
-    at_s : float
-        `time.monotonic` of the reading.
-    busy_s, stolen_s : float or None
-        With any process, and waiting for the host of a virtual machine.
-    own_s : float
-        With this process and its children that have ended.
-    """
+    """Seconds that processors have spent so far, all together; None is what cannot be read."""
 
     at_s: float
+    """`time.monotonic` of the reading."""
     busy_s: float | None
+    """With any process."""
     stolen_s: float | None
+    """Waiting for the host of a virtual machine."""
     own_s: float
+    """With this process and its children that have ended."""
 
 
 def read_processor_times() -> ProcessorTimes:
@@ -71,13 +59,7 @@ def read_processor_times() -> ProcessorTimes:
 
 
 def read_state_since(before: ProcessorTimes) -> MachineState:
-    """Read the machine's state, and what others have done on it since a reading.
-
-    Parameters
-    ----------
-    before : ProcessorTimes
-        The reading.
-    """
+    """Read the machine's state, and what others have done on it since a reading."""
     now = read_processor_times()
     state = read_machine_state()
     elapsed_s = now.at_s - before.at_s

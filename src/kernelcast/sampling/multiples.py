@@ -17,32 +17,17 @@ _LARGEST_SHARE = 1 / 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSample:
-    """Launches of k and k + 1 times the unit.
-
-    Parameters
-    ----------
-    multiple : int
-        k.
-    window_set : int
-        Which choice of places.
-    launches : tuple of TimedLaunch
-        The shorter and the longer one, in the order they ran.
-    """
+    """Launches of k and k + 1 times the unit."""
 
     multiple: int
     window_set: int
+    """Which choice of places."""
     launches: tuple[TimedLaunch, ...]
+    """The shorter and the longer one, in the order they ran."""
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
     """Give the work-groups that one multiple stands for.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        For the work-groups that fill the device.
-    rate_s : float
-        Seconds per work-group of a full device, about.
 
     Returns
     -------
@@ -61,24 +46,13 @@ def sample_pairs(
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        The launch.
-    multiples : sequence of int
-        Each k.
     window_set : int
         Chooses the places; no work-group is in two launches of one set.
-    unit : int
-        Work-groups of one multiple, see `choose_unit`.
 
     Returns
     -------
     list of PairSample
         Those multiples that the index space has room for.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
     """
     total = launch.ndrange.work_group_count
     counts = launch.ndrange.group_counts

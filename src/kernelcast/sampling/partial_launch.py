@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +12,12 @@ from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import release_arguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
@@ -27,15 +28,10 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """A buffer's content that a device may use where it lies, if it works in the host's memory.
-
-    Parameters
-    ----------
-    array : ndarray
-        The kernel only reads it, or only writes it; then it changes.
-    """
+    """A buffer's content that a device may use where it lies, if it works in the host's memory."""
 
     array: npt.NDArray[Any]
+    """The kernel only reads it, or only writes it; then it changes."""
 
 
 Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument
@@ -50,24 +46,9 @@ class PartialLaunch:
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    kernel : Kernel
-        The kernel.
-    ndrange : NDRange
-        The whole launch, which the work-groups of any box see.
-    arguments : sequence of Argument
-        Description of the arguments, to be checked against the kernel's signature.
     contents : sequence of Content
         What they hold; arrays are copied to the device and not written, unless they are given to
         be used in place.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     """
 
     def __init__(
@@ -80,7 +61,7 @@ class PartialLaunch:
     ) -> None:
         started_s = time.monotonic()
         self._session = session
-        self._kernel = kernel
+        self.kernel = kernel
         built = session.whole_kernel(kernel)
         check_arguments(kernel.name, built.parameters, arguments)
         self.ndrange = choose_local_size(session, built.kernel, ndrange)
@@ -120,12 +101,7 @@ class PartialLaunch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
@@ -137,17 +113,11 @@ class PartialLaunch:
             If the device fails; what its buffers hold is then unknown.
         """
         durations = []
-        with explained_errors(self._kernel, self._session.description):
+        with explained_errors(self.kernel, self._session.description):
             for box in boxes:
                 offset, size = self.ndrange.work_items_of(box)
                 start_s = time.monotonic()
-                cl.enqueue_nd_range_kernel(
-                    self._session.queue,
-                    self._window,
-                    size,
-                    self.ndrange.known_local_size,
-                    offset if any(offset) else None,
-                )
+                enqueue(self._session.queue, self._window, self.ndrange, offset, size)
                 self._session.queue.finish()
                 durations.append(time.monotonic() - start_s)
         return durations
@@ -157,20 +127,13 @@ class PartialLaunch:
 
         Parameters
         ----------
-        index : int
-            Position of the buffer among the arguments.
         spans : sequence of (int, int)
             First byte of each stretch, and the one behind its last, ascending.
         into : ndarray of uint8
             As many bytes as the buffer has.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails.
         """
         queue, held = self._session.queue, self._held[index]
-        with explained_errors(self._kernel, self._session.description):
+        with explained_errors(self.kernel, self._session.description):
             if index in self._in_place and _is_same(self._in_place[index], into):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
                 unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))
@@ -192,10 +155,7 @@ class PartialLaunch:
 
     def release(self) -> None:
         """Give the buffers' memory back."""
-        self._session.queue.finish()
-        for one in self._held:
-            if isinstance(one, cl.Buffer):
-                one.release()
+        release_arguments(self._session, self._held)
         self._held = []
         self._in_place = {}
 
@@ -229,3 +189,28 @@ def _check_room(session: DeviceSession, arguments: Sequence[Argument]) -> None:
             f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
         )
         raise DeviceLimitError(msg)
+
+
+def open_place(device_id: str, compute_units: int | None = None) -> DeviceSession:
+    """Open a device, or a part of it, with a context of its own.
+
+    Launches are timed by the host's clock, so no trial of the device's timer is needed.
+
+    Parameters
+    ----------
+    compute_units : int, optional
+        Use a sub-device of so many compute units.
+    """
+    description, device = choose_device(device_id, find_devices())
+    if compute_units is not None:
+        by_counts = [cl.device_partition_property.BY_COUNTS, compute_units, 0]
+        try:
+            # pyopencl types the list as properties only; counts stand in it too
+            device = device.create_sub_devices(by_counts)[0]  # type: ignore[arg-type]
+        except cl.Error as error:
+            msg = (
+                f"{description.id}: cannot be divided into a sub-device of {compute_units} of its "
+                f"{description.compute_units} compute units: {error}"
+            )
+            raise DeviceLimitError(msg) from error
+    return DeviceSession(description, cl.Context([device]), device, uses_event_timer=False)

@@ -13,11 +13,6 @@ _PATTERN = re.compile(r"\d+(-\d+)?(\+\d+(-\d+)?)*")
 def read_cores(text: str) -> tuple[int, ...]:
     """Read a list of cores.
 
-    Raises
-    ------
-    InputError
-        If it is none.
-
     Examples
     --------
     >>> read_cores("0+2-4")

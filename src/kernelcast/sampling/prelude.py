@@ -79,8 +79,6 @@ def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
 
     Parameters
     ----------
-    source : str
-        OpenCL C.
     build_options : sequence of str
         Options of the compiler; a macro defined there may name a function too.
 
@@ -100,16 +98,8 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
 
     Parameters
     ----------
-    source : str
-        OpenCL C.
-    ndrange : NDRange
-        The whole launch, local size chosen.
     source_name : str
         File name for the compiler's messages.
-
-    Returns
-    -------
-    str
     """
     padding = 3 - ndrange.dimensions
     offsets = ndrange.global_offset + (0,) * padding

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.records.device import DispatchOrder
-from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.worker_clock import LaunchTimer
 
 _SOURCE = """
 kernel void kc_probe(global volatile int *counters, global int *tickets, global float *sink,
@@ -77,33 +77,17 @@ _PAGES_EACH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """One run of the probe kernel.
-
-    Parameters
-    ----------
-    duration_s : float
-        Time of the launch, in seconds.
-    concurrency : int
-        Most work-groups that were active together.
-    tickets : ndarray of shape (n_groups,)
-        Order in which the work-groups started.
-    """
+    """One run of the probe kernel."""
 
     duration_s: float
     concurrency: int
+    """Most work-groups that were active together."""
     tickets: np.ndarray[tuple[int], np.dtype[np.int32]]
+    """Order in which the work-groups started."""
 
 
 class Probe:
-    """The probe kernel on one device.
-
-    Parameters
-    ----------
-    timer : LaunchTimer
-        Times launches; runs them on its queue.
-    program : pyopencl.Program
-        `SOURCE`, built.
-    """
+    """The probe kernel on one device."""
 
     SOURCE = _SOURCE
 

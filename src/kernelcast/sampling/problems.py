@@ -6,15 +6,16 @@ from typing import TypeVar
 
 from kernelcast.records.arguments import (
     Access,
+    Argument,
     BufferArgument,
     LocalArgument,
     ScalarArgument,
-    make_array,
     make_scalar,
 )
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import fill_array, make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
@@ -38,28 +39,11 @@ def prepared_problem(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        Kernel, index space, arguments.
     launch_type : type
         What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
-    seed : int
-        Seed of random buffer contents.
     inferred : sequence of Access or None, optional
         What source analysis found each argument to be; the problem's own words go first.
 
-    Yields
-    ------
-    OpenCLLaunch
-        Of the type asked for.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
     """
     built = session.whole_kernel(problem.kernel)
     compiled, parameters = built.kernel, built.parameters
@@ -80,29 +64,57 @@ def prepared_problem(
         with launch_type(session, problem.kernel, ndrange, arguments, accesses) as launch:
             yield launch
     finally:
-        session.queue.finish()
-        for argument in arguments:
-            if isinstance(argument, cl.Buffer):
-                argument.release()
+        release_arguments(session, arguments)
 
 
 def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
-    """Make a problem's arguments: buffers on the device, scalars, local memory.
+    """Make a problem's arguments: buffers on the device, scalars, local memory."""
+    return [
+        put_argument(session, index, argument, seed=seed)
+        for index, argument in enumerate(problem.arguments)
+    ]
 
-    Each buffer's content depends on `seed` and its position only.
-    """
-    arguments: list[KernelArgument] = []
-    for index, argument in enumerate(problem.arguments):
-        match argument:
-            case BufferArgument():
-                content = make_array(argument, seed=seed * 1000 + index)
-                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-                arguments.append(cl.Buffer(session.context, flags, hostbuf=content))
-            case ScalarArgument():
-                arguments.append(make_scalar(argument))
-            case LocalArgument():
-                arguments.append(cl.LocalMemory(argument.bytes))
-    return arguments
+
+def put_argument(
+    session: DeviceSession, index: int, argument: Argument, *, seed: int
+) -> KernelArgument:
+    """Make an argument; a buffer's content depends on `seed` and its position only."""
+    match argument:
+        case BufferArgument():
+            return _put_buffer(session, argument, seed=seed * 1000 + index)
+        case ScalarArgument():
+            return make_scalar(argument)
+        case LocalArgument():
+            return cl.LocalMemory(argument.bytes)
+
+
+def _put_buffer(session: DeviceSession, argument: BufferArgument, *, seed: int) -> cl.Buffer:
+    """Make a buffer; one in the host's memory is filled in place, without a copy beside it."""
+    if session.description.kind is not DeviceKind.CPU:
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(session.context, flags, hostbuf=make_array(argument, seed=seed))
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=argument.bytes)
+    try:
+        array, _ = cl.enqueue_map_buffer(
+            session.queue, buffer, cl.map_flags.WRITE, 0,
+            shape_of(argument), argument.element.dtype,
+        )  # fmt: skip
+        try:
+            fill_array(argument, array, seed=seed)
+        finally:
+            array.base.release(session.queue)
+    except BaseException:
+        buffer.release()
+        raise
+    return buffer
+
+
+def release_arguments(session: DeviceSession, arguments: Sequence[KernelArgument]) -> None:
+    """Give the buffers' memory back."""
+    session.queue.finish()
+    for argument in arguments:
+        if isinstance(argument, cl.Buffer):
+            argument.release()
 
 
 def _check_memory(description: DeviceDescription, problem: Problem) -> None:

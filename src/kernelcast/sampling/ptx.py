@@ -21,22 +21,15 @@ _HEAD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PtxFacts:
-    """What the PTX of one kernel holds.
-
-    Parameters
-    ----------
-    virtual_register_count : int
-        Declared registers of any type; hardware registers are allocated later.
-    instruction_count : int
-        Instructions of the kernel's own body, each counted once; functions that it calls are
-        not in it.
-    depot_bytes : int
-        Private memory per work-item that is not in registers, in bytes; `ptxas` may spill more.
-    """
+    """What the PTX of one kernel holds."""
 
     virtual_register_count: int
+    """Declared registers of any type; hardware registers are allocated later."""
     instruction_count: int
+    """Instructions of the kernel's own body, each counted once; functions that it calls are not in
+    it."""
     depot_bytes: int
+    """Private memory per work-item that is not in registers, in bytes; `ptxas` may spill more."""
 
 
 def is_ptx(binary: bytes) -> bool:
@@ -55,13 +48,6 @@ def is_ptx(binary: bytes) -> bool:
 
 def parse_ptx(ptx: str, kernel_name: str) -> PtxFacts | None:
     """Find what PTX says about one kernel.
-
-    Parameters
-    ----------
-    ptx : str
-        The text of a module.
-    kernel_name : str
-        Name of the kernel function.
 
     Returns
     -------

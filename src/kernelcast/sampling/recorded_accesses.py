@@ -9,8 +9,7 @@ import numpy.typing as npt
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.sampling.counted_samples import place_work_items
-from kernelcast.sampling.counting import CountedBox
+from kernelcast.sampling.counting import CountedBox, place_work_items
 
 _NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]
@@ -27,16 +26,8 @@ def read_log(
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole launch.
-    counted : sequence of CountedBox
-        With logs.
-    instrumented : InstrumentedKernel
-        Says what places and bases are.
     owners : mapping of int to str or None
         The buffer that each site touches, where the source tells.
-    buffer_numbers : mapping of str to int
-        Numbers of the buffers.
 
     Returns
     -------
@@ -128,8 +119,6 @@ def _find_bases(
         Numbers of the work-groups, ascending.
     base, group, address : ndarray of int64, shape (n,)
         Base and work-group of each entry, and what it says.
-    count : int
-        Bases there are.
     """
     starts = np.full((count + 1, known.size), -1, dtype=np.int64)
     backwards = np.flatnonzero(base < count)[::-1]  # of several entries the last one stays

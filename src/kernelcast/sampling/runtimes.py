@@ -1,4 +1,4 @@
-"""Makes the OpenCL loader see the embedded runtimes beside the system's own.
+"""Finds OpenCL runtimes, and keeps their threads and caches where they do no harm.
 
 Wheels such as ``intel-opencl-rt`` bring a complete CPU device, but the ``.icd`` file they install
 names a path that does not exist. A folder of ours holds corrected copies and links to the
@@ -9,15 +9,81 @@ pyopencl is imported for the first time.
 import atexit
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
 import stat
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
-from kernelcast.records.private_files import make_private_folder
-from kernelcast.sampling.caches import user_cache_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
+
+_log = logging.getLogger(__name__)
+
+_FOLDERS: Final = {
+    "POCL_CACHE_DIR": "pocl",
+    "MESA_SHADER_CACHE_DIR": "mesa",
+    "NUMBA_CACHE_DIR": "numba",
+    "MPLCONFIGDIR": "matplotlib",
+}
+_OFF: Final = {"PYOPENCL_NO_CACHE": "1"}
+# A disk that is full takes an empty file, and often a small one.
+_TRIAL_BYTES: Final = 2**16
+
+
+def user_cache_folder() -> Path | None:
+    """Give the folder of the user's caches; None where the user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+
+
+def ensure_caches() -> Path | None:
+    """Point caches at a temporary folder if the user's folder cannot be written.
+
+    Must be called before pyopencl is imported. What the caller has chosen is left alone, and
+    child processes find what their parent has chosen. The folder goes when the process ends.
+
+    Returns
+    -------
+    Path or None
+        The temporary folder, where one was needed.
+    """
+    if all(name in os.environ for name in (*_FOLDERS, *_OFF)):
+        return None
+    failure = _try_writing(user_cache_folder())
+    if failure is None:
+        return None
+    _log.warning("caches are not kept, so later runs build kernels anew: %s", failure)
+    for name, value in _OFF.items():
+        os.environ.setdefault(name, value)
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix="kernelcast-caches-"))
+    except OSError:
+        return None
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    for name, folder in _FOLDERS.items():
+        (temporary / folder).mkdir()
+        os.environ.setdefault(name, str(temporary / folder))
+    return temporary
+
+
+def _try_writing(folder: Path | None) -> str | None:
+    """Say why files cannot be kept in a folder; None where they can."""
+    if folder is None:
+        return "there is no home folder"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder, prefix="kernelcast-") as trial:
+            trial.write(bytes(_TRIAL_BYTES))
+            trial.flush()
+    except OSError as error:
+        return f"{folder}: {error.strerror or error}"
+    return None
+
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -132,9 +198,8 @@ def _write_folder(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != content:
             # Another process may be reading the folder: a file appears whole or not at all.
-            partial = folder / f".{name}.{os.getpid()}"
-            partial.write_text(content, encoding="utf-8")
-            partial.replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(content, encoding="utf-8")
         _let_all_read(path, _READABLE_FILE)
 
 

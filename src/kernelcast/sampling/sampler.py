@@ -6,18 +6,18 @@ they last long enough, and spread over the index space, because work need not be
 
 1. *Pilot*: launches that grow at scattered places until one lasts long enough. They tell the
    approximate rate, from which the budget in seconds follows.
-2. *Scouts*: short launches, one per stratum of the index space, each with a shorter one beside
+2. *Survey*: short launches, one per stratum of the index space, each with a shorter one beside
    it. They tell even work from uneven, and what a launch pays once (start, cold caches, waking
    threads) beside its work-groups.
 3. *Even work* gets a few long windows, in which that share is small; each is launched in two
    parts, one right behind the other, so that caches that fill, or data that settles, can be told
    from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
    just long enough.
-   Where the source proves that all work-groups do the same, nothing is spent on scouts: a few short
+   Where the source proves that all work-groups do the same, no survey is made: a few short
    launches show what is paid once, all the rest goes into long ones. Unless one of them stays three
    times as slow as the others: work-groups that do the same may find their data far away.
-4. *Doubts*: a launch that is much slower than the others of even work, or that alone took a good
-   part of what uneven work was given, is repeated on its neighbours: a disturbance does not
+4. *Repetitions*: a launch that is much slower than the others of even work, or that alone took a
+   good part of what uneven work was given, is repeated on its neighbours: a disturbance does not
    repeat, a heavy region does.
 
 No work-group runs twice: its data would be in the cache the second time.
@@ -41,18 +41,17 @@ from kernelcast.records.samples import (
 )
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import compare_places, is_even, rates_of
-from kernelcast.sampling.pilot import run_pilot
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sample_state import STRETCHED_BUDGET, Sampling
+from kernelcast.sampling.sample_state import STRETCHED_BUDGET, Sampling, run_pilot
 from kernelcast.sampling.windows import box_near, position_of
 
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
-_MOST_SCOUTS = 12
-_FEWEST_SCOUTS = 3
-_SCOUTS_SHARE = 0.4
-_ENOUGH_SCOUTS = 10
-_LARGEST_SCOUTS_SHARE = 0.8
+_MOST_SURVEYED = 12
+_FEWEST_SURVEYED = 3
+_SURVEY_SHARE = 0.4
+_ENOUGH_SURVEYED = 10
+_LARGEST_SURVEY_SHARE = 0.8
 _MINI_SHARE = 4
 # Launches of uneven work last this many times what a launch pays once, within limits.
 _TIMES_THE_INTERCEPT = 8.0
@@ -65,31 +64,14 @@ _CONTRADICTS = 3.0
 # Rate of a long launch over that of short ones, beyond which they saw different work: what short
 # ones pay once cannot be more than three fifths of their time.
 _SAME_WORK = (0.4, 1.5)
-_MOST_DOUBTS = 3
+_MOST_REPEATED = 3
 _STICKS_OUT = 1.5
 # Share of all time spent, beyond what its work-groups usually take.
 _GOOD_PART = 0.15
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time a few work-groups of a launch.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch, on a device or from a recording.
-    plan : SamplingPlan
-        How much to sample.
-
-    Returns
-    -------
-    SampleRun
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
-    """
+    """Time a few work-groups of a launch."""
     sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
     middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
     if sampling.total >= _FEWEST_TO_SPARE_ONE:
@@ -98,12 +80,12 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     launch.settle()
     short, rate_s = run_pilot(sampling)
     affordable = sampling.available_s(rate_s) / (short * rate_s)
-    if affordable * _SCOUTS_SHARE < _FEWEST_SCOUTS:
+    if affordable * _SURVEY_SHARE < _FEWEST_SURVEYED:
         _run_few(sampling, short, affordable)
     elif plan.is_known_even:
         _run_known_even(sampling, short)
     else:
-        _run_scouts_and_more(sampling, short, _count_scouts(affordable))
+        _run_survey(sampling, short, _count_survey_places(affordable))
     return SampleRun(
         kernel_digest=launch.kernel_digest,
         device_id=launch.device.id,
@@ -114,14 +96,14 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     )
 
 
-def _count_scouts(affordable: float) -> int:
-    """Give the number of scouts that so many launches leave room for.
+def _count_survey_places(affordable: float) -> int:
+    """Give the number of places to survey that so many launches leave room for.
 
     Work that lies in a quarter of the index space is missed by five places in a fourth of all
-    estimates, by ten in a twentieth: where there is room for few, scouts come before long launches.
+    estimates, by ten in a twentieth: where there is room for few, the survey comes first.
     """
-    enough = min(_ENOUGH_SCOUTS, int(affordable * _LARGEST_SCOUTS_SHARE))
-    return max(enough, min(_MOST_SCOUTS, int(affordable * _SCOUTS_SHARE)))
+    enough = min(_ENOUGH_SURVEYED, int(affordable * _LARGEST_SURVEY_SHARE))
+    return max(enough, min(_MOST_SURVEYED, int(affordable * _SURVEY_SHARE)))
 
 
 def _choose_overhead(sampling: Sampling) -> float:
@@ -140,7 +122,7 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
     if not singles:
         return
-    rates = _find_calm_rates(sampling, [sampling.timed[pilot], *singles])
+    rates = _find_undisturbed_rates(sampling, [sampling.timed[pilot], *singles])
     is_known = sampling.plan.is_known_even and not _differ_much(rates).any()
     sampling.is_even = is_known or is_even(rates)
     if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
@@ -151,12 +133,12 @@ def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
     more = int(left / short)
     if sampling.is_even and more >= 2:
         long = sampling.run_windows([short * more], 1)
-        again = _settle_doubts(sampling, float(median(rates)))
+        again = _repeat_slow_launches(sampling, float(median(rates)))
         sampling.is_even = is_known or _is_same_work(float(median(rates)), long, again)
     elif more > 0:
         sampling.run_windows([short], more)
     if not sampling.is_even:
-        _settle_outliers(sampling)
+        _repeat_outliers(sampling)
 
 
 def _run_known_even(sampling: Sampling, short: int) -> None:
@@ -165,11 +147,11 @@ def _run_known_even(sampling: Sampling, short: int) -> None:
     if _contradict(sampling, shorts):
         sampling.is_even = False
         _run_many(sampling, shorts)
-        _settle_outliers(sampling)
+        _repeat_outliers(sampling)
         return
     short_rate_s = float(median(rates_of(shorts or sampling.timed)))
     _run_long(sampling, short, short_rate_s)
-    _settle_doubts(sampling, short_rate_s)
+    _repeat_slow_launches(sampling, short_rate_s)
 
 
 def _contradict(sampling: Sampling, shorts: Sequence[TimedLaunch]) -> bool:
@@ -190,7 +172,7 @@ def _lower_median(rates: npt.NDArray[np.float64]) -> float:
     return float(np.sort(rates)[(len(rates) - 1) // 2])
 
 
-def _find_calm_rates(
+def _find_undisturbed_rates(
     sampling: Sampling, launches: Sequence[TimedLaunch]
 ) -> npt.NDArray[np.float64]:
     """Give the rates of a handful of launches; those that stick out are repeated beside."""
@@ -204,9 +186,9 @@ def _find_calm_rates(
     return _take_faster(launches, again)
 
 
-def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
+def _run_survey(sampling: Sampling, short: int, survey: int) -> None:
     mini = short // _MINI_SHARE // sampling.unit * sampling.unit
-    timed = sampling.run_windows([mini, short] if mini else [short], scouts)
+    timed = sampling.run_windows([mini, short] if mini else [short], survey)
     shorts = [one for one in timed if one.box.work_group_count > 2 * mini]
     places = compare_places(timed)
     heavy = [one for one in shorts if places[one.window] > _STICKS_OUT]
@@ -216,12 +198,12 @@ def _run_scouts_and_more(sampling: Sampling, short: int, scouts: int) -> None:
     if sampling.is_even:
         short_rate_s = float(median(rates_of(shorts)))
         long = _run_long(sampling, short, short_rate_s)
-        again = _settle_doubts(sampling, short_rate_s)
+        again = _repeat_slow_launches(sampling, short_rate_s)
         warms_up = is_warming_up(find_continuations(long), sampling.launch.launch_overhead_s)
         sampling.is_even = warms_up or _is_same_work(short_rate_s, long, again)
     else:
         _run_many(sampling, timed)
-        _settle_outliers(sampling)
+        _repeat_outliers(sampling)
 
 
 def _is_same_work(
@@ -260,16 +242,16 @@ def _run_long(sampling: Sampling, short: int, rate_s: float) -> list[TimedLaunch
     return sampling.run_long_windows(long, launches)
 
 
-def _run_many(sampling: Sampling, scouts: Sequence[TimedLaunch]) -> None:
+def _run_many(sampling: Sampling, survey: Sequence[TimedLaunch]) -> None:
     """Spend what is left on as many places as possible.
 
-    In two rounds: a few scouts may be far off the mean rate that the budget follows from.
+    In two rounds: a small survey may be far off the mean rate that the budget follows from.
     """
-    intercept_s = median(find_intercepts(scouts) or [0.0])
+    intercept_s = median(find_intercepts(survey) or [0.0])
     shortest_s, longest_s = _UNEVEN_LAUNCH_S
     launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
     launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
-    seen = list(scouts)
+    seen = list(survey)
     for share in (0.5, 1.0):
         rate_s = _mean_rate_s(seen)
         size = sampling.unit * max(1, round(launch_s / (rate_s * sampling.unit)))
@@ -289,17 +271,17 @@ def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
 def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
     """Tell whether a slow place is slow again, twice, when its neighbours run.
 
-    A picture whose work lies in a tenth of its area looks even to scouts of which one is slow; a
-    disturbed scout looks the same.
+    A picture whose work lies in a tenth of its area looks even to a survey in which one place is
+    slow; a disturbed launch looks the same.
     """
-    doubted = heavy[:_MOST_DOUBTS]
-    repeated = _repeat_beside(sampling, [*doubted, *doubted])
+    suspect = heavy[:_MOST_REPEATED]
+    repeated = _repeat_beside(sampling, [*suspect, *suspect])
     slow = rates_of(repeated) > _STICKS_OUT * middle_s
-    calm = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
-    return any(one.window not in calm for one in repeated)
+    undisturbed = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
+    return any(one.window not in undisturbed for one in repeated)
 
 
-def _settle_doubts(sampling: Sampling, short_rate_s: float) -> list[TimedLaunch]:
+def _repeat_slow_launches(sampling: Sampling, short_rate_s: float) -> list[TimedLaunch]:
     """Repeat long launches that stick out, so that the fit can tell what was disturbed.
 
     They stick out of the long ones, or of the short ones where there are too few long ones to
@@ -310,13 +292,13 @@ def _settle_doubts(sampling: Sampling, short_rate_s: float) -> list[TimedLaunch]
     long = [one for one in timed if one.box.work_group_count > largest // 2]
     rates = rates_of(long)
     usual_s = min(median(rates), short_rate_s)
-    worst = np.argsort(rates)[::-1][:_MOST_DOUBTS]
+    worst = np.argsort(rates)[::-1][:_MOST_REPEATED]
     return _repeat_beside(
         sampling, [long[index] for index in worst if rates[index] > _STICKS_OUT * usual_s]
     )
 
 
-def _settle_outliers(sampling: Sampling) -> None:
+def _repeat_outliers(sampling: Sampling) -> None:
     """Repeat single launches that took a good part of all the time that uneven work was given.
 
     Work that differs this much is rare, a core that was taken away for milliseconds is not. The
@@ -326,7 +308,7 @@ def _settle_outliers(sampling: Sampling) -> None:
     times = np.array([one.duration_s for one in timed])
     usual_s = median(rates_of(timed)) * np.array([one.box.work_group_count for one in timed])
     excess = (times - usual_s) / times.sum()
-    worst = np.argsort(excess)[::-1][:_MOST_DOUBTS]
+    worst = np.argsort(excess)[::-1][:_MOST_REPEATED]
     _repeat_beside(sampling, [timed[index] for index in worst if excess[index] > _GOOD_PART])
 
 

@@ -1,16 +1,121 @@
-"""P_sat: how many work-groups are active at once on one compute unit."""
+"""Finds P_sat: computed from known resources and limits of a device, or measured."""
 
 import math
 import os
+import re
+import secrets
+from weakref import WeakKeyDictionary
 
 from kernelcast.records.device import DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.compiled_resources import compute_for_kernel
+from kernelcast.sampling.building import build_program, read_build_log
+from kernelcast.sampling.occupancy import (
+    CompiledResources,
+    KernelResources,
+    OccupancyResult,
+    compute_p_sat,
+    find_limits,
+    parse_build_log,
+)
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.probes import PROBE_LOCAL_SIZE
 from kernelcast.sampling.session import DeviceSession
+
+_VERBOSE_OPTION = "-cl-nv-verbose"
+_VERBOSE_EXTENSION = "cl_nv_compiler_options"
+_BARRIER = re.compile(r"\bbarrier\s*\(")
+# Registers do not depend on the local size: one more build per kernel and session is enough.
+_statistics: WeakKeyDictionary[DeviceSession, dict[str, CompiledResources | None]] = (
+    WeakKeyDictionary()
+)
+
+
+def compute_for_kernel(
+    session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
+) -> OccupancyResult | None:
+    """Compute P_sat where the device's limits are published.
+
+    Returns
+    -------
+    OccupancyResult or None
+        None for CPUs and unknown devices.
+
+    Raises
+    ------
+    DeviceLimitError
+        If not even one work-group fits a compute unit.
+    """
+    capability = _compute_capability(session.device)
+    description = session.description
+    limits = find_limits(session.device.platform.vendor, description.name, capability)
+    if limits is None:
+        return None
+    registers = read_compiler_statistics(session, kernel)
+    info = cl.kernel_work_group_info
+    resources = KernelResources(
+        work_group_size=ndrange.work_group_size,
+        registers_per_work_item=registers.registers_per_work_item if registers else None,
+        local_memory_bytes=compiled.get_work_group_info(info.LOCAL_MEM_SIZE, session.device),
+        sub_group_size=None
+        if capability
+        else compiled.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, session.device),
+        uses_barriers=bool(_BARRIER.search(kernel.source)),
+    )
+    return compute_p_sat(limits, resources)
+
+
+def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> CompiledResources | None:
+    """Build once more with the compiler's statistics on, and read them from the build log.
+
+    Returns
+    -------
+    CompiledResources or None
+        None where the device's compiler has no such option, or does not answer as expected.
+    """
+    if _VERBOSE_EXTENSION not in session.description.extensions:
+        return None  # other compilers refuse the option
+    known = _statistics.setdefault(session, {})
+    if kernel.digest not in known:
+        program = build_program(
+            session.context,
+            session.device,
+            make_unique(kernel.source, secrets.token_hex(8)),
+            (*kernel.build_options, _VERBOSE_OPTION),
+        )
+        log = read_build_log(program, session.device)
+        known[kernel.digest] = parse_build_log(log, kernel.name)
+    return known[kernel.digest]
+
+
+def make_unique(source: str, token: str) -> str:
+    """Add an empty kernel of a new name, so that no cache of the compiler knows the source.
+
+    NVIDIA's driver takes what it built before from a cache on disk, and then gives an empty log.
+    Comments and macros are gone before PTX is written, and unused constants may be: a cache that
+    goes by the PTX would not notice them. A kernel can be asked for by its name, so it stays. Its
+    name is new at every build: a fixed one would be found in the cache the second time.
+
+    Examples
+    --------
+    >>> print(make_unique("kernel void k() {}", "5eed"))
+    kernel void k() {}
+    <BLANKLINE>
+    kernel void kc_unique_5eed(void) {}
+    <BLANKLINE>
+    """
+    # at the end, so that lines keep their numbers; after two line ends, as a source may end in a
+    # comment or in a backslash
+    return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
+
+
+def _compute_capability(device: cl.Device) -> tuple[int, int] | None:
+    """Give NVIDIA's compute capability, also of devices that PoCL drives through CUDA."""
+    if "cl_nv_device_attribute_query" not in device.extensions:
+        return None
+    return int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
+
 
 # Enough work-groups to fill the device, whatever it holds at once.
 _GROUPS_PER_COMPUTE_UNIT = {DeviceKind.GPU: 48}
@@ -29,18 +134,8 @@ def find_saturation(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
     compiled : pyopencl.Kernel
         The kernel with its arguments set, for its resources.
-    kernel : Kernel
-        Its source.
-    ndrange : NDRange
-        For the local size.
-
-    Returns
-    -------
-    SaturationPoint
     """
     key = (kernel.digest, ndrange.known_local_size)
     found = session.saturation_points.get(key)
@@ -80,20 +175,6 @@ def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: ND
 
     The probe has the kernel's local size and local memory, but not its registers: on a GPU the
     result is an upper bound.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    compiled : pyopencl.Kernel
-        The kernel, for its local memory.
-    ndrange : NDRange
-        For the local size.
-
-    Returns
-    -------
-    int
-        At least 1.
     """
     local_bytes = compiled.get_work_group_info(
         cl.kernel_work_group_info.LOCAL_MEM_SIZE, session.device

@@ -24,14 +24,8 @@ class ScratchArguments:
 
     Parameters
     ----------
-    queue : pyopencl.CommandQueue
-        Queue on which the copies are made.
-    arguments : sequence of KernelArgument
-        The user's arguments.
     accesses : sequence of Access or None
         One per argument; None where it is no buffer.
-    description : DeviceDescription
-        The device, for its memory limits.
 
     Raises
     ------

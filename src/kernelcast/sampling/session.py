@@ -3,9 +3,10 @@
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
+
+from cachetools import LRUCache
 
 from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
@@ -17,12 +18,11 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
-from kernelcast.sampling.launch_timer import LaunchTimer
+from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
-from kernelcast.sampling.trial import try_device
-from kernelcast.sampling.worker_clock import find_worker_clock
+from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
 _COPIES_KEPT = 16
@@ -36,12 +36,8 @@ class DeviceSession:
 
     Parameters
     ----------
-    description : DeviceDescription
-        The device.
     context : pyopencl.Context
         A context with the device; buffers given to launches belong to it.
-    device : pyopencl.Device
-        The device's handle.
     uses_event_timer : bool
         Whether profiling events are believed; else the host clock is read around each launch.
 
@@ -69,8 +65,8 @@ class DeviceSession:
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._kernels: OrderedDict[tuple[str, str], BuiltKernel] = OrderedDict()
-        self._programs: OrderedDict[tuple[str, tuple[str, ...]], cl.Program] = OrderedDict()
+        self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
+        self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
         self._last_busy_s = -math.inf
 
     @cached_property
@@ -141,9 +137,6 @@ class DeviceSession:
         if program is None:
             program = build_program(self.context, self.device, source, options)
             self._programs[key] = program
-            while len(self._programs) > _COPIES_KEPT:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
         return program
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
@@ -151,19 +144,17 @@ class DeviceSession:
         if built is None:
             built = build()
             self._kernels[key] = built
-            while len(self._kernels) > _KERNELS_KEPT:
-                self._kernels.popitem(last=False)
-        self._kernels.move_to_end(key)
         return built
 
 
 def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:
-    """Open a device with a context of its own, after a trial of its timer.
+    """Open a device with a context of its own, after a trial of its timer."""
+    return session_in(cl.Context([device]), description, device)
 
-    Raises
-    ------
-    BrokenDeviceError
-        If the device cannot build or run a kernel.
-    """
-    timer = try_device(description, device)
-    return DeviceSession(description, cl.Context([device]), device, uses_event_timer=timer.agrees)
+
+def session_in(
+    context: cl.Context, description: DeviceDescription, device: cl.Device
+) -> DeviceSession:
+    """Open a device in a context, after a trial of its timer."""
+    timer = check_device(description, device)
+    return DeviceSession(description, context, device, uses_event_timer=timer.agrees)

@@ -53,13 +53,7 @@ def is_image(parameter: Parameter) -> bool:
 
 
 def check_count(kernel_name: str, parameters: Sequence[Parameter], given: int) -> None:
-    """Check the number of arguments.
-
-    Raises
-    ------
-    SignatureError
-        If it differs; shows the signature.
-    """
+    """Check the number of arguments."""
     if len(parameters) != given:
         signature = ", ".join(str(parameter) for parameter in parameters)
         msg = (

@@ -62,7 +62,6 @@ def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[
 
     Parameters
     ----------
-    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
     bins : int
         How many spans, from the first start to the last finish.
 
@@ -180,9 +179,6 @@ def find_staircase(
 
     Parameters
     ----------
-    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
-    waves : ndarray of shape (n_groups,)
-        Number of each one's wave.
     units : ndarray of shape (n_groups,) or None
         Compute unit of each; None if it is not known: then all of a wave are compared.
 
@@ -214,8 +210,6 @@ def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[in
     ----------
     work_groups : sequence of int
         Sizes of launches of equal work-groups.
-    times_s : sequence of float, in seconds
-        Their times.
 
     Returns
     -------

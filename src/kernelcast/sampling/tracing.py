@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -86,11 +87,6 @@ class TracingLaunch(OpenCLLaunch):
         """Give about the first work-groups: part of a row, whole rows or whole planes.
 
         Where no number is given, the whole launch, at most the first 10,000.
-
-        Raises
-        ------
-        InputError
-            If fewer than 1 or more than a million are asked for.
         """
         counts = self.ndrange.group_counts
         total = math.prod(counts)
@@ -110,8 +106,6 @@ class TracingLaunch(OpenCLLaunch):
         ----------
         traced : Kernel
             Copy with the marks of `kernelcast.features.instrumentation.tracing`.
-        box : GroupBox
-            What will be run.
 
         Returns
         -------
@@ -198,13 +192,7 @@ class TracingLaunch(OpenCLLaunch):
         offset, size = self.ndrange.work_items_of(box)
         self._has_run = True
         with explained_errors(self._kernel, self.device):
-            begin_s = time.perf_counter()
-            event = self._enqueue(marked.kernel, offset, size)
-            self._session.queue.finish()
-            host_s = time.perf_counter() - begin_s
-        if not self._session.uses_event_timer:
-            return host_s
-        return float(event.profile.end - event.profile.start) * 1e-9
+            return self._session.timer.by_clock(partial(self._enqueue, marked.kernel, offset, size))
 
     def _list_step_boxes(self) -> list[GroupBox]:
         counts = self.ndrange.group_counts
@@ -262,27 +250,16 @@ def run_trace(
 
     Parameters
     ----------
-    launch : TracingLaunch
-        The launch, built.
     traced : Kernel or str
         The kernel with marks, or why it cannot have any.
-    method : TraceMethod
-        Which way is wanted.
     work_groups : int or None
         How many of the first to trace; None means all, at most 10,000.
-    report : callable, optional
-        Is told of each stage.
 
     Returns
     -------
     outcome : Timeline or StepTimes
     reason : str
         Why this method.
-
-    Raises
-    ------
-    DeviceError
-        If the launch cannot be run, or a clock is demanded where there is none.
     """
     box = launch.first_box(work_groups)
     marked, reason = None, "asked for"

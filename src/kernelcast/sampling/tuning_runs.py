@@ -3,41 +3,28 @@
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
-
-import numpy.typing as npt
+from functools import partial
 
 from kernelcast.records.arguments import (
     Access,
     Argument,
     BufferArgument,
-    LocalArgument,
-    ScalarArgument,
-    make_array,
-    make_scalar,
 )
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import build_kernel_source, take_kernel
-from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import put_argument, release_arguments
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
 
 _SHARE_OF_MEMORY = 0.5
-_NANOSECOND = 1e-9
 
 
 class SharedBuffers:
     """Buffers of one device by position and description, made when they are first asked for.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    seed : int
-        Of random contents.
 
     Notes
     -----
@@ -53,18 +40,12 @@ class SharedBuffers:
 
     def give(self, index: int, argument: Argument) -> KernelArgument:
         """Give what a kernel is called with for one argument."""
-        match argument:
-            case ScalarArgument():
-                return make_scalar(argument)
-            case LocalArgument():
-                return cl.LocalMemory(argument.bytes)
+        if not isinstance(argument, BufferArgument):
+            return put_argument(self._session, index, argument, seed=self._seed)
         key = (index, argument)
         if key not in self._kept:
             self._make_room(argument.bytes)
-            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-            self._kept[key] = cl.Buffer(
-                self._session.context, flags, hostbuf=self._content(index, argument)
-            )
+            self._kept[key] = put_argument(self._session, index, argument, seed=self._seed)
         self._kept.move_to_end(key)
         return self._kept[key]
 
@@ -74,23 +55,16 @@ class SharedBuffers:
         if key not in self._kept:
             return  # it will be made anew
         if key not in self._first:
-            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-            content = self._content(index, argument)
-            self._first[key] = cl.Buffer(self._session.context, flags, hostbuf=content)
+            self._first[key] = put_argument(self._session, index, argument, seed=self._seed)
         cl.enqueue_copy(
             self._session.queue, self._kept[key], self._first[key], byte_count=argument.bytes
         )
 
     def release(self) -> None:
         """Give the memory back."""
-        self._session.queue.finish()
-        for one in (*self._kept.values(), *self._first.values()):
-            one.release()
+        release_arguments(self._session, [*self._kept.values(), *self._first.values()])
         self._kept.clear()
         self._first.clear()
-
-    def _content(self, index: int, argument: BufferArgument) -> npt.NDArray[Any]:
-        return make_array(argument, seed=self._seed * 1000 + index)
 
     def _make_room(self, wanted_bytes: int) -> None:
         held = sum(key[1].bytes for key in (*self._kept, *self._first))
@@ -104,26 +78,7 @@ class SharedBuffers:
 
 
 class TimedLaunch:
-    """A launch that is built once and timed as a whole, as often as wanted.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        Kernel, index space, arguments.
-    buffers : SharedBuffers
-        Where its buffers are.
-    inferred : sequence of Access or None
-        What source analysis found each argument to be.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold the launch.
-    """
+    """A launch that is built once and timed as a whole, as often as wanted."""
 
     def __init__(
         self,
@@ -168,18 +123,8 @@ class TimedLaunch:
             self._has_run = True
             session.queue.finish()
             session.settle()
-            started_s, used_s = time.perf_counter(), time.process_time()
-            event = cl.enqueue_nd_range_kernel(
-                session.queue,
-                kernel,
-                self._ndrange.global_size,
-                self._ndrange.known_local_size,
-                self._ndrange.global_offset if any(self._ndrange.global_offset) else None,
-            )
-            session.queue.finish()
-            host_s = time.perf_counter() - started_s
+            used_s = time.process_time()
+            seconds = session.timer.by_clock(partial(enqueue, session.queue, kernel, self._ndrange))
             self.cpu_s = time.process_time() - used_s
             session.note_busy()
-        if not session.uses_event_timer:
-            return host_s
-        return float(event.profile.end - event.profile.start) * _NANOSECOND
+        return seconds

@@ -1,14 +1,21 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
+import hashlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import ElementType, HeldBuffer
+from kernelcast.records.arguments import (
+    Argument,
+    ElementType,
+    HeldBuffer,
+    LocalArgument,
+    ScalarArgument,
+)
 from kernelcast.records.errors import SignatureError
 from kernelcast.sampling.building import Parameter
 from kernelcast.sampling.opencl import cl
@@ -18,6 +25,8 @@ from kernelcast.sampling.signature import is_image
 from kernelcast.sampling.user_objects import check_context
 
 _MOST_HELD_BYTES = 2**26
+_PIECE_BYTES = 2**20
+_BYTE = ElementType("uint8")
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.LocalMemory)
 
 
@@ -74,40 +83,114 @@ def _take_buffer(place: int, value: Any) -> KernelArgument:  # noqa: ANN401 - wh
         raise SignatureError(msg) from error
 
 
-def list_buffer_bytes(values: Sequence[object]) -> dict[int, int]:
-    """Give the bytes of buffers by their positions among the arguments; None has none."""
-    return {
-        place: one.size if isinstance(one, cl.Buffer) else 0
-        for place, one in enumerate(values)
-        if one is None or isinstance(one, cl.Buffer)
-    }
+def describe_arguments(
+    session: DeviceSession,
+    parameters: Sequence[Parameter],
+    values: Sequence[KernelArgument],
+    decisive: Collection[int],
+) -> tuple[Argument, ...]:
+    """Describe a caller's arguments without a change to them.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        Of their context.
+    parameters : sequence of Parameter
+        Of the kernel, as many as values.
+    values : sequence
+        As `read_arguments` gives them.
+    decisive : collection of int
+        Positions of buffers on whose content the kernel's work depends: launches with other
+        contents are other launches.
+
+    Returns
+    -------
+    tuple of Argument
+        Buffers as `HeldBuffer`; of structures and images nothing but what tells them apart.
+    """
+    return tuple(
+        _describe(session, parameter, value, is_decisive=place in decisive)
+        for place, (parameter, value) in enumerate(zip(parameters, values, strict=True))
+    )
 
 
-def hold_buffer(session: DeviceSession, value: object) -> HeldBuffer | None:
-    """Describe a caller's buffer by its content, which is copied once if it is asked for.
+def _describe(
+    session: DeviceSession, parameter: Parameter, value: KernelArgument, *, is_decisive: bool
+) -> Argument:
+    element = ElementType.from_opencl(parameter.type_name.rstrip("* ")) or _BYTE
+    if value is None:
+        return HeldBuffer(element=element, count=0)
+    if isinstance(value, cl.LocalMemory):
+        return LocalArgument(bytes=value.size)
+    if isinstance(value, cl.Buffer):
+        return hold_buffer(session, value, element, is_decisive=is_decisive)
+    if isinstance(value, np.integer | np.floating):
+        return ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
+    raw = _name_bytes(value)
+    if element.lanes > 1 and len(raw) == element.bytes:
+        lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
+        return ScalarArgument(element=element, values=tuple(lanes.tolist()))
+    return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
+
+
+def _name_bytes(value: KernelArgument) -> bytes:
+    """Give what tells structures, images and samplers apart."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tobytes()
+    if isinstance(value, cl.Image):
+        told = (value.format, value.width, value.height, value.depth)
+        return repr(told).encode()
+    return bytes(value) if isinstance(value, bytes) else type(value).__name__.encode()
+
+
+def hold_buffer(
+    session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
+) -> HeldBuffer:
+    """Describe a caller's buffer; its content is copied once if it is asked for.
 
     Parameters
     ----------
     session : DeviceSession
         Of the buffer's context.
-    value : object
-        An argument of the kernel.
-
-    Returns
-    -------
-    HeldBuffer or None
-        None for what is no buffer, or so large that to copy it might take longer than to sample.
+    buffer : pyopencl.Buffer
+        The buffer.
+    element : ElementType
+        Of the kernel's parameter.
+    is_decisive : bool
+        Whether the kernel's work depends on the content. Of one so large that to copy it might
+        take longer than to sample, pieces all over tell contents apart.
     """
-    if not isinstance(value, cl.Buffer) or value.size > _MOST_HELD_BYTES:
-        return None
 
     @cache
     def read() -> npt.NDArray[np.generic]:
-        content = np.empty(value.size, dtype=np.uint8)
-        cl.enqueue_copy(session.queue, content, value)
-        return content
+        return _copy(session, buffer, 0, buffer.size)
 
-    return HeldBuffer(read)
+    is_small = buffer.size <= _MOST_HELD_BYTES
+    digest = ""
+    if is_decisive:
+        pieces = [read()] if is_small else _copy_pieces(session, buffer)
+        digest = hashlib.sha256(b"".join(one.tobytes() for one in pieces)).hexdigest()
+    if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
+        element = _BYTE
+    return HeldBuffer(
+        element=element,
+        count=buffer.size // element.bytes,
+        digest=digest,
+        read=read if is_small else None,
+    )
+
+
+def _copy_pieces(session: DeviceSession, buffer: cl.Buffer) -> list[npt.NDArray[np.generic]]:
+    starts = np.linspace(0, buffer.size - _PIECE_BYTES, _MOST_HELD_BYTES // _PIECE_BYTES)
+    return [_copy(session, buffer, int(one), _PIECE_BYTES) for one in starts]
+
+
+def _copy(
+    session: DeviceSession, buffer: cl.Buffer, start: int, size: int
+) -> npt.NDArray[np.generic]:
+    content = np.empty(size, dtype=np.uint8)
+    cl.enqueue_copy(session.queue, content, buffer, src_offset=start)
+    return content
 
 
 def check_argument(parameter: Parameter, argument: KernelArgument, session: DeviceSession) -> None:

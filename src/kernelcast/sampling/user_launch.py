@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from kernelcast.records.arguments import Access
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.launch import OpenCLLaunch, check_launch
+from kernelcast.sampling.launch import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import Launch
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access
@@ -38,15 +39,25 @@ def choose_user_ndrange(
     return chosen
 
 
-def prepare_user_launch(
+def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
     session: DeviceSession,
     kernel: Kernel,
     ndrange: NDRange,
     arguments: Sequence[KernelArgument],
+    launch_type: type[Launch],
     *,
     inferred: Sequence[Access | None],
-) -> OpenCLLaunch:
+) -> Launch:
     """Prepare a launch that `choose_user_ndrange` has found right.
+
+    Parameters
+    ----------
+    session, kernel, ndrange, arguments
+        As given to `choose_user_ndrange`, local size chosen.
+    launch_type : type
+        What can be done with it, see `kernelcast.sampling.problems.prepared_problem`.
+    inferred : sequence of Access or None
+        What source analysis found each argument to be.
 
     Returns
     -------
@@ -63,4 +74,4 @@ def prepare_user_launch(
         infer_access(parameter, known) if isinstance(argument, cl.Buffer) else None
         for parameter, argument, known in zip(parameters, arguments, inferred, strict=True)
     ]
-    return OpenCLLaunch(session, kernel, ndrange, arguments, accesses)
+    return launch_type(session, kernel, ndrange, arguments, accesses)

@@ -1,23 +1,23 @@
 """Takes the caller's own kernel and queue: what they are made of, and whether they fit together."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias, cast
+
+from cachetools import LRUCache
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.trial import try_device
+from kernelcast.sampling.session import DeviceSession, session_in
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
 
 _SESSIONS_KEPT = 8
-_sessions: OrderedDict[tuple[int, int], DeviceSession] = OrderedDict()
+_sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(_SESSIONS_KEPT)
 _sessions_lock = threading.Lock()
 
 
@@ -58,13 +58,7 @@ def check_objects(kernel: object, queue: object) -> None:
 
 
 def check_context(name: str, value: object, session: DeviceSession) -> None:
-    """Refuse memory and samplers of another context than the queue's.
-
-    Raises
-    ------
-    InputError
-        If an argument belongs to one.
-    """
+    """Refuse memory and samplers of another context than the queue's."""
     if isinstance(value, cl.MemoryObjectHolder):
         own = _ask_context(value, cl.mem_info.CONTEXT)
     elif isinstance(value, cl.Sampler):
@@ -100,14 +94,19 @@ def session_of(queue: cl.CommandQueue) -> DeviceSession:
     with _sessions_lock:
         session = _sessions.get(key)
         if session is None:
-            description = describe_device(device)
-            timer = try_device(description, device)
-            session = DeviceSession(description, context, device, uses_event_timer=timer.agrees)
+            session = session_in(context, describe_device(device), device)
             _sessions[key] = session
-            while len(_sessions) > _SESSIONS_KEPT:
-                _sessions.popitem(last=False)
-        _sessions.move_to_end(key)
     return session
+
+
+def name_device(queue: object) -> str:
+    """Give the id of a queue's device; nothing where it is no queue or the driver cannot tell."""
+    if not isinstance(queue, cl.CommandQueue):
+        return ""
+    try:
+        return describe_device(queue.device).id
+    except cl.Error:
+        return ""
 
 
 def read_kernel(
@@ -121,10 +120,6 @@ def read_kernel(
 
     Parameters
     ----------
-    kernel : pyopencl.Kernel
-        The kernel.
-    device : pyopencl.Device
-        The device it was built for.
     source : str or None
         OpenCL C, where the program has none (it was made from a binary).
     options : str, sequence of str or None

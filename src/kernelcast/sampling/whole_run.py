@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.launch import check_launch, explained_errors
+from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import put_arguments
+from kernelcast.sampling.problems import put_arguments, release_arguments
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
@@ -21,38 +21,17 @@ Value: TypeAlias = npt.NDArray[Any] | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeRun:
-    """What a launch was given and what it left.
-
-    Parameters
-    ----------
-    before, after : tuple of ndarray, NumPy scalar or None
-        One per argument, in the kernel's order: buffers as arrays of shape (count,), or
-        (count, lanes) for vectors; scalars as they are; None for local memory.
-    """
+    """What a launch was given and what it left."""
 
     before: tuple[Value, ...]
+    """One per argument, in the kernel's order: buffers as arrays of shape (count,), or (count,
+    lanes) for vectors; scalars as they are; None for local memory."""
     after: tuple[Value, ...]
+    """The same when it had ended."""
 
 
 def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
-    """Run a problem once on buffers of its own.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device; its lock is held by the caller.
-    problem : Problem
-        Kernel, index space, arguments.
-    seed : int
-        Seed of random buffer contents.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together.
-    DeviceError
-        If the device cannot hold or run the launch.
-    """
+    """Run a problem once on buffers of its own."""
     built = session.whole_kernel(problem.kernel)
     check_arguments(problem.kernel.name, built.parameters, problem.arguments)
     ndrange = choose_local_size(session, built.kernel, problem.ndrange)
@@ -63,17 +42,11 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRu
             before = _read(session, problem, arguments)
             for index, argument in enumerate(arguments):
                 built.kernel.set_arg(index, argument)
-            offset = ndrange.global_offset if any(ndrange.global_offset) else None
-            cl.enqueue_nd_range_kernel(
-                session.queue, built.kernel, ndrange.global_size, ndrange.known_local_size, offset
-            )
+            enqueue(session.queue, built.kernel, ndrange)
             session.queue.finish()
             return WholeRun(before=before, after=_read(session, problem, arguments))
         finally:
-            session.queue.finish()
-            for argument in arguments:
-                if isinstance(argument, cl.Buffer):
-                    argument.release()
+            release_arguments(session, arguments)
 
 
 def _read(

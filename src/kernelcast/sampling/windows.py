@@ -34,17 +34,6 @@ def box_near(
     position : int
         Number of a work-group, dimension 0 fastest; the box begins there (rows) or has its
         middle there (tiles), moved as far as needed to stay inside.
-    work_groups : int
-        How many, at least 1.
-    group_counts : sequence of int
-        Work-groups per dimension.
-    order : DispatchOrder
-        How the device goes through the index space.
-
-    Returns
-    -------
-    GroupBox
-        Inside the index space, with at least 1 work-group.
 
     Examples
     --------
@@ -98,8 +87,6 @@ def split_box(box: GroupBox, share: float) -> tuple[GroupBox, ...]:
 
     Parameters
     ----------
-    box : GroupBox
-        The box.
     share : float
         Share of the work-groups in the first part, about, between 0 and 1.
 
@@ -136,15 +123,6 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     two-dimensional relative's), so that any part of the index space holds its share of them.
     Inside the strata places scatter too, with the strata's middle as their mean, so that work
     which grows linearly with the work-group's number is summed without error.
-
-    Parameters
-    ----------
-    windows : int
-        How many places.
-    group_counts : sequence of int
-        Work-groups per dimension.
-    shift : int
-        Moves the scattered places.
 
     Examples
     --------

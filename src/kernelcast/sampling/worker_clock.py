@@ -1,4 +1,4 @@
-"""Processor time of a CPU device's threads: what a launch takes, whatever else happened meanwhile.
+"""Times launches: by events, by the host's clock, or by the work of a CPU device's threads.
 
 The time on a clock holds more than the work of a launch of a millisecond: threads that sleep must
 wake, two of them may be put on one core, a virtual machine's processor may be taken away. A whole
@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TypeAlias
+
+from kernelcast.sampling.opencl import cl
 
 _THREADS = Path("/proc/self/task")
 # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
@@ -56,24 +58,15 @@ RunProbe: TypeAlias = Callable[[int, int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerClock:
-    """Counts what the threads of a device do.
-
-    Parameters
-    ----------
-    threads : tuple of int
-        Their numbers.
-    cores : int
-        Processors that they share.
-    asleep_s : float
-        What a launch lasts beside the work of its threads, usually, in seconds.
-    with_caller : bool
-        Whether the calling thread works along.
-    """
+    """Counts what the threads of a device do."""
 
     threads: tuple[int, ...]
     cores: int
+    """Processors that they share."""
     asleep_s: float = 0.0
+    """What a launch lasts beside the work of its threads, usually, in seconds."""
     with_caller: bool = False
+    """Whether the calling thread works along."""
 
     def read(self) -> float:
         """Give the seconds that the threads have worked so far, per core.
@@ -108,27 +101,16 @@ class WorkerClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One launch of some milliseconds, and a pause right after it.
-
-    Parameters
-    ----------
-    duration_s : float
-        By the clock.
-    caller_s : float
-        Processor time of the calling thread during the launch.
-    busy_s : mapping of int to float
-        That of each other thread.
-    paused_s : float
-        Length of the pause.
-    restless_s : mapping of int to float
-        Processor time of each of them during the pause.
-    """
+    """One launch of some milliseconds, and a pause right after it."""
 
     duration_s: float
     caller_s: float
+    """Processor time of the calling thread during the launch."""
     busy_s: Seconds
+    """That of each other thread."""
     paused_s: float
     restless_s: Seconds
+    """Processor time of each of them during the pause."""
 
 
 def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
@@ -158,13 +140,6 @@ def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
 
 def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None:
     """Tell from trials which threads work for a device, and on how many cores.
-
-    Parameters
-    ----------
-    trials : sequence of Trial
-        Of the same launch.
-    processors : int
-        Processors that the process may use.
 
     Returns
     -------
@@ -304,3 +279,68 @@ def _read_thread(number: int) -> float:
 
 def _subtract(after: Seconds, before: Seconds) -> Seconds:
     return {thread: seconds - before.get(thread, seconds) for thread, seconds in after.items()}
+
+
+Enqueue: TypeAlias = Callable[[], cl.Event]
+
+_NANOSECOND = 1e-9
+# A launch so long in which threads worked so little: their count is the more likely to be wrong.
+# Processors of a shared virtual machine were away for 6 ms at most (two of them, watched for 40 s),
+# and Linux takes time that the host has stolen off what it counts for threads.
+_LONG_S = 20e-3
+_LEAST_SHARE = 0.1
+
+
+@dataclass(slots=True)
+class LaunchTimer:
+    """Times launches of one queue."""
+
+    queue: cl.CommandQueue
+    """Queue with profiling."""
+    uses_event_timer: bool
+    """Whether profiling events are believed; else the host's clock is read around each launch."""
+    workers: WorkerClock | None = None
+    """Processor time of the device's threads, where it tells more than the clock."""
+
+    def by_clock(self, enqueue: Enqueue) -> float:
+        """Run a launch; give its time by the clock, in seconds, whatever happened meanwhile."""
+        self.queue.finish()
+        start_s = time.perf_counter()
+        event = enqueue()
+        self.queue.finish()
+        host_s = time.perf_counter() - start_s
+        return _event_seconds(event) if self.uses_event_timer else host_s
+
+    def by_work(self, enqueues: Sequence[Enqueue]) -> list[float]:
+        """Run launches one after the other; give the seconds that each one's work takes.
+
+        That is the time by the clock, or less where the device's threads are known to have worked
+        for less than that: they were asleep, without a processor, or two on one. The clock is
+        believed where they are not known to have worked at all, or hardly in a long launch.
+        """
+        if self.workers is not None:
+            try:
+                with self.workers.spread():
+                    return [self._by_work(enqueue, self.workers) for enqueue in enqueues]
+            except OSError:  # a thread has ended: its device made new ones
+                self.workers = None
+        if not self.uses_event_timer:
+            return [self.by_clock(enqueue) for enqueue in enqueues]
+        # All at once: between launches that are waited for, the runtime's threads fall asleep and
+        # each launch would pay for waking them.
+        self.queue.finish()
+        events = [enqueue() for enqueue in enqueues]
+        self.queue.finish()
+        return [_event_seconds(event) for event in events]
+
+    def _by_work(self, enqueue: Enqueue, workers: WorkerClock) -> float:
+        before_s = workers.read()
+        duration_s = self.by_clock(enqueue)
+        worked_s = workers.read() - before_s + workers.asleep_s
+        least_s = _LEAST_SHARE * duration_s if duration_s > _LONG_S else 0.0
+        is_uncounted = worked_s <= least_s
+        return duration_s if is_uncounted else min(duration_s, worked_s)
+
+
+def _event_seconds(event: cl.Event) -> float:
+    return float(event.profile.end - event.profile.start) * _NANOSECOND

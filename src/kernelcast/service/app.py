@@ -18,8 +18,8 @@ from starlette.types import Scope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope as Access
-from kernelcast.service.asking import Documented, identify
 from kernelcast.service.backend import Backend
+from kernelcast.service.dependencies import Documented, identify
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.forwarded import TrustedProxies, read_networks
 from kernelcast.service.instance import Instance
@@ -27,11 +27,11 @@ from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, Frame
 from kernelcast.service.pages import include_pages
-from kernelcast.service.pages.frame import answer_error, wants_page
+from kernelcast.service.pages.rendering import answer_error, wants_page
 from kernelcast.service.pages.session import read_authorization
-from kernelcast.service.pages.signing_in import FORM_BYTES, SIGN_IN_PATH
-from kernelcast.service.protecting import describe_gap
+from kernelcast.service.pages.sign_in import FORM_BYTES, SIGN_IN_PATH
 from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
+from kernelcast.service.sandboxing import describe_gap
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
@@ -53,20 +53,7 @@ _CODES: Final = {
 def create_app(
     settings: ServiceSettings | None = None, *, backend: Backend | None = None
 ) -> FastAPI:
-    """Make the application.
-
-    Parameters
-    ----------
-    settings : ServiceSettings, optional
-        How it is run.
-    backend : Backend, optional
-        Answers launches; the predictor on this host's devices when left out.
-
-    Returns
-    -------
-    FastAPI
-        Its database is opened when it starts.
-    """
+    """Make the application."""
     settings = settings or ServiceSettings()
     metrics = Metrics()
     app = FastAPI(

@@ -1,48 +1,29 @@
 """The one place where the service asks the predictor."""
 
 import contextlib
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.answerer import Answerer
-from kernelcast.predictor.answering.composing import Remembered, answer_from_history
-from kernelcast.predictor.answering.devices_at_work import ChildProcesses
-from kernelcast.predictor.answering.doubts import update_doubts
+from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
-from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.service.withholding import hide_paths, tell, tell_estimate
-from kernelcast.workers import Confinement
-
-_MOST_ANSWERERS = 64
+from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One launch on one device.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    settings : EstimateSettings
-        Budget, coverage, seed.
-    timeout_s : float
-        Time limit of a sampling, in seconds.
-    """
+    """One launch on one device."""
 
     problem: Problem
     device: DeviceDescription
@@ -83,31 +64,20 @@ class Backend(Protocol):
 
 
 class PredictorBackend:
-    """Asks devices of this host, each sampling in a process of its own.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    registry : str or None
-        Where models are.
-    confinement : Confinement or None
-        What those processes may see; None: what this user can.
+    """Asks devices of this host.
 
     Notes
     -----
-    Each sampling has a fresh process. A warm one would answer sooner, but in it a stranger's kernel
-    could wait for the next stranger's.
+    Each sampling should have a fresh process: a warm one would answer sooner, but in it a
+    stranger's kernel could wait for the next stranger's.
     """
 
-    def __init__(
-        self, database: str, registry: str | None, confinement: Confinement | None = None
-    ) -> None:
-        self._asker = ChildProcesses(confinement)
-        self._shelf = ModelShelf(registry)
-        self._memory = Memory(database)
-        self._answerers: OrderedDict[tuple[EstimateSettings, float], Answerer] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, database: str, registry: str | None, executor: Executor) -> None:
+        self._predictor = Predictor(
+            store=database,
+            registry=registry,
+            options=PredictorOptions(executor=executor),
+        )
 
     def list_devices(self) -> Sequence[DeviceDescription]:
         """Describe the devices of this host; their drivers are asked in a process of its own."""
@@ -115,71 +85,34 @@ class PredictorBackend:
 
     def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch."""
-        identity, history = self._recall(ask)
-        if identity is None or isinstance(history, Remembered):
-            return None
-        facts, usual = history.describe(), history.answer(ask.settings.coverage)
-        if usual is not None:
-            return answer_from_history(ask.device, identity, usual, facts)
-        updated = None if beside is None else update_doubts(beside, facts)
-        return None if updated is beside else updated
+        policy = Policy(settings=ask.settings, timeout_s=ask.timeout_s)
+        return self._predictor.recall(ask.problem, ask.device, policy=policy, beside=beside)
 
     def history(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what the store and this process know of a launch."""
-        return self._memory.recall_named(launch)
+        return self._predictor.recall_named(launch)
 
     def sample(self, ask: Ask) -> Estimate:
         """Answer by running work-groups in a process of its own."""
-        answerer = self._choose(ask)
-        with _telling_own(ask):
-            outcome = answerer.sample(ask.problem, ask.device)
-        learned = answerer.learn([outcome])[0]
-        remembered = self._remember(ask)
-        answer = answerer.compose(ask.problem, ask.device, outcome, learned, remembered)
-        return tell_estimate(answer.estimate, ask.problem.kernel)
+        return self._answer(ask, ask.settings)
 
     def model(self, ask: Ask) -> Estimate:
         """Answer by the analytic model alone, in a process of its own."""
-        answerer = self._choose(ask)
-        remembered = self._remember(ask)
-        with _telling_own(ask):
-            estimate = answerer.answer_unsampled(ask.problem, ask.device, remembered)
-        return tell_estimate(estimate, ask.problem.kernel)
+        return self._answer(ask, replace(ask.settings, samples=False))
 
     def generation(self) -> int:
         """Give a number that changes with the models in use, and with a new calibration."""
-        changed: list[object] = [self._shelf.refresh()]
+        changed: list[object] = [self._predictor.refresh_models()]
         for path in sorted(machine_path("any").parent.glob("*.yaml")):
             with contextlib.suppress(OSError):
                 changed.append((path.name, path.stat().st_mtime_ns))
         return hash(tuple(changed))
 
-    def _recall(self, ask: Ask) -> tuple[LaunchIdentity | None, LaunchHistory | Remembered]:
-        answerer = self._choose(ask)
-        identity = answerer.identify(ask.problem, ask.device)
-        return identity, answerer.recall(identity, ask.problem, ask.device)
-
-    def _remember(self, ask: Ask) -> Remembered:
-        return self._choose(ask).remember(*self._recall(ask))
-
-    def _choose(self, ask: Ask) -> Answerer:
-        """Give the answerer of these settings; all share models and memory."""
-        key = (ask.settings, ask.timeout_s)
-        with self._lock:
-            found = self._answerers.get(key)
-            if found is None:
-                found = self._answerers[key] = Answerer(
-                    settings=ask.settings,
-                    asker=self._asker,
-                    shelf=self._shelf,
-                    memory=self._memory,
-                    timeout_s=ask.timeout_s,
-                )
-                if len(self._answerers) > _MOST_ANSWERERS:
-                    self._answerers.popitem(last=False)
-            else:
-                self._answerers.move_to_end(key)
-            return found
+    def _answer(self, ask: Ask, settings: EstimateSettings) -> Estimate:
+        policy = Policy(settings=settings, timeout_s=ask.timeout_s)
+        with _telling_own(ask):
+            found = self._predictor.answer(ask.problem, ask.device, policy=policy)
+        return redact_estimate(found.estimate, ask.problem.kernel)
 
 
 @contextlib.contextmanager
@@ -188,8 +121,8 @@ def _telling_own(ask: Ask) -> Iterator[None]:
     try:
         yield
     except (CompileError, KernelRunError) as error:
-        error.args = (tell(str(error), ask.problem.kernel),)
+        error.args = (redact(str(error), ask.problem.kernel),)
         raise
     except KernelcastError as error:
-        error.args = (hide_paths(str(error)),)
+        error.args = (redact_paths(str(error)),)
         raise

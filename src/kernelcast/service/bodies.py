@@ -16,24 +16,7 @@ def has_body(headers: Headers) -> bool:
 
 
 async def read_body(receive: Receive, headers: Headers, *, most: int, seconds: float) -> bytes:
-    """Read a whole body.
-
-    Parameters
-    ----------
-    receive : Receive
-        Gives its parts.
-    headers : Headers
-        May tell its length.
-    most : int
-        Bytes that it may have.
-    seconds : float
-        Time that it may take to arrive.
-
-    Raises
-    ------
-    ApiError
-        413 if it is too large, 408 if it takes too long, 400 if the caller goes away.
-    """
+    """Read a whole body."""
     told = headers.get("content-length", "0")
     if told.isdigit() and int(told) > most:
         _refuse_size(most)

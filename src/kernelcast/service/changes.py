@@ -38,13 +38,7 @@ def bucket_of_launch(launch: LaunchIdentity) -> str:
 
 
 def bucket_of_problem(problem: Problem, device: DeviceDescription, *, seed: int) -> str:
-    """Give the same for a problem on a device.
-
-    Raises
-    ------
-    InputError
-        If a buffer's file cannot be read.
-    """
+    """Give the same for a problem on a device."""
     return _name(
         problem.kernel.digest,
         device.id,

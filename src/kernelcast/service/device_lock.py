@@ -19,13 +19,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class FileLock:
-    """A lock that the operating system frees when its process ends, however it ends.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder is made.
-    """
+    """A lock that the operating system frees when its process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,11 +58,6 @@ class DeviceLock:
 
     Whoever waits stands at a door that only one can stand at, so that a holder that frees the
     device and wants it again comes after who waited.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
     """
 
     def __init__(self, device_id: str) -> None:

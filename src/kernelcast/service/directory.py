@@ -13,15 +13,7 @@ _STANDS_S: Final = 600.0
 
 
 class DeviceDirectory:
-    """Devices by their ids.
-
-    Parameters
-    ----------
-    backend : Backend
-        Knows them.
-    on_change : callable
-        Is called when they were asked for anew.
-    """
+    """Devices by their ids."""
 
     def __init__(self, backend: Backend, on_change: Callable[[], None] = lambda: None) -> None:
         self._backend = backend
@@ -31,13 +23,7 @@ class DeviceDirectory:
         self._lock = asyncio.Lock()
 
     async def list(self) -> Sequence[DeviceDescription]:
-        """Describe all devices.
-
-        Raises
-        ------
-        DeviceError
-            If there is none, or a driver crashes while it is asked.
-        """
+        """Describe all devices."""
         return list((await self._read()).values())
 
     async def ids(self) -> set[str]:
@@ -48,15 +34,7 @@ class DeviceDirectory:
             return set()
 
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
-        """Give the devices of those ids or beginnings of ids, each once; all where none is named.
-
-        Raises
-        ------
-        UnknownDeviceError
-            If there is no device of an id, or several.
-        DeviceError
-            If there is no device at all.
-        """
+        """Give the devices of those ids or beginnings of ids, each once, or all of them."""
         known = await self._read()
         if not wanted:
             return list(known.values())

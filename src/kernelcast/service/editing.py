@@ -18,17 +18,7 @@ from kernelcast.service_state import ServiceState
 
 
 class Editing:
-    """Edits the store.
-
-    Parameters
-    ----------
-    database : str
-        The store.
-    state : ServiceState
-        Counts changes.
-    forget : callable
-        Is called when observations are others than they were.
-    """
+    """Edits the store."""
 
     def __init__(self, database: str, state: ServiceState, forget: Callable[[], None]) -> None:
         self._store = open_data_store(database)
@@ -37,25 +27,13 @@ class Editing:
 
     @staticmethod
     def check(wanted: Selection) -> None:
-        """Refuse a selection of everything.
-
-        Raises
-        ------
-        InputError
-            If it says nothing of what is meant.
-        """
+        """Refuse a selection of everything."""
         if not describe_selection(wanted):
             msg = "every observation would be removed; say which are meant, as by `kernel`"
             raise InputError(msg)
 
     async def find(self, wanted: Selection, *, most: int) -> Found:
-        """Give what a selection means.
-
-        Raises
-        ------
-        StoreError
-            As all that follow: if the store does not answer.
-        """
+        """Give what a selection means."""
         return await asyncio.to_thread(partial(find_observations, self._store, wanted, most=most))
 
     async def remove(self, wanted: Selection) -> int:

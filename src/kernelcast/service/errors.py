@@ -29,7 +29,7 @@ from kernelcast.records.errors import (
     UnknownDeviceError,
     UnknownMachineError,
 )
-from kernelcast.service.withholding import hide_paths
+from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 
 RETRY_AFTER_S: Final = 2
@@ -38,36 +38,14 @@ RETRY_AFTER_S: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """A kind of error as callers see it.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        For programs.
-    """
+    """A kind of error as callers see it."""
 
     status: int
     code: str
 
 
 class ApiError(Exception):
-    """Is raised by the service itself.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        For programs.
-    message : str
-        For people.
-    detail : object
-        Plain values.
-    retry_after_s : int, optional
-        When to ask again, in seconds.
-    """
+    """Is raised by the service itself."""
 
     def __init__(
         self,
@@ -146,7 +124,7 @@ def message_of(error: BaseException) -> str:
         return "the database does not answer as it should; try again in a moment"
     if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return "the service failed; please report it with the request id"
-    return str(error) if isinstance(error, ApiError) else hide_paths(str(error))
+    return str(error) if isinstance(error, ApiError) else redact_paths(str(error))
 
 
 def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
@@ -162,24 +140,12 @@ def retry_after(error: BaseException) -> int | None:
 
 
 def refuse_unknown(what: str, name: str) -> NoReturn:
-    """Refuse a name that nothing has.
-
-    Raises
-    ------
-    ApiError
-        Always: 404.
-    """
+    """Refuse a name that nothing has."""
     raise ApiError(HTTPStatus.NOT_FOUND, f"unknown_{what}", f"there is no {what} {name!r}")
 
 
 def refuse_amount(what: str, count: int, most: int) -> NoReturn:
-    """Refuse too many things in one request.
-
-    Raises
-    ------
-    ApiError
-        Always: 413.
-    """
+    """Refuse too many things in one request."""
     raise ApiError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"too_many_{what}",

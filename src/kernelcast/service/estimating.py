@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,17 +11,19 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+from cachetools import FIFOCache
+
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.reports.formats import estimate_to_json
 from kernelcast.service.backend import Ask, Backend
+from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
-from kernelcast.service.lanes import SHARE_OF_THE_WAIT, Lanes, TurnMissedError
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
+from kernelcast.service.sampling_queue import SHARE_OF_THE_WAIT, SamplingQueues, TurnMissedError
 from kernelcast.service.settings import Limits
 from kernelcast.service.timeouts import TimeoutMemory
 from kernelcast.service.unsampled import explain_unsampled, refuse_repeat
@@ -31,8 +32,6 @@ T = TypeVar("T")
 _MOST_KEPT: Final = 10_000
 # Programs may write into the store without the service: after so long it is asked again.
 _STANDS_S: Final = 600.0
-# An analytic model is asked in a process of its own: more at once would only wait for each other.
-_MODELS_AT_ONCE: Final = 2
 _MOST_MODELS: Final = 32
 _RECALLS_AT_ONCE: Final = 4
 
@@ -48,19 +47,7 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One answer that is wanted.
-
-    Parameters
-    ----------
-    digest : str
-        Of the problem.
-    ask : Ask
-        What is asked.
-    sampling : Sampling
-        Whether work-groups may be run.
-    may_run : bool
-        Whether the caller may have kernels run.
-    """
+    """One answer that is wanted."""
 
     digest: str
     ask: Ask
@@ -82,15 +69,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """An answer as it is sent.
-
-    Parameters
-    ----------
-    content : bytes
-        JSON.
-    error : Exception or None
-        What kept the device from answering.
-    """
+    """An answer as it is sent."""
 
     content: bytes
     error: Exception | None = None
@@ -98,7 +77,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Versions:
-    """Counts of changes that answers depend on; see `kernelcast.service.upkeep`.
+    """Counts of changes that answers depend on; see `kernelcast.service.change_watcher`.
 
     Parameters
     ----------
@@ -153,21 +132,7 @@ class _Kept:
 
 
 class Estimating:
-    """Answers estimates.
-
-    Parameters
-    ----------
-    backend : Backend
-        The predictor.
-    limits : Limits
-        Of queues and times.
-    metrics : Metrics
-        Are told.
-    predictions : Predictions
-        Remember what was answered, for comparison with what is observed.
-    versions : Versions
-        Of observations and models.
-    """
+    """Answers estimates."""
 
     def __init__(
         self,
@@ -181,14 +146,13 @@ class Estimating:
         self._metrics = metrics
         self._predictions = predictions
         self._versions = versions
-        self._kept: OrderedDict[tuple[object, ...], _Kept] = OrderedDict()
+        self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(_MOST_KEPT)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
-        self._models = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix="model")
-        self._model_count = 0
+        self._models = BoundedPool(_MOST_MODELS, "launches")
         self._timeouts = TimeoutMemory()
         self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
-        self.lanes = Lanes(limits, metrics)
+        self.queues = SamplingQueues(limits, metrics)
 
     def find_kept(self, wanted: Wanted) -> Outcome | None:
         """Give an answer that was given before and still stands; takes no time."""
@@ -220,9 +184,9 @@ class Estimating:
 
     def close(self) -> None:
         """Begin nothing new."""
-        self.lanes.close()
-        for one in (self._recalls, self._models):
-            one.shutdown(wait=False, cancel_futures=True)
+        self.queues.close()
+        self._models.close()
+        self._recalls.shutdown(wait=False, cancel_futures=True)
 
     async def _find(self, wanted: Wanted) -> _Kept:
         """Give the answer; equal questions at the same time are asked once."""
@@ -260,18 +224,15 @@ class Estimating:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
         self._predictions.remember(estimate)
         found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
-        if not lasts:
-            return found
-        self._kept[wanted.key] = found
-        while len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        if lasts:
+            self._kept[wanted.key] = found
         return found
 
     async def _ask_device(self, wanted: Wanted) -> Estimate:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
-            return await self.lanes.of(device_id).run(partial(self._sample, ask))
+            return await self.queues.of(device_id).run(partial(self._sample, ask))
         try:
             return await self._model(ask)
         except KernelcastError as error:
@@ -303,13 +264,7 @@ class Estimating:
         return estimate
 
     async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:
-        """Answer a launch whose turn did not come by what runs nothing.
-
-        Raises
-        ------
-        TurnMissedError
-            If nothing has an answer, or not in what is left of the longest wait.
-        """
+        """Answer a launch whose turn did not come by what runs nothing."""
         estimate: Estimate | None = None
         try:
             async with asyncio.timeout(self._left_s):
@@ -325,18 +280,7 @@ class Estimating:
         return explain_unsampled(estimate, cause.message)
 
     async def _model(self, ask: Ask) -> Estimate:
-        if self._model_count >= _MOST_MODELS:
-            raise ApiError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "models_busy",
-                f"{self._model_count} launches wait for analytic models already",
-                retry_after_s=2,
-            )
-        self._model_count += 1
-        try:
-            return await _run(self._models, partial(self._backend.model, ask))
-        finally:
-            self._model_count -= 1
+        return await self._models.run(partial(self._backend.model, ask))
 
     def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
         kind = kind_of(error)
@@ -371,7 +315,7 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
         kernel=problem.kernel.name,
         estimate=estimate,
     )
-    content = {**estimate_to_json(answer), "problem_digest": wanted.digest}
+    content = {**answer.to_dict(), "problem_digest": wanted.digest}
     match content.get("explanation"):
         case {"model": dict() as model}:
             model.pop("place", None)  # where models are is nobody's business

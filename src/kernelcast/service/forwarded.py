@@ -19,11 +19,6 @@ _MOST_HOPS: Final = 32
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
     """Read addresses and networks.
 
-    Raises
-    ------
-    InputError
-        If one is neither.
-
     Examples
     --------
     >>> read_networks(["127.0.0.1", "10.0.0.0/8"])
@@ -71,11 +66,6 @@ class TrustedProxies:
     A proxy appends the address that it was asked from to ``X-Forwarded-For`` or ``Forwarded``, so
     the end of the list is true as far as trusted proxies have written it; what stands before that
     is anybody's word.
-
-    Parameters
-    ----------
-    networks : sequence of Network
-        Where trusted proxies are.
     """
 
     def __init__(self, networks: Sequence[Network]) -> None:

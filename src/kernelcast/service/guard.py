@@ -30,20 +30,7 @@ _MOST_OPTIONS: Final = 200
 
 
 def check_content(content: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse a problem by its text, before anything reads it.
-
-    Parameters
-    ----------
-    content : mapping
-        The problem as it came.
-    limits : Limits
-        Of sources.
-
-    Raises
-    ------
-    InputError
-        If source or build options could reach files, or are too long.
-    """
+    """Refuse a problem by its text, before anything reads it."""
     options = content.get("build_options")
     texts = [str(one) for one in options] if isinstance(options, list) else []
     code = content.get("code")
@@ -52,13 +39,7 @@ def check_content(content: Mapping[str, Any], limits: Limits) -> None:
 
 
 def check_problem(problem: Problem, limits: Limits) -> None:
-    """Refuse a problem by what was read of it: also options whose names were filled in.
-
-    Raises
-    ------
-    InputError
-        If its buffers are too large, or a file would be read.
-    """
+    """Refuse a problem by what was read of it: also options whose names were filled in."""
     list(_list_definitions(problem.kernel.build_options))
     if not _KERNEL.fullmatch(problem.kernel.name):
         msg = f"kernel {problem.kernel.name[:80]!r}: give the name of a function of the source"
@@ -78,11 +59,6 @@ def check_problem(problem: Problem, limits: Limits) -> None:
 def check_source(code: str, limits: Limits, options: Sequence[str] = ()) -> None:
     r"""Refuse a source that could read files with these options, or is too long.
 
-    Raises
-    ------
-    InputError
-        If it is so.
-
     Examples
     --------
     >>> check_source("#define N 4\nkernel void k() {}", Limits())
@@ -99,13 +75,7 @@ def check_source(code: str, limits: Limits, options: Sequence[str] = ()) -> None
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Refuse build options that could name files, whatever the source is.
-
-    Raises
-    ------
-    InputError
-        If one is neither a definition nor a language option of OpenCL's.
-    """
+    """Refuse build options that could name files, whatever the source is."""
     check_reach("", list(_list_definitions(options)))
 
 

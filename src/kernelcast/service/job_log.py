@@ -11,13 +11,7 @@ _LETTERS: Final = 80
 
 
 class StageLog:
-    """The last stages of a job with their times, kept beside its progress as ``log``.
-
-    Parameters
-    ----------
-    progress : mapping
-        Where the job stood before, with the log of that time.
-    """
+    """The last stages of a job with their times, kept beside its progress as ``log``."""
 
     def __init__(self, progress: Mapping[str, Any]) -> None:
         self._last = dict(progress)

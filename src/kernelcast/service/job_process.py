@@ -6,6 +6,7 @@ the only argument, so that nothing that a driver prints gets in between.
 """
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -50,6 +51,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     order = json.loads(sys.stdin.readline())
     die_with_parent()  # a job must not run twice
+    logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     teller = _Teller(int(sys.argv[1]))
     place = JobPlace(database=order["database"], registry=order["registry"], turns=HostTurns())
     try:

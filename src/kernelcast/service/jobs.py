@@ -19,7 +19,7 @@ from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
 from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
-from kernelcast.service.withholding import hide_paths
+from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import ServiceState, StoreError
 
 POLL_S: Final = 0.5
@@ -240,7 +240,7 @@ class _Work:
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.DONE, result=result)
         elif "error" in self._outcome and self._outcome["error"]["code"] != _AWAY:
             error = self._outcome["error"]
-            error = {**error, "message": hide_paths(error["message"])}
+            error = {**error, "message": redact_paths(error["message"])}
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
         else:
             said = self._outcome.get("error", {}).get("message", errors)
@@ -257,7 +257,7 @@ class _Work:
             error = {
                 "code": "job_crashed",
                 "message": f"the job's process died {self._most_crashes} times without progress "
-                f"(exit status {process.returncode}): {hide_paths(errors)}",
+                f"(exit status {process.returncode}): {redact_paths(errors)}",
                 "detail": None,
             }
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)

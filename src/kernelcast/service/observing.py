@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from typing import Final
+
+from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.predictor.answering.judging import Judge
@@ -91,34 +92,14 @@ class Doubted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of a batch.
-
-    Parameters
-    ----------
-    rows : AddedRows
-        How many were new.
-    doubted : tuple of Doubted
-        Those that are not believed.
-    """
+    """What became of a batch."""
 
     rows: AddedRows
     doubted: tuple[Doubted, ...] = ()
 
 
 class Observing:
-    """Takes observations.
-
-    Parameters
-    ----------
-    database : str
-        The store.
-    backend : Backend
-        Knows what was observed and estimated before.
-    state : ServiceState
-        Counts changes.
-    metrics, predictions : Metrics, Predictions
-        Are told.
-    """
+    """Takes observations."""
 
     def __init__(
         self,
@@ -134,23 +115,12 @@ class Observing:
         self._metrics = metrics
         self._predictions = predictions
         self._lock = threading.Lock()
-        self._identities: OrderedDict[tuple[object, ...], LaunchIdentity] = OrderedDict()
+        self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(
+            _MOST_IDENTITIES
+        )
 
     async def take(self, reported: Sequence[Reported]) -> Taken:
-        """Store observations, all or none of them.
-
-        Returns
-        -------
-        Taken
-            How many were new, and which are doubted.
-
-        Raises
-        ------
-        InputError
-            If a time or size cannot be used.
-        StoreError
-            If they cannot be stored; none of them is then.
-        """
+        """Store observations, all or none of them."""
         observations, taken = await asyncio.to_thread(self._write, reported)
         rows = taken.rows
         self._metrics.observations.labels("added").inc(rows.added)
@@ -216,8 +186,6 @@ class Observing:
             arguments_digest=digest_arguments(one.problem.arguments, seed=one.seed),
         )
         self._identities[key] = found
-        while len(self._identities) > _MOST_IDENTITIES:
-            self._identities.popitem(last=False)
         return found
 
 

@@ -20,15 +20,7 @@ _MOST_BYTES: Final = 4096
 
 
 def check_port(host: str, port: int) -> None:
-    """Check that a service could listen, before it opens anything.
-
-    Raises
-    ------
-    InputError
-        If the host is none of this machine's.
-    KernelcastError
-        If somebody listens there; says who, as far as this user may know.
-    """
+    """Check that a service could listen, before it opens anything."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:

@@ -1,11 +1,13 @@
 """What was answered, to be compared with what is observed."""
 
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import NormalDist
 from typing import Final
+
+from cachetools import FIFOCache
 
 from kernelcast.predictor.answering.drift import Drift
 from kernelcast.records.estimates import Estimate, Interval
@@ -58,17 +60,11 @@ class _Prediction:
 
 
 class Predictions:
-    """The last answer of each launch in this process.
-
-    Parameters
-    ----------
-    metrics : Metrics
-        Are told how far answers were off, and when times have shifted.
-    """
+    """The last answer of each launch in this process."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._known: OrderedDict[str, _Prediction] = OrderedDict()
+        self._known: FIFOCache[str, _Prediction] = FIFOCache(_MOST)
         self._compared: deque[Compared] = deque(maxlen=_MOST_COMPARED)
 
     def list_compared(self) -> tuple[Compared, ...]:
@@ -82,8 +78,6 @@ class Predictions:
         self._known[estimate.identity.key] = _Prediction(
             estimate.interval, estimate.tier, _find_deviation(estimate.interval)
         )
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
 
     def compare(self, launch: LaunchIdentity, measured_s: float) -> None:
         """Compare an observed time with what was answered."""

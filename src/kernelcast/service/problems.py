@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
+
+from cachetools import FIFOCache
 
 from kernelcast.launches.problem_file.inline import read_inline_problem
 from kernelcast.records.errors import InputError
@@ -19,38 +20,16 @@ from kernelcast.service_state import ServiceState
 _MOST: Final = 4096
 
 
-class ProblemShelf:
-    """Problems by their digests: a process reads each once, the database has them all.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Where they are kept.
-    limits : Limits
-        Of sources and buffers.
-    """
+class ProblemCache:
+    """Problems by their digests: a process reads each once, the database has them all."""
 
     def __init__(self, state: ServiceState, limits: Limits) -> None:
         self._state = state
         self._limits = limits
-        self._known: OrderedDict[str, Problem] = OrderedDict()
+        self._known: FIFOCache[str, Problem] = FIFOCache(_MOST)
 
     async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
-        """Take a problem as it came.
-
-        Returns
-        -------
-        digest : str
-            Equal for equal problems.
-        problem : Problem
-
-        Raises
-        ------
-        InputError
-            If it cannot be used, could reach files, or is too large.
-        StoreError
-            If it cannot be kept.
-        """
+        """Take a problem as it came."""
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()
         known = self._known.get(digest)
@@ -58,17 +37,11 @@ class ProblemShelf:
             return digest, known
         problem = self._read(content)
         await asyncio.to_thread(self._state.problems.add, digest, text)
-        self._keep(digest, problem)
+        self._known[digest] = problem
         return digest, problem
 
     async def find(self, digest: str) -> Problem:
-        """Give a problem that was sent before.
-
-        Raises
-        ------
-        ApiError
-            404 if it was not.
-        """
+        """Give a problem that was sent before."""
         known = self._known.get(digest)
         if known is not None:
             return known
@@ -80,7 +53,7 @@ class ProblemShelf:
                 f"there is no problem {digest!r}; send it as `problem` once",
             )
         problem = self._read(json.loads(text))
-        self._keep(digest, problem)
+        self._known[digest] = problem
         return problem
 
     def _read(self, content: Mapping[str, Any]) -> Problem:
@@ -94,8 +67,3 @@ class ProblemShelf:
             raise InputError(msg) from error
         check_problem(problem, self._limits)
         return problem
-
-    def _keep(self, digest: str, problem: Problem) -> None:
-        self._known[digest] = problem
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)

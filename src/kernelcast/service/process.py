@@ -33,14 +33,7 @@ _BACKLOG: Final = 2048
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Serve until a signal ends it; that is an orderly end, with exit status 0.
-
-    Raises
-    ------
-    KernelcastError
-        If the service cannot start; says who has the port where it is taken, else the log says
-        why.
-    """
+    """Serve until a signal ends it; that is an orderly end, with exit status 0."""
     set_up_logs()
     os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
     check_port(settings.host, settings.port)

@@ -21,15 +21,7 @@ _BUSY: Final = "503 Service Unavailable"
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Reads requests whose headers come soon, and are few.
-
-    Parameters
-    ----------
-    config, server_state, app_state, _loop
-        As uvicorn gives them.
-    limits : Limits
-        Of headers and connections.
-    """
+    """Reads requests whose headers come soon, and are few."""
 
     def __init__(
         self,

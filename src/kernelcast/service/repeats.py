@@ -1,8 +1,9 @@
 """Requests that were understood before: the same bytes ask the same thing."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
+
+from cachetools import FIFOCache
 
 from kernelcast.service.estimating import Estimating, Wanted
 
@@ -11,25 +12,16 @@ _LONGEST_BYTES: Final = 16 * 1024
 
 
 class Repeats:
-    """What requests for estimates ask, by their bytes and by whether kernels may be run.
-
-    Parameters
-    ----------
-    estimating : Estimating
-        Has the answers.
-    """
+    """What requests for estimates ask, by their bytes and by whether kernels may be run."""
 
     def __init__(self, estimating: Estimating) -> None:
         self._estimating = estimating
-        self._known: OrderedDict[tuple[bytes, bool], Sequence[Wanted]] = OrderedDict()
+        self._known: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(_MOST)
 
     def remember(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
         """Remember what a request asks."""
-        if len(body) > _LONGEST_BYTES:
-            return
-        self._known[body, may_run] = wanted
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        if len(body) <= _LONGEST_BYTES:
+            self._known[body, may_run] = wanted
 
     def forget(self) -> None:
         """Forget all: the devices may be others now."""

@@ -3,12 +3,16 @@
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Final, Protocol, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
+from kernelcast.predictor.answering.executors import ChildProcesses
 from kernelcast.predictor.confinement import Protection
-from kernelcast.service.auditing import Auditor
+from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend
+from kernelcast.service.bounded_pool import BoundedPool
+from kernelcast.service.change_watcher import ChangeWatcher
 from kernelcast.service.directory import DeviceDirectory
 from kernelcast.service.editing import Editing
 from kernelcast.service.estimating import Estimating, Versions
@@ -16,14 +20,29 @@ from kernelcast.service.jobs import JobRunner
 from kernelcast.service.metrics import Metrics
 from kernelcast.service.observing import Observing
 from kernelcast.service.predictions import Predictions
-from kernelcast.service.problems import ProblemShelf
-from kernelcast.service.protecting import protect
+from kernelcast.service.problems import ProblemCache
 from kernelcast.service.repeats import Repeats
-from kernelcast.service.security import Gate
+from kernelcast.service.sandboxing import protect
 from kernelcast.service.settings import ServiceSettings
-from kernelcast.service.static_work import StaticWork
-from kernelcast.service.upkeep import Upkeep
 from kernelcast.service_state import ServiceState, open_state
+from kernelcast.workers import Confinement
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+Q_contra = TypeVar("Q_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+_MOST_QUESTIONS: Final = 16
+_TIME_LIMIT_S: Final = 60.0  # of one question: what somebody has typed may take for ever
+
+
+class Question(Protocol[Q_contra, R_co]):
+    """Answers a question in a process of its own."""
+
+    def __call__(
+        self, task: Q_contra, *, timeout_s: float, confinement: Confinement | None
+    ) -> R_co:
+        """Ask."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,14 +55,14 @@ class Service:
         How it is run.
     database : str
         Where observations and state are.
-    state, metrics, gate, devices, problems, predictions, estimating, repeats, observing, editing,
-    auditor
+    state, metrics, authenticator, devices, problems, predictions, estimating, repeats, observing,
+    editing
         Its parts.
-    upkeep, runner
+    watcher, runner
         What runs beside requests.
     protection : Protection
         Of what is ours from submitted sources and kernels.
-    static_work : StaticWork
+    static_work : BoundedPool
         Answers questions about sources and loops that run nothing.
     stopping : asyncio.Event
         Is set when the service ends: streams end then.
@@ -55,19 +74,18 @@ class Service:
     database: str
     state: ServiceState
     metrics: Metrics
-    gate: Gate
+    authenticator: Authenticator
     devices: DeviceDirectory
-    problems: ProblemShelf
+    problems: ProblemCache
     predictions: Predictions
     estimating: Estimating
     repeats: Repeats
     observing: Observing
     editing: Editing
-    auditor: Auditor
-    upkeep: Upkeep
+    watcher: ChangeWatcher
     runner: JobRunner
     protection: Protection
-    static_work: StaticWork
+    static_work: BoundedPool
     stopping: asyncio.Event
     streams: int = 0
     _tasks: list[asyncio.Task[None]]
@@ -76,23 +94,16 @@ class Service:
     def open(
         cls, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
     ) -> Self:
-        """Open the database and put all parts together; nothing runs yet.
-
-        Raises
-        ------
-        InputError
-            If the place of the database or the token file cannot be used, or the sandbox that is
-            required does not work.
-        StoreError
-            If the database does not answer.
-        """
+        """Open the database and put all parts together; nothing runs yet."""
         database = settings.database or str(choose_store())
         state = open_state(database)
         protection = protect(settings, database)
-        asked = backend or PredictorBackend(database, settings.registry, protection.confinement)
+        asked = backend or PredictorBackend(
+            database, settings.registry, ChildProcesses(protection.confinement)
+        )
         predictions = Predictions(metrics)
         versions = Versions()
-        gate = Gate(settings, state)
+        authenticator = Authenticator(settings, state)
         observing = Observing(database, asked, state, metrics, predictions)
         estimating = Estimating(asked, settings.limits, metrics, predictions, versions)
         repeats = Repeats(estimating)
@@ -102,27 +113,37 @@ class Service:
             database=database,
             state=state,
             metrics=metrics,
-            gate=gate,
+            authenticator=authenticator,
             devices=devices,
-            problems=ProblemShelf(state, settings.limits),
+            problems=ProblemCache(state, settings.limits),
             predictions=predictions,
             estimating=estimating,
             repeats=repeats,
             observing=observing,
             editing=Editing(database, state, observing.forget),
-            auditor=Auditor(state),
-            upkeep=Upkeep(state, asked, versions, gate.forget),
+            watcher=ChangeWatcher(state, asked, versions, authenticator.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
             protection=protection,
-            static_work=StaticWork(),
+            static_work=BoundedPool(_MOST_QUESTIONS, "questions"),
             stopping=asyncio.Event(),
             _tasks=[],
         )
 
+    async def ask(self, question: Question[Q, R], task: Q) -> R:
+        """Ask about a source or loops, within the sandbox; nothing of them is run."""
+        return await self.static_work.run(
+            partial(
+                question,
+                task,
+                timeout_s=_TIME_LIMIT_S,
+                confinement=self.protection.confinement,
+            )
+        )
+
     async def start(self) -> None:
         """Begin what runs beside requests."""
-        await self.upkeep.look()
-        self._tasks.append(asyncio.create_task(self.upkeep.run()))
+        await self.watcher.look()
+        self._tasks.append(asyncio.create_task(self.watcher.run()))
         if self.settings.runs_jobs:
             self._tasks.append(asyncio.create_task(self.runner.run()))
 

@@ -1,11 +1,11 @@
 """How a service is run, and its limits."""
 
 import ipaddress
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Final
+
+from cattrs.preconf.json import make_converter
 
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.errors import InputError
@@ -14,6 +14,7 @@ from kernelcast.service.forwarded import read_networks
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
 _MIB = 1 << 20
+_CONVERTER: Final = make_converter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +102,11 @@ class ServiceSettings:
         Addresses and networks of proxies that tell where requests began; such a service always
         needs tokens, for whoever comes through a proxy may come from anywhere.
     token_file : Path or None
-        Tokens beside those of the database; see `kernelcast.service.security`.
+        Tokens beside those of the database; see `kernelcast.service.authentication`.
     runs_jobs : bool
         Whether this host does jobs.
     limits : Limits
         What a request may ask for.
-
-    Raises
-    ------
-    InputError
-        If port, number of processes or the address of a proxy are none.
     """
 
     host: str = DEFAULT_HOST
@@ -153,7 +149,7 @@ class ServiceSettings:
 
     def dump(self) -> str:
         """Write as JSON, for processes that are started."""
-        return json.dumps(asdict(self), default=str)
+        return _CONVERTER.dumps(self)
 
 
 def load_settings(text: str) -> ServiceSettings:
@@ -164,14 +160,4 @@ def load_settings(text: str) -> ServiceSettings:
     >>> load_settings(ServiceSettings(port=80).dump()) == ServiceSettings(port=80)
     True
     """
-    held: Mapping[str, Any] = json.loads(text)
-    token_file = held["token_file"]
-    return ServiceSettings(
-        **{
-            **held,
-            "limits": Limits(**held["limits"]),
-            "trusted_proxies": tuple(held["trusted_proxies"]),
-            "sandbox": SandboxMode(held["sandbox"]),
-            "token_file": None if token_file is None else Path(token_file),
-        }
-    )
+    return _CONVERTER.loads(text, ServiceSettings)

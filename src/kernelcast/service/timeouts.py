@@ -1,14 +1,15 @@
 """Launches that did not end in time, so that they do not block their device again."""
 
-import json
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from cattrs.preconf.json import make_converter
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.service.backend import Ask
@@ -16,6 +17,7 @@ from kernelcast.service.device_lock import lock_name
 
 _STANDS: Final = timedelta(minutes=10)
 """After the first time; each further time four times as long."""
+_CONVERTER: Final = make_converter(detailed_validation=False)
 _LONGEST: Final = timedelta(days=1)
 _MOST: Final = 256
 """Of each device; the oldest are forgotten."""
@@ -93,7 +95,7 @@ class TimeoutMemory:
             changed_ns = path.stat().st_mtime_ns
             read = self._read.get(device_id)
             if read is None or read[0] != changed_ns:
-                read = changed_ns, _parse(path.read_text())
+                read = changed_ns, _CONVERTER.loads(path.read_text(), dict[str, TimedOut])
                 self._read[device_id] = read
         except (OSError, ValueError, TypeError, KeyError):  # a damaged file costs one more try
             return {}
@@ -102,28 +104,16 @@ class TimeoutMemory:
     def _store(self, device_id: str, known: dict[str, TimedOut]) -> None:
         """Write all or nothing: a process may end at any time."""
         newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
-        content = {key: {**asdict(one), "at": one.at.isoformat()} for key, one in newest}
         path = _path_of(device_id)
         with suppress(OSError):  # a full disk costs the memory, not the answer
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
             try:
                 with os.fdopen(descriptor, "w") as file:
-                    json.dump(content, file)
+                    file.write(_CONVERTER.dumps(dict(newest)))
                 os.replace(name, path)  # noqa: PTH105 - the name is mkstemp's
             finally:
                 Path(name).unlink(missing_ok=True)
-
-
-def _parse(text: str) -> dict[str, TimedOut]:
-    held: dict[str, dict[str, Any]] = json.loads(text)
-    return {
-        key: TimedOut(
-            at=datetime.fromisoformat(one["at"]), limit_s=float(one["limit_s"]),
-            reason=str(one["reason"]), times=int(one["times"]),
-        )
-        for key, one in held.items()
-    }  # fmt: skip
 
 
 def _path_of(device_id: str) -> Path:

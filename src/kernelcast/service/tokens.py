@@ -29,24 +29,12 @@ class ParsedToken:
 def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     """Make a new token.
 
-    Parameters
-    ----------
-    name : str
-        Whom it is given to.
-    scopes : frozenset of Scope
-        What the caller may do.
-
     Returns
     -------
     text : str
         The token; it is shown once and kept nowhere.
     record : TokenRecord
         What is kept.
-
-    Raises
-    ------
-    InputError
-        If the name cannot be stored.
     """
     if not is_text(name):
         msg = f"token name {name!a}: holds what cannot be stored as text; give another"

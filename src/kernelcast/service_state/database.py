@@ -31,25 +31,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Open a transaction that only reads.
-
-        Raises
-        ------
-        StoreError
-            If the database does not answer.
-        """
+        """Open a transaction that only reads."""
         with speak_plainly(self.where), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """Open a transaction that is kept as a whole, or not at all.
-
-        Raises
-        ------
-        StoreError
-            If the database does not answer.
-        """
+        """Open a transaction that is kept as a whole, or not at all."""
         with (
             speak_plainly(self.where),
             self.engine.connect().execution_options(**WRITER) as connection,

@@ -15,24 +15,7 @@ _PG_LOCK = 0x6B637373
 
 
 def migrate(engine: sa.Engine, where: str, *, scripts: Path = SCRIPTS, head: str = HEAD) -> None:
-    """Make the tables, or bring older ones up to date, in one transaction.
-
-    Parameters
-    ----------
-    engine : Engine
-        Of a database that holds a store of observations already.
-    where : str
-        What messages call it.
-    scripts : Path
-        Folder of alembic's scripts.
-    head : str
-        The version to reach.
-
-    Raises
-    ------
-    StoreError
-        If the tables are of a newer version; they are untouched then.
-    """
+    """Make the tables, or bring older ones up to date, in one transaction."""
     with engine.connect() as connection:
         found = read_version(connection, VERSION_TABLE)
     if found == head:

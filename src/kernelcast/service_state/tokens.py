@@ -64,13 +64,7 @@ class TokenTable:
             )
 
     def revoke(self, token_id: str) -> TokenRecord:
-        """Refuse a token from now on.
-
-        Raises
-        ------
-        InputError
-            If there is none of that id.
-        """
+        """Refuse a token from now on."""
         revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at_us.is_(None))
         with self._database.write() as connection:
             connection.execute(revoked.values(revoked_at_us=now_us()))

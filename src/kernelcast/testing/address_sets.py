@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.accesses import MemoryAccess
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 
 _AXES = 3
 _FIRST_TRIPS = 64
@@ -22,12 +22,6 @@ def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict
         The launch, local size chosen.
     group : int
         Number of the work-group, dimension 0 fastest.
-    scalars : mapping of str to int
-        Scalar arguments.
-
-    Returns
-    -------
-    dict of Symbol to int or ndarray of int64, shape (work-items, 1)
     """
     items = np.arange(ndrange.work_group_size, dtype=np.int64)[:, None]
     bound: dict[Symbol, Value] = {

@@ -14,8 +14,8 @@ from kernelcast.balancing.messages import (
     Failed,
     Finish,
     Hint,
+    MemoryRange,
     Opened,
-    Place,
     Prepare,
     Prepared,
     Ran,
@@ -42,28 +42,19 @@ class RanTwiceError(AssertionError):
 
 @dataclass(slots=True, kw_only=True)
 class FakeDevice:
-    """A device whose times follow from a formula and whose kernel is a Python function.
-
-    Parameters
-    ----------
-    compute : callable
-        The kernel.
-    item_s : callable or float
-        Seconds of each work-item, or of work-items by their numbers.
-    launch_s, prepare_s, upload_s : float
-        What every launch costs beside its work-items; building and taking buffers; taking alone.
-    failing : mapping of type to int
-        At which command of a kind it fails, counted from 0.
-    noise : float
-        Relative standard deviation of each launch's time.
-    """
+    """A device whose times follow from a formula and whose kernel is a Python function."""
 
     compute: Compute
     item_s: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | float = 1e-6
+    """Seconds of each work-item, or of work-items by their numbers."""
     launch_s: float = 10e-6
+    """What every launch costs beside its work-items."""
     prepare_s: float = 1e-3
+    """What building and taking buffers cost."""
     upload_s: float = 0.0
+    """What taking them costs alone."""
     failing: Mapping[type, int] = field(default_factory=dict)
+    """At which command of a kind it fails, counted from 0."""
     noise: float = 0.0
     ran: set[int] = field(default_factory=set)
     arrays: list[Any] = field(default_factory=list)
@@ -110,13 +101,11 @@ class FakeDevice:
         return durations
 
 
-class FakeCrew:
-    """A crew of fake devices; time passes only while it is waited for.
+class FakeDevices:
+    """A devices of fake devices; time passes only while it is waited for.
 
     Parameters
     ----------
-    devices : sequence of FakeDevice
-        The devices.
     message_s : float, optional
         What a message takes, in seconds.
     """
@@ -129,7 +118,7 @@ class FakeCrew:
         self._now_s = 0.0
         self._replies: list[tuple[float, int, int, Reply]] = []
         self._count = 0
-        self._memory: SharedMemory | None = None
+        self.memory = SharedMemory.make()
         for number in range(len(devices)):
             opened = Opened(start_s=0.0, end_s=0.0, device_id=f"fake-{number}", device="fake")
             self._push(number, opened)
@@ -142,11 +131,6 @@ class FakeCrew:
     def now_s(self) -> float:
         """Give the time."""
         return self._now_s
-
-    def send_memory(self, device: int, command: Prepare, memory: SharedMemory) -> None:
-        """Give a device new memory: all of this process, so it is the host's own."""
-        self._memory = memory
-        self.send(device, command)
 
     def send(self, device: int, command: Command) -> None:
         """Do a command at once; its reply comes when its time is over."""
@@ -186,6 +170,7 @@ class FakeCrew:
     def close(self) -> None:
         """Note that nobody needs the devices any more."""
         self.is_closed = True
+        self.memory.close()
 
     def _answer(self, device: int, command: Command, start_s: float) -> Reply:
         one = self.devices[device]
@@ -200,9 +185,9 @@ class FakeCrew:
             case Collect():
                 for index, spans in command.spans.items():
                     for first, stop in spans:
-                        self._view(command.targets[index])[first:stop] = one.arrays[index].view(
-                            np.uint8
-                        )[first:stop]
+                        self.memory.view(command.targets[index])[first:stop] = one.arrays[
+                            index
+                        ].view(np.uint8)[first:stop]
                 spent_s = one.upload_s / max(1, one.uploaded_bytes) * _count_bytes(one, command)
                 return Collected(start_s=start_s, end_s=start_s + spent_s)
             case Finish():
@@ -230,9 +215,9 @@ class FakeCrew:
 
     def _take(self, command: Prepare, index: int, value: object, described: Argument) -> object:
         """Take an argument as a device does that works in the host's memory."""
-        if not isinstance(value, Place) or not isinstance(described, BufferArgument):
+        if not isinstance(value, MemoryRange) or not isinstance(described, BufferArgument):
             return value
-        view = self._view(value)
+        view = self.memory.view(value)
         own = view if index in command.in_place else view.copy()
         return own.view(described.element.dtype)
 
@@ -251,25 +236,9 @@ class FakeCrew:
             kernel_digest="0" * 64,
             tell=tell,
         )
-        found = sample_slabs(slabs, command)
-        spent_s = one.busy_s - before_s
-        interval = found.interval
-        return Sampled(
-            start_s=start_s,
-            end_s=start_s + spent_s,
-            spans=found.spans,
-            seconds=None if interval is None else interval.seconds,
-            low_s=None if interval is None else interval.low,
-            high_s=None if interval is None else interval.high,
-            rates=found.rates,
-            is_even=found.is_even,
-        )
-
-    def _view(self, place: Place) -> npt.NDArray[np.uint8]:
-        if self._memory is None:
-            msg = "no memory was given"
-            raise AssertionError(msg)
-        return self._memory.view(place)
+        samples = sample_slabs(slabs, command)
+        end_s = start_s + one.busy_s - before_s
+        return Sampled(start_s=start_s, end_s=end_s, samples=samples)
 
     def _push(self, device: int, reply: Reply) -> None:
         self._count += 1

@@ -42,12 +42,6 @@ def make_sample_run(
     ----------
     samples : sequence of (int, int, float)
         Window, work-groups and duration in seconds of each launch; the launches lie side by side.
-    work_groups : int
-        Of the whole launch.
-    launch_overhead_s : float
-        Time of an empty launch, in seconds.
-    is_even : bool
-        Whether the work counts as even.
 
     Examples
     --------

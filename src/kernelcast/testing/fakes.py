@@ -27,26 +27,16 @@ class RepeatedWorkGroupError(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """What keeps a device from taking the same time twice.
-
-    Parameters
-    ----------
-    noise : float
-        Relative standard deviation of each launch's time, log-normal.
-    spike_share : float
-        Share of launches that are hit by a spike.
-    spike_factor : float
-        How many times as long a launch takes that is hit.
-    hidden_overhead_s : float
-        What every launch costs on top of what it is said to cost, in seconds.
-    seed : int
-        Seed of noise and spikes.
-    """
+    """What keeps a device from taking the same time twice."""
 
     noise: float = 0.0
+    """Relative standard deviation of each launch's time, log-normal."""
     spike_share: float = 0.0
+    """Share of launches that are hit by a spike."""
     spike_factor: float = 3.0
+    """How many times as long a launch takes that is hit."""
     hidden_overhead_s: float = 0.0
+    """What every launch costs on top of what it is said to cost, in seconds."""
     seed: int = 0
 
 
@@ -55,8 +45,6 @@ class SyntheticLaunch:
 
     Parameters
     ----------
-    ndrange : NDRange
-        The whole index space, local size chosen.
     cost : callable
         Seconds that work-groups of given coordinates add to a launch.
     launch_overhead_s : float
@@ -123,8 +111,6 @@ class SyntheticLaunch:
 
         Raises
         ------
-        NDRangeError
-            If a box leaves the index space.
         RepeatedWorkGroupError
             If a work-group was asked for before.
         """

@@ -1,6 +1,5 @@
 """What every model of run time must do, as a suite that its tests inherit."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -54,7 +53,7 @@ class TimeModelConformance:
         self, fitted: FittedModel, unseen: TrainingTable
     ) -> None:
         """Gives the same times where those to predict are not in the table."""
-        blind = replace(unseen, seconds=np.full(len(unseen), np.nan))
+        blind = unseen.assign(seconds=np.full(len(unseen), np.nan))
         np.testing.assert_array_equal(fitted.predict(blind), fitted.predict(unseen))
 
     def test_forecast_agrees_and_is_ordered(
@@ -111,7 +110,7 @@ class TimeModelConformance:
         """A table with other features is refused."""
         other = FeatureSchema(names=unseen.schema.names, version=unseen.schema.version + 1)
         with pytest.raises(InputError, match=rf"(?s){unseen.schema.id}.*{other.id}"):
-            fitted.predict(replace(unseen, schema=other))
+            fitted.predict(unseen.with_features(other, unseen.features))
 
     def test_refuses_a_single_group(self, model: TimeModel, table: TrainingTable) -> None:
         """Without a second group nothing can be held out."""

@@ -63,8 +63,6 @@ def make_observation(
         Another number, another launch; the same number, the same observation.
     kernels, devices : int
         How many different ones.
-    schema : FeatureSchema
-        Its features.
     """
     launch = make_launch(number, kernels=kernels, devices=devices)
     rng = random.Random(number)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.launches import model_written
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import (
     CacheFacts,
@@ -14,7 +15,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 

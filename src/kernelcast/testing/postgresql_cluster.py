@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from kernelcast.testing.service_process import find_port
@@ -35,12 +34,7 @@ class PostgresqlCluster:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_running:
             self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)

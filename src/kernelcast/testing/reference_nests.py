@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _BYTES = {"double": 8, "float": 4, "int": 4}
 _KINDS = {
@@ -65,8 +65,6 @@ def make_nest(  # noqa: PLR0913 - a nest has that many parts
         ``double``, ``float`` or ``int``, for all arrays.
     flops : mapping of str to float
         How often each of ``+ - * /`` is executed per iteration.
-    name : str
-        For messages.
     """
     width = _BYTES[element_type]
     names = [loop for loop, *_ in loops]

@@ -6,15 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelcast.predictor.answering.doubts import update_doubts
+from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.service.backend import Ask, PredictorBackend
 from kernelcast.testing.builders import make_description
+from kernelcast.testing.fakes import SyntheticLaunch
 
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""
@@ -28,36 +37,26 @@ def make_devices() -> tuple[DeviceDescription, ...]:
 
 @dataclass
 class FakeBackend(PredictorBackend):
-    """Answers by arithmetic; observations, models and problems are the real ones.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    pause_s : float
-        How long a sampling takes.
-    before : callable
-        Is called inside each sampling; may wait or raise.
-    is_calibrated : bool
-        Whether the analytic model has an answer.
-    calls : Counter
-        Samplings and models asked, by ``sample`` and ``model``.
-    most_at_once : Counter
-        Most samplings at the same time, by device.
-    """
+    """Answers by arithmetic; observations, models and problems are the real ones."""
 
     database: str
+    """Store of observations."""
     pause_s: float = 0.0
+    """How long a sampling takes."""
     before: Callable[[Ask], None] = lambda _: None
+    """Is called inside each sampling; may wait or raise."""
     is_calibrated: bool = False
+    """Whether the analytic model has an answer."""
     calls: Counter[str] = field(default_factory=Counter)
+    """Samplings and models asked, by ``sample`` and ``model``."""
     most_at_once: Counter[str] = field(default_factory=Counter)
+    """Most samplings at the same time, by device."""
     models: int = 0
     _now: Counter[str] = field(default_factory=Counter)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        super().__init__(self.database, None)
+        super().__init__(self.database, None, FakeDevices(lambda: self.is_calibrated))
 
     def list_devices(self) -> Sequence[DeviceDescription]:
         """Describe the fake devices."""
@@ -73,7 +72,7 @@ class FakeBackend(PredictorBackend):
         try:
             self.before(ask)
             time.sleep(self.pause_s)
-            return self._answer(ask, Tier.LINEAR)
+            return super().sample(ask)
         finally:
             with self._guard:
                 self._now[device_id] -= 1
@@ -81,33 +80,58 @@ class FakeBackend(PredictorBackend):
     def model(self, ask: Ask) -> Estimate:
         """Answer where the device counts as calibrated."""
         self.calls["model"] += 1
-        if not self.is_calibrated:
-            msg = f"{ask.device.id} was not calibrated"
-            raise DeviceError(msg)
-        return self._answer(ask, Tier.ANALYTIC)
-
-    def _answer(self, ask: Ask, tier: Tier) -> Estimate:
-        """Make the answer, as the real backend remembers it and speaks of observations."""
-        estimate = make_answer(ask, tier)
-        self._memory.keep_estimate(estimate)
-        facts = self._remember(ask).facts
-        return estimate if facts is None else update_doubts(estimate, facts)
+        return super().model(ask)
 
     def generation(self) -> int:
         """Give a number that tests change."""
         return self.models
 
 
+@dataclass(frozen=True, slots=True)
+class FakeDevices:
+    """Devices that answer by arithmetic; an `Executor`."""
+
+    is_calibrated: Callable[[], bool]
+    """Tells whether the analytic model has an answer."""
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Answer at once."""
+        del report
+        device = next(one for one in make_devices() if one.id == task.device_id)
+        ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
+        estimate = make_answer(ask, Tier.LINEAR)
+        launch = RecordingLaunch(SyntheticLaunch(estimate.ndrange, lambda _: 1e-6), estimate.kernel)
+        return EstimateOutcome(
+            estimate=estimate, recording=replace(launch.recording(), device=device)
+        )
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Answer where the device counts as calibrated."""
+        del timeout_s, report
+        ndrange = _choose_local(task.problem.ndrange)
+        seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
+        found = AnalyticEstimate(
+            model="cpu",
+            machine=task.device_id,
+            seconds=seconds,
+            limiter="DRAM",
+            limiters={"DRAM": seconds},
+        )
+        return ModelOutcome(analytic=found if self.is_calibrated() else None, ndrange=ndrange)
+
+
+def _choose_local(ndrange: NDRange) -> NDRange:
+    if ndrange.local_size is not None:
+        return ndrange
+    return replace(ndrange, local_size=(1,) * ndrange.dimensions)
+
+
 def make_answer(ask: Ask, tier: Tier) -> Estimate:
     """Make the answer of a fake device."""
     problem, device = ask.problem, ask.device
-    ndrange = problem.ndrange
-    if ndrange.local_size is None:
-        ndrange = NDRange(
-            global_size=ndrange.global_size,
-            local_size=(1,) * ndrange.dimensions,
-            global_offset=ndrange.global_offset,
-        )
+    ndrange = _choose_local(problem.ndrange)
     seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
     chosen = replace(problem, ndrange=ndrange)
     return Estimate(

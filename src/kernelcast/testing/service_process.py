@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import httpx
@@ -40,12 +39,7 @@ class ServiceProcess:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     @property
@@ -62,13 +56,7 @@ class ServiceProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises
-        ------
-        AssertionError
-            If it ends, or does not answer within four minutes.
-        """
+        """Start it and wait until it answers."""
         self.data.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KERNELCAST_DATA": str(self.data)}
         for name in ("KERNELCAST_STORE", "KERNELCAST_MODELS"):

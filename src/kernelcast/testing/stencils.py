@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.conditions import TRUE, Condition, conjunction, less
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind, conjunction, less
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 
 def make_star(  # noqa: PLR0913 - what tells stencils apart
@@ -37,8 +36,6 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         Work-items of a work-group per dimension.
     fold : tuple of int
         Neighbouring results that one work-item computes, per dimension.
-    element_bytes : int
-        Bytes of an element.
     registers : int or None
         32-bit registers per work-item.
     first : sequence of int or None
@@ -49,10 +46,6 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         Whether the global size is a multiple of the local size and a guard cuts the rest.
     alignment_bytes : int
         Address of both arrays, from a 128-byte boundary.
-
-    Returns
-    -------
-    ModelledLaunch
 
     Examples
     --------
@@ -71,16 +64,7 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
             math.ceil(size / local) * local for size, local in zip(items, local_size, strict=True)
         ]
     corners = list(product(*(range(by) for by in fold[:rank])))
-    # A dictionary keeps the order and drops what several results need.
-    loads = list(
-        dict.fromkeys(
-            tuple(a + b for a, b in zip(corner, offset, strict=True))
-            for corner in corners
-            for offset in _star(radius, rank)
-        )
-    )
-    if len(corners) > 1:
-        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
+    loads = _list_loads(corners, radius, rank)
     base = sum(
         (
             pitch * (by * one + start)
@@ -114,6 +98,23 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
         registers=registers,
         updates_per_work_item=math.prod(fold[:rank]),
     )
+
+
+def _list_loads(
+    corners: Sequence[tuple[int, ...]], radius: int, rank: int
+) -> list[tuple[int, ...]]:
+    """List what the results at some corners need, each element once."""
+    # A dictionary keeps the order and drops what several results need.
+    loads = list(
+        dict.fromkeys(
+            tuple(a + b for a, b in zip(corner, offset, strict=True))
+            for corner in corners
+            for offset in _star(radius, rank)
+        )
+    )
+    if len(corners) > 1:
+        loads.sort(key=lambda place: place[::-1])  # generators load in the order of addresses
+    return loads
 
 
 def _ids(rank: int) -> list[Expr]:

@@ -35,16 +35,10 @@ def ndranges(
 
     Parameters
     ----------
-    draw : callable
-        Hypothesis passes it.
     max_groups, max_local : int
         Most work-groups and most work-items of a work-group, per dimension.
     uniform : bool or None
         True: every work-group is full. False: the last one of some dimension is not. None: both.
-
-    Returns
-    -------
-    NDRange
     """
     dimensions = draw(st.integers(1, MAX_DIMENSIONS))
     wants_remainder = draw(st.booleans()) if uniform is None else not uniform

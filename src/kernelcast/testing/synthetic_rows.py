@@ -36,25 +36,18 @@ _FLOOR_S = 2e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """What is hidden in the rows.
-
-    Parameters
-    ----------
-    curvature : float
-        How much slower a launch far beyond the cache is than its sample says, as a logarithm.
-    kernel_effect : float
-        Standard deviation of what each kernel differs by, as a logarithm.
-    sample_noise, run_noise : float
-        Relative standard deviation of linear estimates and of whole runs.
-    absent : float
-        Share of counters that are absent.
-    """
+    """What is hidden in the rows."""
 
     curvature: float = 0.35
+    """How much slower a launch far beyond the cache is than its sample says, as a logarithm."""
     kernel_effect: float = 0.02
+    """Standard deviation of what each kernel differs by, as a logarithm."""
     sample_noise: float = 0.02
+    """Relative standard deviation of linear estimates."""
     run_noise: float = 0.015
+    """Relative standard deviation of whole runs."""
     absent: float = 0.05
+    """Share of counters that are absent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import (
     Comparison,
     DeviceComparison,
-    Explanation,
-    compare,
+    ExplainedError,
+    compare_validated,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
@@ -41,11 +41,6 @@ class ComparisonPlan:
         How the interval of the difference is found.
     explained : int
         Kernels per device on which the errors of a learned model are explained.
-
-    Raises
-    ------
-    InputError
-        If devices are to be held out.
     """
 
     split: Split = Split.KERNEL
@@ -85,11 +80,6 @@ def compare_models(
     Comparison
         With explanations of the kernels on which the second model errs most, where it is a
         learned one, else the first: each told by a fit that has not seen the kernel's group.
-
-    Raises
-    ------
-    InputError
-        If a model is unknown, both are the same, or there is nothing to hold out.
     """
     plan = plan or ComparisonPlan()
     if first == second:
@@ -99,7 +89,7 @@ def compare_models(
         split=plan.split, models=(first, second), rows=plan.rows, jobs=plan.jobs
     )
     validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
-    comparison = compare(
+    comparison = compare_validated(
         validation,
         first,
         second,
@@ -144,7 +134,7 @@ def _list_worst_on(
 
 def _explain(
     table: TrainingTable, labels: Texts, model: CorrectionModel, worst: tuple[str, str, float]
-) -> Explanation:
+) -> ExplainedError:
     """Fit without the kernel's group, as the validation did, and take its corrections apart."""
     device, kernel, error = worst
     on_device = table.devices == device
@@ -156,7 +146,7 @@ def _explain(
     reference_s = fitted.reference.seconds(rows)
     known = np.isfinite(reference_s)
     rows, reference_s = rows.take(known), reference_s[known]
-    return Explanation(
+    return ExplainedError(
         device=device,
         kernel=kernel,
         error=error,

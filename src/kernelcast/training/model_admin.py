@@ -14,13 +14,7 @@ from kernelcast.training.registry import (
 
 
 def list_known_models(registry: str | None = None) -> tuple[ModelVersions, ...]:
-    """Give all models of a registry.
-
-    Raises
-    ------
-    InputError
-        If the registry cannot be read.
-    """
+    """Give all models of a registry."""
     return list_models(open_registry(registry))
 
 
@@ -37,11 +31,6 @@ def show_model(
         A version or its beginning; the one in use when left out.
     registry : str, optional
         Where models are.
-
-    Raises
-    ------
-    InputError
-        If there is no such model or version, or its file is damaged.
     """
     place = open_registry(registry)
     versions = find_model(place, name)
@@ -59,13 +48,7 @@ def show_model(
 
 
 def activate_version(name: str, version: str | None, registry: str | None = None) -> ModelVersions:
-    """Use a version whatever is trained later; None means the latest again.
-
-    Raises
-    ------
-    InputError
-        If there is no such model or version, or the registry cannot be written.
-    """
+    """Use a version whatever is trained later; None means the latest again."""
     place = open_registry(registry)
     versions = find_model(place, name)
     place.pin(name, None if version is None else find_version(versions, version))
@@ -73,13 +56,7 @@ def activate_version(name: str, version: str | None, registry: str | None = None
 
 
 def roll_back(name: str, registry: str | None = None) -> ModelVersions:
-    """Make the version before the latest the latest; nothing is deleted.
-
-    Raises
-    ------
-    InputError
-        If there is no such model, or no version before.
-    """
+    """Make the version before the latest the latest; nothing is deleted."""
     place = open_registry(registry)
     find_model(place, name)
     place.roll_back(name)

@@ -28,13 +28,6 @@ def read_observations(
         Ids of devices or their beginnings; none means all.
     with_flagged : bool
         Whether flagged ones are given too: first launches, outliers, busy machines.
-
-    Raises
-    ------
-    InputError
-        If a source is not there, or cannot be read.
-    StoreError
-        If a store does not answer.
     """
     flags = frozenset() if with_flagged else SOUND.without_flags
     wanted = Selection(devices=tuple(devices), without_flags=flags)

@@ -45,13 +45,7 @@ class ModelVersions:
 
 
 def choose_registry(url: str | None = None) -> str:
-    """Give the place of the registry: the one named, what `MODELS_VARIABLE` names, or the user's.
-
-    Raises
-    ------
-    InputError
-        If the user has no home to keep models in.
-    """
+    """Give the registry's place: the one named, what `MODELS_VARIABLE` names, or the user's."""
     return url or os.environ.get(MODELS_VARIABLE) or str(data_folder() / "models")
 
 
@@ -88,13 +82,7 @@ def name_model(model: str, device: str | None = None) -> str:
 
 
 def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:
-    """Give all models of a registry by name, none where the place does not exist.
-
-    Raises
-    ------
-    InputError
-        If the place cannot be read, or a list of versions is damaged.
-    """
+    """Give all models of a registry by name, none where the place does not exist."""
     import fsspec
 
     try:
@@ -109,13 +97,7 @@ def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:
 
 
 def find_model(registry: "ModelRegistry", name: str) -> ModelVersions:
-    """Give the versions of one model.
-
-    Raises
-    ------
-    InputError
-        If it was never published; names those that were.
-    """
+    """Give the versions of one model."""
     found = _describe(registry, name)
     if found.versions:
         return found
@@ -128,13 +110,7 @@ def find_model(registry: "ModelRegistry", name: str) -> ModelVersions:
 
 
 def find_version(model: ModelVersions, beginning: str) -> str:
-    """Give the version that begins so, such as ``0002``.
-
-    Raises
-    ------
-    InputError
-        If none begins so, or several do.
-    """
+    """Give the version that begins so, such as ``0002``."""
     found = [one for one in model.versions if one.startswith(beginning)]
     if beginning in model.versions:
         return beginning

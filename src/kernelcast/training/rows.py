@@ -21,27 +21,20 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
     """Give the rows of each device that were sampled as its newest ones were.
 
     A model that learned how far off one sampler is would correct another by that.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        With the sampler's revision of each row.
-    tell : callable
-        Takes a sentence for each device that loses rows.
     """
-    keep = np.ones(len(table), dtype=bool)
-    for device in list_labels(table.devices):
-        own = table.devices == device
-        newest = table.samplers[own].max()
-        older = own & (table.samplers < newest)
-        keep &= ~older
-        if older.any():
+    samplers = table.frame.groupby("devices")["samplers"]
+    newest = samplers.transform("max")
+    older = table.frame["samplers"] < newest
+    lost = older.groupby(table.frame["devices"]).sum()
+    for device, count, rows, last in zip(
+        lost.index, lost, samplers.size(), samplers.max(), strict=True
+    ):
+        if count:
             tell(
-                f"{device}: {np.count_nonzero(older)} of {np.count_nonzero(own)} rows were taken "
-                f"by samplers before revision {newest:g} and are left out; `kernelcast collect` "
-                "measures them anew"
+                f"{device}: {count} of {rows} rows were taken by samplers before revision "
+                f"{last:g} and are left out; `kernelcast collect` measures them anew"
             )
-    return table.take(keep)
+    return table.take(~older.to_numpy())
 
 
 def list_labels(column: Texts) -> list[str]:
@@ -50,13 +43,7 @@ def list_labels(column: Texts) -> list[str]:
 
 
 def require_rows(table: TrainingTable) -> None:
-    """Refuse a table without a measured row.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to learn from.
-    """
+    """Refuse a table without a measured row."""
     if np.isfinite(table.seconds).any():
         return
     msg = (

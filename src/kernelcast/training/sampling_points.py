@@ -1,13 +1,12 @@
 """The linear model's error over sampling points, from what collections have sampled (Fig. 15)."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import pandas as pd
 
 from kernelcast.records.observation import Observation
-from kernelcast.records.observed_times import SampleSet
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.training.settings import RowFilter
 
@@ -34,41 +33,42 @@ def score_sampling_points(
         linear model has no answer are left out.
     """
     rows = rows or RowFilter()
-    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    found = [*_score_samples(observations, rows)]
+    if not found:
+        return ()
+    points = pd.DataFrame(found).groupby(["device", "multiple"])
+    scores = points.agg(
+        rows=("error", "size"), mean=("error", "mean"), median=("error", "median"),
+        p90=("error", lambda errors: errors.quantile(0.9)), cost=("cost", "median"),
+    ).reset_index()  # fmt: skip
+    scores = scores.iloc[
+        np.lexsort((scores["multiple"], scores["multiple"] == 0, scores["device"]))
+    ]
+    return tuple(
+        SamplingPointScore(label=_name(one["multiple"]), **{str(name): one[name] for name in one})
+        for one in scores.to_dict("records")
+    )
+
+
+def _score_samples(
+    observations: Iterable[Observation], rows: RowFilter
+) -> Iterator[dict[str, str | float]]:
+    """Give error and cost of each sample set, as shares of the measured time."""
     seen: set[str] = set()
     for one in observations:
-        if one.key in seen or not rows.takes(one.seconds, _count_work_groups(one)):
+        count = one.launch.work_group_count
+        if one.key in seen or not rows.takes(one.seconds, math.nan if count is None else count):
             continue
         seen.add(one.key)
         for sample in one.samples:
             if sample.linear_s:
-                device_and_point = (one.launch.device.id, sample.multiple)
-                found[device_and_point].append(_score(sample, sample.linear_s, one.seconds))
-    ordered = sorted(found, key=lambda key: (key[0], key[1] == 0, key[1]))
-    return tuple(_summarise(device, point, found[device, point]) for device, point in ordered)
+                yield {
+                    "device": one.launch.device.id,
+                    "multiple": sample.multiple,
+                    "error": abs(sample.linear_s - one.seconds) / one.seconds,
+                    "cost": sample.sampling_s / one.seconds,
+                }
 
 
-def _score(sample: SampleSet, linear_s: float, measured_s: float) -> tuple[float, float]:
-    """Give error and cost of one sample set, as shares of the measured time."""
-    return abs(linear_s - measured_s) / measured_s, sample.sampling_s / measured_s
-
-
-def _count_work_groups(one: Observation) -> float:
-    count = one.launch.work_group_count
-    return math.nan if count is None else count
-
-
-def _summarise(
-    device: str, multiple: int, scores: Sequence[tuple[float, float]]
-) -> SamplingPointScore:
-    errors, costs = np.array(scores).T
-    return SamplingPointScore(
-        device=device,
-        label=f"{multiple}, {multiple + 1}" if multiple else DEFAULT_LABEL,
-        multiple=multiple,
-        rows=len(errors),
-        mean=float(errors.mean()),
-        median=float(np.median(errors)),
-        p90=float(np.quantile(errors, 0.9)),
-        cost=float(np.median(costs)),
-    )
+def _name(multiple: int) -> str:
+    return f"{multiple}, {multiple + 1}" if multiple else DEFAULT_LABEL

@@ -35,11 +35,6 @@ class RowFilter:
     least_work_groups : int
         Fewest work-groups; 0 takes all, also launches whose work-groups nobody has noted.
 
-    Raises
-    ------
-    InputError
-        If a number is negative or no number.
-
     Examples
     --------
     >>> RowFilter().takes(0.2, 256), RowFilter().takes(0.2, 255), RowFilter().takes(0.05, 1000)
@@ -95,11 +90,6 @@ class ValidationSettings:
         Processes; -1 takes one per processor.
     scheduler : str or None
         Address of a Dask cluster that takes the place of own processes.
-
-    Raises
-    ------
-    InputError
-        If the number of processes is none.
     """
 
     split: Split = Split.KERNEL
@@ -125,11 +115,6 @@ class TrainingSettings:
         Share of rows that intervals shall hold in the validation.
     jobs : int
         Processes of the validation; -1 takes one per processor.
-
-    Raises
-    ------
-    InputError
-        If the number of processes is none.
     """
 
     with_validation: bool = True

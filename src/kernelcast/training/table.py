@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
 from kernelcast.features.vector.definitions import compute_features
 from kernelcast.features.vector.sampled import FEATURES, SampledSource
@@ -21,7 +21,7 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.training_table import Column, TrainingTable, make_table
+from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks, read_peaks
 from kernelcast.training.reading import read_observations
 from kernelcast.training.rows import choose_newest_samples
@@ -114,27 +114,13 @@ def tabulate(
     }
     rows = [by_key[key] for key in sorted(by_key)]
     schema = _choose_schema([one for one, _ in rows])
-    columns: dict[str, list[str | float]] = {}
-    features = np.full((len(rows), len(schema.names)), np.nan)
-    places = {name: place for place, name in enumerate(schema.names)}
-    for row, (one, run) in enumerate(rows):
-        values = _list_features(one, run)
-        for name, value in values.items():
-            if name in places:
-                features[row, places[name]] = value
-        for column, entry in _describe(one, run, find_peaks(one.launch.device.id), values).items():
-            columns.setdefault(column, []).append(entry)
-    return make_table(schema, features, _as_columns(columns))
-
-
-def _as_columns(columns: dict[str, list[str | float]]) -> dict[str, Column]:
-    texts: dict[str, Column] = {}
-    for name, entries in columns.items():
-        if isinstance(entries[0], str):
-            texts[name] = [str(one) for one in entries]
-        else:
-            texts[name] = [float(one) for one in entries]
-    return texts
+    features = [_list_features(one, run) for one, run in rows]
+    described = pd.DataFrame([
+        _describe(one, run, find_peaks(one.launch.device.id), values)
+        for (one, run), values in zip(rows, features, strict=True)
+    ])  # fmt: skip
+    columns = {str(name): column.to_numpy() for name, column in described.items()}
+    return make_table(schema, pd.DataFrame(features, columns=[*schema.names]), columns)
 
 
 def identify_problem(launch: LaunchIdentity) -> str:

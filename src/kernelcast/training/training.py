@@ -72,15 +72,7 @@ class TrainedModel:
 
 @dataclass(slots=True)
 class TrainingOutcome:
-    """What a training has come to.
-
-    Parameters
-    ----------
-    trained : list of TrainedModel
-        In the order of their names.
-    refused : dict of str to str
-        Why there is no model of a name.
-    """
+    """What a training has come to."""
 
     trained: list[TrainedModel] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -174,11 +166,6 @@ def train(
     TrainingOutcome
         Validated by holding out one kernel after the other; a model of all devices by holding
         out one device after the other, where there are at least three.
-
-    Raises
-    ------
-    InputError
-        If there is no such model, or none can be trained.
     """
     settings = settings or TrainingSettings()
     require_rows(table)
@@ -200,13 +187,7 @@ def train(
 
 
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
-    """Give how many models `train` would make of a table at most: one per device, or one.
-
-    Raises
-    ------
-    InputError
-        If there is no such model.
-    """
+    """Give how many models `train` would make of a table at most: one per device, or one."""
     return 1 if _is_pooled(make_model(name)) else len(list_labels(table.devices))
 
 
@@ -248,24 +229,12 @@ def _list_samplers(table: TrainingTable) -> tuple[int, ...]:
 
 
 def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
-    """Add a trained model to a registry, where it becomes the latest; give its version.
-
-    Raises
-    ------
-    ModelFileError
-        If the registry cannot be written.
-    """
+    """Add a trained model to a registry, where it becomes the latest; give its version."""
     return registry.publish(
         trained.name, trained.model, trained.schema, trained.report, samplers=trained.samplers
     )
 
 
 def write_model_file(trained: TrainedModel, path: Path | str) -> None:
-    """Write a trained model into one file.
-
-    Raises
-    ------
-    ModelFileError
-        If the file cannot be written.
-    """
+    """Write a trained model into one file."""
     save_model(trained.model, str(path), trained.schema, trained.report, samplers=trained.samplers)

@@ -52,14 +52,6 @@ def validate_models(
     -------
     ValidationReport
         Devices with too few groups are left out, and named with the reason in `refused`.
-
-    Raises
-    ------
-    InputError
-        If a model is unknown, no device has enough groups, or nobody answers at the scheduler's
-        address.
-    KernelcastError
-        If the cluster fails.
     """
     settings = settings or ValidationSettings()
     names = settings.models or (POOLED_RIVALS if settings.split is Split.DEVICE else RIVALS)
@@ -79,13 +71,7 @@ def validate_models(
 
 
 def label_rows(table: TrainingTable, split: Split) -> Texts:
-    """Give the group of each row.
-
-    Raises
-    ------
-    InputError
-        If applications are asked for and rows do not name theirs.
-    """
+    """Give the group of each row."""
     if split is Split.DEVICE:
         return table.devices
     if split is Split.KERNEL:

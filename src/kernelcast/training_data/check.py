@@ -95,11 +95,6 @@ def check_store(
     ------
     Finding
         What is damaged; else at most one per row. Rows of a damaged database are not looked at.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
     """
     damage = store.find_damage()
     for message in damage:

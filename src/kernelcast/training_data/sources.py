@@ -25,13 +25,7 @@ class SourceKind(StrEnum):
 
 
 def recognise_source(source: str | Path) -> SourceKind:
-    """Decide what a source is, without opening a database but by SQLite.
-
-    Parameters
-    ----------
-    source : str or Path
-        A path or URL.
-    """
+    """Decide what a source is, without opening a database but by SQLite."""
     if "://" in str(source):
         return SourceKind.STORE
     path = Path(source)

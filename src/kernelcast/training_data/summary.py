@@ -55,13 +55,7 @@ class GroupSummary:
 
 
 def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:
-    """Group observations; names as in `GROUPS`.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
-    """
+    """Group observations; names as in `GROUPS`."""
     columns = OBSERVATIONS.c
     group = [columns[name] for name in _COLUMNS[by]]
     kernel = columns.suite + "/" + columns.application + "/" + columns.kernel
@@ -100,60 +94,34 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
 
 def summary_to_json(one: GroupSummary) -> dict[str, object]:
     """Turn a summary into what ``kernelcast data ls --json`` prints of it."""
-    newest = None if one.newest is None else one.newest.isoformat()
-    return {**asdict(one), "newest": newest}
+    return {name: _to_plain(value) for name, value in asdict(one).items()}
 
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
-    """Turn an observation into what ``kernelcast data show --json`` prints of it.
-
-    Parameters
-    ----------
-    one : Observation
-        The observation.
-    is_full : bool
-        Whether with features and samples.
-    """
-    ndrange = one.launch.ndrange
-    content: dict[str, object] = {
-        "key": one.key,
-        "launch_key": one.launch.key,
-        "kernel": one.launch.kernel.label,
-        "kernel_digest": one.launch.kernel.digest,
-        "device_id": one.launch.device.id,
-        "device": one.launch.device.name,
-        "platform": one.launch.device.platform,
-        "driver": one.launch.device.driver,
-        "global_size": None if ndrange is None else list(ndrange.global_size),
-        "local_size": None if ndrange is None or ndrange.local_size is None
-        else list(ndrange.local_size),
-        "global_offset": None if ndrange is None else list(ndrange.global_offset),
-        "work_groups": one.launch.work_group_count,
-        "parameters": dict(one.launch.parameters),
-        "seconds": one.runs.median_s,
-        "noise": one.runs.noise,
-        "runs": one.runs.run_count,
-        "origin": one.origin.value,
-        "source": one.source,
-        "measurement": one.measurement,
-        "flags": sorted(one.flags),
-        "measured_at": None if one.measured_at is None else one.measured_at.isoformat(),
-    }  # fmt: skip
+    """Turn an observation into what ``kernelcast data show --json`` prints of it."""
+    content = {name: _to_plain(value) for name, value in one.list_facts().items()}
     return {**content, **_describe_details(one)} if is_full else content
 
 
 def failure_to_json(one: FailureRecord) -> dict[str, object]:
     """Turn a failure into what ``kernelcast data ls --failures --json`` prints of it."""
     ndrange = one.launch.ndrange
-    return {
+    content = {
         "key": one.key,
         "kernel": one.launch.kernel.label,
         "device_id": one.launch.device.id,
-        "global_size": None if ndrange is None else list(ndrange.global_size),
+        "global_size": None if ndrange is None else ndrange.global_size,
         "kind": one.kind,
         "message": one.message,
-        "failed_at": None if one.failed_at is None else one.failed_at.isoformat(),
+        "failed_at": one.failed_at,
     }
+    return {name: _to_plain(value) for name, value in content.items()}
+
+
+def _to_plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _describe_details(one: Observation) -> dict[str, object]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Symbol, SymbolKind, Value
 from kernelcast.tuning.footprints import Axis, Box
 from kernelcast.tuning.nest import Loop, Nest
 
@@ -20,28 +20,18 @@ _GROUP_STEPS = ("", *(f"{what} {at}" for what in ("local", "group") for at in ra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
-    """One access with its way through memory.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        Which.
-    lane_bytes : int or None
-        From one work-item to its neighbour along dimension 0; None if it depends on data.
-    loop_bytes : int or None
-        From one iteration of the innermost loop around it to the next; None as before.
-    executions : float
-        Per work-item, as compiled: what does not change within loops is loaded before them.
-    box : Box or None
-        Where it goes; None if that depends on data, or in local memory.
-    """
+class StridedAccess:
+    """One access with its strides through memory."""
 
     access: MemoryAccess
     lane_bytes: int | None
+    """From one work-item to its neighbour along dimension 0; None if it depends on data."""
     loop_bytes: int | None
+    """From one iteration of the innermost loop around it to the next; None as before."""
     executions: float
+    """Per work-item, as compiled: what does not change within loops is loaded before them."""
     box: Box | None
+    """Where it goes; None if that depends on data, or in local memory."""
 
 
 def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
@@ -49,8 +39,6 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
 
     Parameters
     ----------
-    nest : Nest
-        The kernel's own loops.
     width : int
         Work-items in the lanes of a vector.
 
@@ -83,31 +71,27 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
     return axes, bodies
 
 
-def list_touches(kernel: ModelledKernel, nest: Nest, width: int) -> tuple[list[Touch], list[Axis]]:
-    """List a launch's accesses with their ways through memory.
-
-    Raises
-    ------
-    InputError
-        If an address has no value.
-    """
+def list_strided_accesses(
+    kernel: ModelledKernel, nest: Nest, width: int
+) -> tuple[list[StridedAccess], list[Axis]]:
+    """List a launch's accesses with their strides through memory."""
     axes, bodies = list_axes(nest, width)
-    way = _Way(kernel, nest, axes, bodies)
-    touches: list[Touch] = []
+    traversal = _Traversal(kernel, nest, axes, bodies)
+    strided: list[StridedAccess] = []
     known: set[tuple[object, ...]] = set()
     for access in nest.facts.accesses:
         key = (access.block, access.kind, access.buffer, access.offset_bytes)
         if access.offset_bytes is not None and access.kind is AccessKind.LOAD and key in known:
             continue  # loaded once for both
         known.add(key)
-        touches.append(way.follow(access))
-    return touches, axes
+        strided.append(traversal.follow(access))
+    return strided, axes
 
 
-def join_boxes(touches: Sequence[Touch]) -> list[Box]:
+def join_boxes(strided: Sequence[StridedAccess]) -> list[Box]:
     """Join accesses of a buffer that differ by a constant only; a load brings in what is stored."""
     found: dict[tuple[object, ...], list[Box]] = defaultdict(list)
-    for one in touches:
+    for one in strided:
         if one.box is not None:
             box = one.box
             found[box.buffer, box.bytes, box.strides, box.inside].append(box)
@@ -128,18 +112,8 @@ def join_boxes(touches: Sequence[Touch]) -> list[Box]:
     return joined
 
 
-class _Way:
-    """The way of a core through a launch, along which accesses are followed.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    nest : Nest
-        Its loops.
-    axes, bodies
-        See `list_axes`.
-    """
+class _Traversal:
+    """How a core goes through a launch; accesses are followed along it."""
 
     def __init__(
         self, kernel: ModelledKernel, nest: Nest, axes: Sequence[Axis], bodies: Sequence[int]
@@ -158,12 +132,12 @@ class _Way:
             for loop in nest.around(one.block)
         }
 
-    def follow(self, access: MemoryAccess) -> Touch:
-        """Give an access with its way through memory."""
+    def follow(self, access: MemoryAccess) -> StridedAccess:
+        """Give an access with its strides through memory."""
         nest = self._nest
         executions = nest.counts[access.block]
         if access.offset_bytes is None:
-            return Touch(
+            return StridedAccess(
                 access=access, lane_bytes=None, loop_bytes=None, executions=executions, box=None
             )
         around = nest.around(access.block)
@@ -182,7 +156,7 @@ class _Way:
             inside=tuple(body < 0 or body in inside for body in self._bodies),
         )
         is_far = access.space in (MemorySpace.GLOBAL, MemorySpace.CONSTANT)
-        return Touch(
+        return StridedAccess(
             access=access,
             lane_bytes=points["local 0"],
             loop_bytes=points[f"loop {around[-1].body}"] if around else 0,

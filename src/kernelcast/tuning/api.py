@@ -14,14 +14,14 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.cache import MeasurementFile, choose_file, key_of
-from kernelcast.tuning.conducting import conduct
-from kernelcast.tuning.messages import (
+from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
     SampleTask,
     TuningEvent,
+    run_on_device,
 )
-from kernelcast.tuning.ranking import Judge, rank, several_processes
+from kernelcast.tuning.ranking import DeviceModel, rank, several_processes
 from kernelcast.tuning.report import (
     UNKNOWN,
     TunedConfiguration,
@@ -187,10 +187,10 @@ class _Tuning:
     def rank(self, machine: MachineDescription, executor: Executor | None) -> None:
         """Let the analytic model predict all configurations."""
         started_s = time.perf_counter()
-        judge = Judge(device=self.device, machine=machine)
+        model = DeviceModel(device=self.device, machine=machine)
         self.found = rank(
             self.space,
-            judge,
+            model,
             executor=executor,
             report=lambda done, total: self._tell("ranking", done, total),
         )
@@ -218,7 +218,7 @@ class _Tuning:
             waiting.pop(event.number, None)
             self._take(event)
 
-        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
         self.spent_s["sampling"] = time.perf_counter() - started_s
 
     def measure(self) -> None:
@@ -254,7 +254,7 @@ class _Tuning:
             done = sum(len(self.found[number].runs_s) for number in chosen)
             self._tell("measuring", done, self.settings.runs * len(chosen))
 
-        conduct(order, timeout_s=self.settings.timeout_s, take=take)
+        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
         self.spent_s["measuring"] = time.perf_counter() - started_s
 
     def finish(self) -> TuneReport:

@@ -11,7 +11,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.messages import EventKind, TuningEvent
+from kernelcast.tuning.device_runs import EventKind, TuningEvent
 
 _SCHEMA = "kernelcast-tuning-1"
 
@@ -54,13 +54,7 @@ class MeasurementFile:
         return self._refused.get(key, "")
 
     def add(self, key: str, event: TuningEvent) -> None:
-        """Keep what happened.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
+        """Keep what happened."""
         kinds = (EventKind.BUILT, EventKind.RAN, EventKind.REFUSED)
         if event.kind not in kinds:
             return

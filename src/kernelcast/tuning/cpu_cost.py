@@ -16,8 +16,8 @@ from kernelcast.analytic.cpu.opencl.constants import FITTED
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -27,7 +27,7 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
-from kernelcast.tuning.accesses import Touch, join_boxes, list_touches
+from kernelcast.tuning.accesses import StridedAccess, join_boxes, list_strided_accesses
 from kernelcast.tuning.footprints import Axis, Box, Cache, Footprint
 from kernelcast.tuning.nest import Nest, read_nest
 
@@ -38,30 +38,20 @@ _NEAR_BYTES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostConstants:
-    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
-
-    Parameters
-    ----------
-    group_adds : float
-        Time that a core spends on entering and leaving a work-group, in scalar additions.
-    address_operations : float
-        Integer operations per access that compilers turn into steps of a pointer.
-    registers : int
-        Vector registers that hold accumulators.
-    misses_at_once : float
-        Cache misses that a core waits for at once.
-    overlap : float
-        Share of the shorter of computing and moving data that adds to the longer.
-    imbalance : float
-        Part of a work-group's time that cores wait for each other at the end.
-    """
+    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`."""
 
     group_adds: float = 40.0
+    """Time that a core spends on entering and leaving a work-group, in scalar additions."""
     address_operations: float = 5.0
+    """Integer operations per access that compilers turn into steps of a pointer."""
     registers: int = 28
+    """Vector registers that hold accumulators."""
     misses_at_once: float = 4.0
+    """Cache misses that a core waits for at once."""
     overlap: float = 0.3
+    """Share of the shorter of computing and moving data that adds to the longer."""
     imbalance: float = 0.3
+    """Part of a work-group's time that cores wait for each other at the end."""
 
 
 CHOSEN = CostConstants()
@@ -69,24 +59,15 @@ CHOSEN = CostConstants()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a launch costs.
-
-    Parameters
-    ----------
-    seconds : float
-        Of the whole launch.
-    limiter : str
-        The largest part.
-    parts : dict of str to float
-        Seconds by what they are spent on.
-    width : int
-        Work-items in the lanes of a vector.
-    """
+    """What a launch costs."""
 
     seconds: float
     limiter: str
+    """The largest part."""
     parts: dict[str, float]
+    """Seconds by what they are spent on."""
     width: int
+    """Work-items in the lanes of a vector."""
 
 
 def cost_launch(
@@ -96,31 +77,14 @@ def cost_launch(
     *,
     constants: CostConstants = CHOSEN,
 ) -> Cost:
-    """Say what a launch costs.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    device : CpuDevice
-        A calibrated CPU.
-    constants : CostConstants, optional
-        What calibration does not tell.
-
-    Raises
-    ------
-    InputError
-        If an address has no value.
-    """
+    """Say what a launch costs."""
     nest = read_nest(kernel, ndrange)
     width = choose_width(nest, device)
-    touches, axes = list_touches(kernel, nest, width)
+    strided, axes = list_strided_accesses(kernel, nest, width)
     live = count_live(nest)
     items = _busiest(ndrange, device.cores, constants)
-    core = _time_core(nest, device, width, touches, live, constants)
-    moved = _time_moving(join_boxes(touches), axes, device, constants)
+    core = _time_core(nest, device, width, strided, live, constants)
+    moved = _time_moving(join_boxes(strided), axes, device, constants)
     near = max(core.values()) * items
     far = max(moved.values(), default=0.0)
     costs = device.costs
@@ -175,12 +139,12 @@ def _time_core(  # noqa: PLR0913 - a core has that many sides
     nest: Nest,
     device: CpuDevice,
     width: int,
-    touches: Sequence[Touch],
+    strided: Sequence[StridedAccess],
     live: float,
     constants: CostConstants,
 ) -> dict[str, float]:
     """Give the seconds of one core per work-item, by what it is busy with."""
-    pairs = find_pairs(nest, touches, device) if width == 1 else {}
+    pairs = find_pairs(nest, strided, device) if width == 1 else {}
     executed = _compile(nest, constants, pairs)
     execution = Execution(width=width, reason="", barriers=nest.barriers)
     ports = time_core(executed, device, execution, (), FITTED).ports
@@ -188,12 +152,12 @@ def _time_core(  # noqa: PLR0913 - a core has that many sides
     whole = ports.get("int", 0.0)
     return {
         "arithmetic": arithmetic + whole if width > 1 else max(arithmetic, whole),
-        "L1": _time_accesses(nest, device, width, touches, live, constants, pairs),
+        "L1": _time_accesses(nest, device, width, strided, live, constants, pairs),
         "chain": _count_chain(nest, live) * device.add_latency_s / width,
     }
 
 
-def find_pairs(nest: Nest, touches: Sequence[Touch], device: CpuDevice) -> dict[int, float]:
+def find_pairs(nest: Nest, strided: Sequence[StridedAccess], device: CpuDevice) -> dict[int, float]:
     """Give the neighbours of one work-item that share a vector, by block.
 
     Where work-items run one after the other, compilers still join the iterations of an innermost
@@ -201,7 +165,7 @@ def find_pairs(nest: Nest, touches: Sequence[Touch], device: CpuDevice) -> dict[
     """
     found: dict[int, float] = {}
     for body, loop in nest.loops.items():
-        own = [one for one in touches if one.access.block == body]
+        own = [one for one in strided if one.access.block == body]
         far = [one for one in own if one.box is not None or one.access.space is MemorySpace.LOCAL]
         steps = [one.loop_bytes for one in far]
         sizes = [one.access.bytes for one in far]
@@ -274,7 +238,7 @@ def _time_accesses(  # noqa: PLR0913 - as `_time_core`
     nest: Nest,
     device: CpuDevice,
     width: int,
-    touches: Sequence[Touch],
+    strided: Sequence[StridedAccess],
     live: float,
     constants: CostConstants,
     pairs: Mapping[int, float],
@@ -282,14 +246,16 @@ def _time_accesses(  # noqa: PLR0913 - as `_time_core`
     """Give the seconds per work-item of loads and stores that the nearest cache answers."""
     one = _access_s(device)
     total = sum(
-        touch.executions * _time_access(touch, device, width) / pairs.get(touch.access.block, 1.0)
-        for touch in touches
+        access.executions
+        * _time_access(access, device, width)
+        / pairs.get(access.access.block, 1.0)
+        for access in strided
     )
     return total + _count_private(nest, live, constants) * one / width
 
 
-def _time_access(touch: Touch, device: CpuDevice, width: int) -> float:
-    one, size, lane = _access_s(device), touch.access.bytes, touch.lane_bytes
+def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
+    one, size, lane = _access_s(device), access.access.bytes, access.lane_bytes
     instructions = -(-size // (4 * device.lanes))
     if width == 1:
         return instructions * one
@@ -300,7 +266,7 @@ def _time_access(touch: Touch, device: CpuDevice, width: int) -> float:
         return one * wide * (1 + log2(max(1, size // 4)))
     if lane is not None and abs(lane) <= _NEAR_BYTES:
         # A work-item's neighbouring elements: whole registers, then shuffles for all of them.
-        spread = 1 if touch.loop_bytes == size else abs(lane) / size
+        spread = 1 if access.loop_bytes == size else abs(lane) / size
         return one * wide * spread * (1 + log2(max(2, abs(lane) / size)))
     return FITTED.gather_adds_per_lane * device.add_s * max(1, size // 4)
 

@@ -14,7 +14,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.tuning_runs import SharedBuffers, TimedLaunch
-from kernelcast.tuning.messages import (
+from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
     SampleTask,

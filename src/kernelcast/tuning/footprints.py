@@ -26,15 +26,7 @@ Step: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A loop around accesses.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    extent : int
-        Iterations.
-    """
+    """A loop around accesses."""
 
     name: str
     extent: int
@@ -42,33 +34,21 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """Accesses of one buffer that move alike.
-
-    Parameters
-    ----------
-    buffer : str
-        The buffer.
-    bytes : int
-        Of one element.
-    strides : tuple of int
-        Bytes that an iteration of each axis moves the address.
-    offsets : tuple of int
-        Constant parts of the addresses, in bytes, from 0, ascending.
-    is_store : bool
-        Whether it writes.
-    share : float
-        Part of the work-items that do it.
-    inside : tuple of bool
-        Axes that are around it; others do not repeat it. All when left out.
-    """
+    """Accesses of one buffer that move alike."""
 
     buffer: str
     bytes: int
+    """Of one element."""
     strides: tuple[int, ...]
+    """Bytes that an iteration of each axis moves the address."""
     offsets: tuple[int, ...] = (0,)
+    """Constant parts of the addresses, in bytes, from 0, ascending."""
     is_store: bool = False
+    """Whether it writes."""
     share: float = 1.0
+    """Part of the work-items that do it."""
     inside: tuple[bool, ...] = ()
+    """Axes that are around it; others do not repeat it. All when left out."""
 
     def count_repeats(self, axes: Sequence[Axis], start: int) -> int:
         """Count the iterations of the outer axes, from one on, that repeat it."""
@@ -165,21 +145,12 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Places of an access: pieces side by side, and how they lie apart.
-
-    Parameters
-    ----------
-    lines : float
-        Lines in all.
-    chunk_lines : float
-        Lines of a piece.
-    far : tuple of (int, int)
-        How often pieces are repeated, and how many lines apart, for each way to go on.
-    """
+    """Places of an access: pieces side by side, and how they lie apart."""
 
     lines: float
     chunk_lines: float
     far: tuple[tuple[int, int], ...]
+    """How often pieces are repeated, and how many lines apart, for each way to go on."""
 
     def count_sets(self, sets: int) -> int:
         """Count the sets that the lines fall into, of a cache that has so many."""
@@ -202,13 +173,7 @@ def _add_far(far: list[tuple[int, int]], extent: int, stride: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """A cache of one core.
-
-    Parameters
-    ----------
-    size_bytes, line_bytes, ways : int
-        Geometry.
-    """
+    """A cache of one core."""
 
     size_bytes: float
     line_bytes: int
@@ -223,38 +188,18 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Lines that a level sends towards a core.
-
-    Parameters
-    ----------
-    loaded, stored : float
-        Lines over all axes; what is written is loaded first.
-    unforeseen : float
-        Lines among them that no prefetcher brings in time.
-    """
+    """Lines that a level sends towards a core."""
 
     loaded: float
+    """Lines over all axes; what is written is loaded first."""
     stored: float
+    """The same of what goes back."""
     unforeseen: float
+    """Lines among them that no prefetcher brings in time."""
 
 
 def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
-    """Count the lines that a cache does not hold when they are wanted.
-
-    Parameters
-    ----------
-    boxes : sequence of Box
-        The accesses.
-    axes : sequence of Axis
-        All loops, innermost first.
-    cache : Cache
-        The cache.
-
-    Returns
-    -------
-    Moved
-        See `Footprint.count_moved`.
-    """
+    """Count the lines that a cache does not hold when they are wanted."""
     return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
@@ -263,12 +208,8 @@ class Footprint:
 
     Parameters
     ----------
-    boxes : sequence of Box
-        The accesses.
     axes : sequence of Axis
         All loops, innermost first.
-    line_bytes : int
-        Line of the caches.
     """
 
     def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:

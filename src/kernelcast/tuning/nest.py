@@ -5,17 +5,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kernelcast.expressions import TRUE, Bindings, EvaluationError
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
 from kernelcast.features.counting.bindings import bind_names
 from kernelcast.features.counting.broadcasting import LARGEST
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.launches.modelling.launches import ModelledKernel
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
-from kernelcast.records.quasi_affine import Bindings, EvaluationError
 
 _LOOP_BODY = "loop body"
 _STEP = "loop step"
@@ -30,46 +29,28 @@ _WORK_GROUPS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop of one work-item.
-
-    Parameters
-    ----------
-    body : int
-        Block of its body.
-    trips : float
-        Mean iterations per entry.
-    is_unrolled : bool
-        Whether the compiler knows the number of iterations and writes them out.
-    has_barrier : bool
-        Whether work-items wait for each other in it.
-    """
+    """A loop of one work-item."""
 
     body: int
+    """Block of its body."""
     trips: float
+    """Mean iterations per entry."""
     is_unrolled: bool
+    """Whether the compiler knows the number of iterations and writes them out."""
     has_barrier: bool
+    """Whether work-items wait for each other in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
-    """The loops of a kernel for one launch.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        The kernel.
-    ndrange : NDRange
-        Its launch.
-    counts : tuple of float
-        Mean executions of each block per work-item.
-    loops : mapping of int to Loop
-        By the block of their body.
-    """
+    """The loops of a kernel for one launch."""
 
     facts: KernelFacts
     ndrange: NDRange
     counts: tuple[float, ...]
+    """Mean executions of each block per work-item."""
     loops: Mapping[int, Loop]
+    """By the block of their body."""
     _around: dict[int, tuple[Loop, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -121,15 +102,7 @@ class Nest:
 
 
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
-    """Count a launch's blocks and find its loops.
-
-    Parameters
-    ----------
-    kernel : ModelledKernel
-        The kernel with its arguments.
-    ndrange : NDRange
-        The index space, local size chosen.
-    """
+    """Count a launch's blocks and find its loops."""
     facts = kernel.facts
     counts = _count_blocks(kernel, ndrange)
     children: dict[int, list[int]] = {}

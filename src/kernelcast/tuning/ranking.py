@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,14 +15,55 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import ModelledKernel, choose_local_size, model_kernel
+from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.cpu_cost import cost_launch
-from kernelcast.tuning.limits import find_obstacle
 from kernelcast.tuning.report import TunedConfiguration
 from kernelcast.tuning.space import Configuration, SearchSpace
+
+_MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
+
+
+def find_obstacle(
+    problem: Problem, device: DeviceDescription, *, local_bytes: int = 0
+) -> str | None:
+    """Say why a device cannot take a launch; None if nothing speaks against it."""
+    return _check_sizes(problem, device) or _check_memory(problem, device, local_bytes)
+
+
+def _check_sizes(problem: Problem, device: DeviceDescription) -> str | None:
+    ndrange = problem.ndrange
+    if ndrange.local_size is None:
+        return None
+    if ndrange.work_group_size > device.max_work_group_size:
+        return (
+            f"{ndrange.work_group_size} work-items a work-group, the device allows "
+            f"{device.max_work_group_size}"
+        )
+    for size, most in zip(ndrange.local_size, device.max_work_item_sizes, strict=False):
+        if size > most:
+            return f"local size {size} in a dimension, the device allows {most}"
+    is_modern = any(_MODERN_LANGUAGE.fullmatch(one) for one in problem.kernel.build_options)
+    if not ndrange.is_uniform and not (device.has_non_uniform_work_groups and is_modern):
+        return f"local size {ndrange.local_size} does not divide {ndrange.global_size}"
+    return None
+
+
+def _check_memory(problem: Problem, device: DeviceDescription, local_bytes: int) -> str | None:
+    given = sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+    buffers = [one.bytes for one in problem.arguments if isinstance(one, BufferArgument)]
+    for what, needed, most in (
+        ("of local memory", local_bytes + given, device.local_memory_bytes),
+        ("in one buffer", max(buffers, default=0), device.max_allocation_bytes),
+        ("of buffers", sum(buffers), device.global_memory_bytes),
+    ):
+        if needed > most:
+            return f"{needed:,} bytes {what}, the device allows {most:,}"
+    return None
+
 
 _WORTH_PROCESSES = 32
 _MOST_PROCESSES = 8
@@ -30,21 +72,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
-    """What a device's model says of launches.
-
-    Parameters
-    ----------
-    device : DeviceDescription
-        Its limits.
-    machine : MachineDescription
-        Its calibrated rates.
-    """
+class DeviceModel:
+    """What a device's model says of launches."""
 
     device: DeviceDescription
     machine: MachineDescription
 
-    def judge(self, configuration: Configuration) -> TunedConfiguration:
+    def predict(self, configuration: Configuration) -> TunedConfiguration:
         """Predict one configuration; what cannot be launched or modelled says why."""
         problem = configuration.problem
         if problem is None:
@@ -122,7 +156,7 @@ def _leave_interrupts() -> None:
 
 def rank(
     space: SearchSpace,
-    judge: Judge,
+    model: DeviceModel,
     *,
     executor: Executor | None = None,
     report: Progress = lambda _, __: None,
@@ -131,32 +165,16 @@ def rank(
 
     Parameters
     ----------
-    space : SearchSpace
-        The configurations.
-    judge : Judge
-        The device's model.
     executor : Executor, optional
         Predicts several at once.
-    report : callable, optional
-        Is told how many are done, and of how many.
-
-    Returns
-    -------
-    dict of int to TunedConfiguration
-        By number.
-
-    Raises
-    ------
-    InputError
-        If the machine description lacks what the model needs.
     """
-    if judge.machine.kind is DeviceKind.CPU:
-        read_device(judge.machine)  # complains once, not for each configuration
+    if model.machine.kind is DeviceKind.CPU:
+        read_device(model.machine)  # complains once, not for each configuration
     found: dict[int, TunedConfiguration] = {}
     answers = (
-        map(judge.judge, space.configurations)
+        map(model.predict, space.configurations)
         if executor is None
-        else executor.map(judge.judge, space.configurations, chunksize=_CHUNK)
+        else executor.map(model.predict, space.configurations, chunksize=_CHUNK)
     )
     for one in answers:
         found[one.number] = one

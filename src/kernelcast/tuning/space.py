@@ -20,44 +20,28 @@ _LARGEST_GROUP = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way to launch.
-
-    Parameters
-    ----------
-    number : int
-        Place in the space, from 0.
-    parameters : mapping of str to number
-        Values of what is searched over.
-    problem : Problem or None
-        The launch; None where the values allow none.
-    obstacle : str
-        Why there is none.
-    """
+    """One way to launch."""
 
     number: int
+    """Place in the space, from 0."""
     parameters: Mapping[str, Number]
+    """Values of what is searched over."""
     problem: Problem | None
+    """The launch; None where the values allow none."""
     obstacle: str = ""
+    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
-    """All configurations of a problem.
-
-    Parameters
-    ----------
-    name, kernel : str
-        Of the problem, and of its kernel.
-    names : tuple of str
-        What is searched over.
-    configurations : tuple of Configuration
-        In the order of the lists, the last fastest.
-    """
+    """All configurations of a problem."""
 
     name: str
     kernel: str
     names: tuple[str, ...]
+    """What is searched over."""
     configurations: tuple[Configuration, ...]
+    """In the order of the lists, the last fastest."""
 
 
 def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> SearchSpace:
@@ -88,13 +72,7 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
 
 
 def vary_local_size(problem: Problem) -> SearchSpace:
-    """Give the same problem with other local sizes: powers of two that divide the global size.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Give the same problem with other local sizes: powers of two that divide the global size."""
     sizes = list(_list_local_sizes(problem.ndrange))
     if not sizes:
         msg = (

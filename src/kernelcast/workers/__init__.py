@@ -2,13 +2,14 @@
 
 from kernelcast.workers.deaths import COUNTING, WROTE
 from kernelcast.workers.protocol import Message, MessageKind
-from kernelcast.workers.running import run_isolated, stream_isolated
+from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import Reporter, Task
-from kernelcast.workers.warm import WarmChildren
+from kernelcast.workers.warm import SPARE, WarmChildren
 
 __all__ = [
     "COUNTING",
+    "SPARE",
     "WROTE",
     "Confinement",
     "Message",
@@ -18,4 +19,5 @@ __all__ = [
     "WarmChildren",
     "run_isolated",
     "stream_isolated",
+    "take_result",
 ]

@@ -1,10 +1,14 @@
 """A child process that does tasks for its parent: ``python -m`` this module.
 
 Drivers compile and run foreign code; what crashes or hangs here does not take the parent along.
-Its arguments are the descriptor of a socket, for orders and messages, and for how many seconds to
-wait for another order; its standard input is the lifeline (`kernelcast.workers.lifeline`).
+Its arguments are the descriptor of a socket, for orders and messages, for how many seconds to wait
+for another order, and modules to import before the first; its standard input is the lifeline
+(`kernelcast.workers.lifeline`).
 """
 
+import contextlib
+import importlib
+import logging
 import os
 import pickle
 import resource
@@ -44,6 +48,9 @@ class _ChannelReporter:
         self.tell(MessageKind.ERROR, (name_error(error), str(error)))
         os._exit(0)  # the thread that waits for the driver does not end
 
+    def has_order(self) -> bool:
+        return self._channel.is_readable()
+
     def tell(self, kind: MessageKind, content: object) -> None:
         frame = encode((kind.value, content))
         if len(frame) > MOST_BYTES:
@@ -55,11 +62,15 @@ class _ChannelReporter:
 def main() -> None:
     """Do tasks until there are none."""
     die_with_parent()
+    logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connected = socket.socket(fileno=int(sys.argv[1]))
     connected.set_inheritable(False)  # compilers that drivers start must not keep it open
     idle_s = float(sys.argv[2])
     channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
+    for name in sys.argv[3:]:
+        with contextlib.suppress(Exception):  # the task that needs it tells why it cannot be had
+            importlib.import_module(name)
     try:
         _do(channel.receive(), channel)
         while idle_s:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -38,7 +39,13 @@ class ChildProcess:
 
     @classmethod
     def start(
-        cls, *, idle_s: float = 0.0, confinement: Confinement | None = None
+        cls,
+        *,
+        idle_s: float = 0.0,
+        modules: Sequence[str] = (),
+        confinement: Confinement | None = None,
+        variables: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> "ChildProcess":
         """Start a process in a session of its own; it ends when this one does.
 
@@ -46,14 +53,21 @@ class ChildProcess:
         ----------
         idle_s : float
             It waits so long for another order, in seconds; 0: it does one.
+        modules : sequence of str
+            What it imports before it looks for its first order.
         confinement : Confinement or None
             What it may see; None: what we see.
+        variables : mapping of str to str, optional
+            Environment variables beside ours.
+        descriptors : sequence of int
+            Files that it inherits under the same numbers.
         """
         ours, theirs = socket.socketpair()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         with theirs:
             command = [sys.executable, "-P", "-m", _MAIN, str(theirs.fileno()), str(idle_s)]
-            environment = child_environment()
+            command += modules
+            environment = child_environment() | dict(variables or {})
             if confinement is not None:
                 command, environment = confine(command, environment, confinement)
             process = subprocess.Popen(
@@ -61,7 +75,7 @@ class ChildProcess:
                 stdin=subprocess.PIPE,  # the lifeline
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), *descriptors),
                 env=environment,
                 start_new_session=True,  # Ctrl-C reaches us first; we end the child
             )
@@ -82,18 +96,19 @@ class ChildProcess:
         """Say how it ended; ends it where it has only closed its channel."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_LAST_S)
-        self._kill()
+        self.signal(signal.SIGKILL)
         return explain_death(self.process.wait(), self.errors, subject, stage)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def end(self) -> None:
         """Kill it and all that it started."""
-        self._kill()
+        self.signal(signal.SIGKILL)
         self.process.wait()
         self.channel.close()
         self.errors.close()
         if self.process.stdin is not None:
             self.process.stdin.close()
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ import struct
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from multiprocessing.connection import wait
 from typing import Any
 
 from kernelcast.records import errors
@@ -70,7 +71,7 @@ class Channel:
     """
 
     def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
-        self._socket = connected
+        self.socket = connected
         self._most_bytes = most_bytes
         self._held = bytearray()
 
@@ -84,10 +85,10 @@ class Channel:
         ClosedError
             If there is no other end any more.
         """
-        self._socket.settimeout(within_s)
+        self.socket.settimeout(within_s)
         try:
-            self._socket.sendall(_LENGTH.pack(len(content)))
-            self._socket.sendall(content)
+            self.socket.sendall(_LENGTH.pack(len(content)))
+            self.socket.sendall(content)
         except (BrokenPipeError, ConnectionResetError):
             raise ClosedError from None
 
@@ -110,18 +111,22 @@ class Channel:
             raise NotDecodableError(msg)
         return self._take(length, ends_s)
 
+    def is_readable(self) -> bool:
+        """Tell whether a frame, its beginning or the other end's end is there."""
+        return bool(self._held) or bool(wait([self.socket], 0))
+
     def close(self) -> None:
         """Close this end."""
-        self._socket.close()
+        self.socket.close()
 
     def _take(self, count: int, ends_s: float | None) -> bytes:
         while len(self._held) < count:
             left_s = None if ends_s is None else ends_s - time.monotonic()
             if left_s is not None and left_s <= 0:
                 left_s = 1e-6  # what has arrived already is taken; 0 would mean "do not block"
-            self._socket.settimeout(left_s)
+            self.socket.settimeout(left_s)
             try:
-                part = self._socket.recv(_PART_BYTES)
+                part = self.socket.recv(_PART_BYTES)
             except ConnectionResetError:
                 raise ClosedError from None
             if not part:

@@ -1,7 +1,7 @@
 """Runs a task in a child process, so that a driver's crash or hang ends the task, not us."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -65,12 +65,30 @@ def run_isolated(  # noqa: PLR0913 - a task, its limits, its listener, its view
     messages = stream_isolated(
         task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
     )
-    for message in messages:
+    return take_result(task, messages, subject, report)
+
+
+def take_result(
+    task: Task[R],
+    messages: Iterable[Message],
+    subject: str,
+    report: Callable[[str], None] = lambda _: None,
+) -> R:
+    """Wait for a task's result.
+
+    Raises
+    ------
+    KernelcastError
+        If it ended without one.
+    """
+    results: list[R] = []
+    for message in messages:  # to their end: a warm child is ended where somebody leaves before
         if message.kind is MessageKind.RESULT:
-            result: R = message.content
-            return result
-        if message.kind is MessageKind.PROGRESS:
+            results.append(message.content)
+        elif message.kind is MessageKind.PROGRESS:
             report(message.content)
+    if results:
+        return results[0]
     msg = f"{subject}: the task {task.name} ended without a result; please report it"
     raise KernelcastError(msg)
 

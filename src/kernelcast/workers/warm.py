@@ -5,7 +5,7 @@ A driver's crash or hang still ends the child and not us: the next task starts a
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ from kernelcast.workers.protocol import Message
 from kernelcast.workers.running import UnheardError, converse
 from kernelcast.workers.task import Task
 
+SPARE = ""
+"""Key of a child that belongs to nobody yet: the first task of a new key takes it over."""
 IDLE_S = 30.0
 """A child without a task ends after so long, and gives its device's memory back."""
 MOST_TASKS = 200
@@ -29,11 +31,11 @@ class _Place:
     child: ChildProcess | None = None
     done: int = 0
 
-    def take(self, idle_s: float) -> ChildProcess:
+    def take(self, idle_s: float, modules: Sequence[str] = ()) -> ChildProcess:
         """Give the child, starting one where there is none."""
         if self.child is None or self.done >= MOST_TASKS:
             self.drop()
-            self.child = ChildProcess.start(idle_s=idle_s)
+            self.child = ChildProcess.start(idle_s=idle_s, modules=modules)
         self.done += 1
         return self.child
 
@@ -62,6 +64,18 @@ class WarmChildren:
     _places: dict[str, _Place] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def start_ahead(self, modules: Sequence[str]) -> None:
+        """Start a spare child that imports modules while we do something else.
+
+        Nothing happens where there are children already.
+        """
+        with self._lock:
+            if self._places:
+                return
+            place = self._places[SPARE] = _Place()
+        with place.lock:
+            place.take(self.idle_s, modules)
+
     def stream(
         self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
     ) -> Iterator[Message]:
@@ -70,12 +84,15 @@ class WarmChildren:
         Parameters
         ----------
         key : str
-            Which child.
+            Which child; `SPARE` for one that a later key may have.
         task, arguments, timeout_s, subject
             As of `kernelcast.workers.stream_isolated`.
         """
         with self._lock:
-            place = self._places.setdefault(key, _Place())
+            if key not in self._places:
+                is_spare = SPARE in self._places
+                self._places[key] = self._places.pop(SPARE) if is_spare else _Place()
+            place = self._places[key]
         with place.lock:
             for is_last_try in (False, True):
                 try:

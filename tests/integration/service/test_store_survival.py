@@ -24,17 +24,17 @@ import json, sys
 from dataclasses import asdict
 from pathlib import Path
 from kernelcast.testing.store_survival import (
-    PostgresqlGround, SqliteGround, preload, run_sequence, summarise
+    PostgresqlDatabase, SqliteDatabase, preload, run_sequence, summarise
 )
-from kernelcast.testing.store_survival.supplies import make_supplies
+from kernelcast.testing.store_survival.commands import make_import_files
 
 preload()
 folder, server, seeds = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])
-ground = PostgresqlGround(folder, server, "survival") if server else SqliteGround(folder)
-supplies, found = make_supplies(folder), []
+database = PostgresqlDatabase(folder, server, "survival") if server else SqliteDatabase(folder)
+import_files, found = make_import_files(folder), []
 for seed in seeds:
     (folder / str(seed)).mkdir()
-    found.append(run_sequence(seed, ground, supplies, folder / str(seed), steps=6))
+    found.append(run_sequence(seed, database, import_files, folder / str(seed), steps=6))
 print(json.dumps(asdict(summarise(found))))
 """
 _PROBLEM: dict[str, Any] = {

@@ -17,7 +17,7 @@ from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.testing.balancing import Arrays, FakeCrew, FakeDevice
+from kernelcast.testing.balancing import Arrays, FakeDevice, FakeDevices
 
 _UPDATE = Kernel(
     name="update",
@@ -67,7 +67,7 @@ def _balance(
     x = rng.permutation(items).astype(np.int32)
     before = y.copy()
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(len(devices))]
-    with Balancer(places, chosen, crew=FakeCrew(devices, message_s=message_s)) as balancer:
+    with Balancer(places, chosen, devices=FakeDevices(devices, message_s=message_s)) as balancer:
         ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
         try:
             report = balancer.balance(kernel, ndrange, read_host_arguments([y, x]))
@@ -249,7 +249,7 @@ def test_devices_need_not_wait_for_messages(slower: float) -> None:
     report, found, expected = _balance(devices, message_s=message_s)
     assert np.array_equal(found, expected)
     for place in range(2):
-        ran = [bar for bar in report.bars if (bar.place, bar.activity) == (place, Activity.RUN)]
+        ran = [bar for bar in report.bars if (bar.device, bar.activity) == (place, Activity.RUN)]
         rests = [later.start_s - bar.end_s for bar, later in itertools.pairwise(ran)]
         assert len(rests) > 2
         assert sum(rest > 0 for rest in rests) <= 2, rests
@@ -297,15 +297,16 @@ def test_one_that_fails_is_replaced_with_fixed_shares_too() -> None:
 
 def test_second_launch_uses_the_same_devices() -> None:
     """Devices stay open; a launch that follows starts from its own arrays."""
-    crew = FakeCrew([FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)])
+    devices = FakeDevices([FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)])
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
-    with Balancer(places, crew=crew) as balancer:
+    with Balancer(places, devices=devices) as balancer:
         for items in (4096, 8192, 1024):
             y, x = np.arange(items, dtype=np.int32), np.full(items, 5, np.int32)
             ndrange = NDRange(global_size=(items,), local_size=(4,))
             balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
             assert np.array_equal(y, 3 * np.arange(items) + 5)
-    assert crew.is_closed
+    balancer.close()  # once more does no harm
+    assert devices.is_closed
 
 
 def test_device_that_refuses_one_launch_takes_the_next() -> None:
@@ -314,10 +315,10 @@ def test_device_that_refuses_one_launch_takes_the_next() -> None:
         FakeDevice(compute=_update, item_s=1e-4),
         FakeDevice(compute=_update, item_s=1e-4, failing={Prepare: 0}),
     ]
-    crew = FakeCrew(devices)
+    devices = FakeDevices(devices)
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
     ndrange = NDRange(global_size=(4096,), local_size=(4,))
-    with Balancer(places, crew=crew) as balancer:
+    with Balancer(places, devices=devices) as balancer:
         y, x = np.zeros(4096, np.int32), np.ones(4096, np.int32)
         first, second = (
             balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x])) for _ in range(2)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kernelcast.balancing.merging import merge_changes
+from kernelcast.balancing.launch_buffers import merge_changes
 
 
 @given(

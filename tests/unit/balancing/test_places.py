@@ -7,8 +7,8 @@ import pytest
 
 from kernelcast.balancing.host_arguments import read_host_arguments
 from kernelcast.balancing.places import place_by_text, share_cores
-from kernelcast.balancing.safety import choose_split, cut_axis
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.balancing.splitting import choose_split, cut_axis
 from kernelcast.records.arguments import LocalArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.balancing.pool import Pool, mark, weigh_slabs
-from kernelcast.balancing.shares import SharePolicy, Standing, finish_time
+from kernelcast.balancing.shares import DeviceSpeed, SharePolicy, finish_time
+from kernelcast.balancing.work_queue import WorkQueue, mark, weigh_slabs
 
 _POLICY = SharePolicy(first_share=0.8, shortest_s=0.01)
 
@@ -19,15 +19,15 @@ _POLICY = SharePolicy(first_share=0.8, shortest_s=0.01)
 )
 def test_finish_time_divides_all_work(devices: list[tuple[float, float]], left: float) -> None:
     """What all do from when they are free until the finish time is the work left."""
-    standings = [Standing(rate=rate, free_at_s=free) for rate, free in devices]
-    end_s = finish_time(standings, left, 0.0)
+    speeds = [DeviceSpeed(rate=rate, free_at_s=free) for rate, free in devices]
+    end_s = finish_time(speeds, left, 0.0)
     done = sum(rate * max(0.0, end_s - free) for rate, free in devices)
     assert done == pytest.approx(left, rel=1e-6)
 
 
 def test_first_part_is_a_share_of_what_is_fair() -> None:
     """A device as fast as the other gets 80 % of half at first."""
-    two = [Standing(rate=10.0, free_at_s=0.0)] * 2
+    two = [DeviceSpeed(rate=10.0, free_at_s=0.0)] * 2
     assert _POLICY.allot(two, 0, 100.0, 0.0, is_first=True) == pytest.approx(40.0)
     assert _POLICY.allot(two, 0, 20.0, 0.0, is_first=False) == pytest.approx(5.0)
     even = replace(_POLICY, is_known_even=True)
@@ -46,25 +46,25 @@ def test_parts_that_have_something_to_show_are_run_in_two_launches() -> None:
 
 def test_doubtful_speeds_give_less_at_first() -> None:
     """If either may be twice as fast as thought, only a fifth of all is surely its own."""
-    two = [Standing(rate=10.0, free_at_s=0.0, doubt=2.0)] * 2
+    two = [DeviceSpeed(rate=10.0, free_at_s=0.0, doubt=2.0)] * 2
     assert _POLICY.allot(two, 0, 100.0, 0.0, is_first=True) == pytest.approx(20.0)
 
 
 def test_rest_not_worth_a_launch_is_given_at_once() -> None:
     """Little is left: it goes to whoever asks."""
-    two = [Standing(rate=10.0, free_at_s=0.0)] * 2
+    two = [DeviceSpeed(rate=10.0, free_at_s=0.0)] * 2
     assert _POLICY.allot(two, 0, 0.15, 0.0, is_first=False) == pytest.approx(0.15)
 
 
 def test_device_that_would_come_too_late_gets_nothing() -> None:
     """Others are done before the slow one could help."""
-    two = [Standing(rate=1.0, free_at_s=5.0), Standing(rate=100.0, free_at_s=0.0)]
+    two = [DeviceSpeed(rate=1.0, free_at_s=5.0), DeviceSpeed(rate=100.0, free_at_s=0.0)]
     assert _POLICY.allot(two, 0, 50.0, 0.0, is_first=True) == 0.0
 
 
 def test_unknown_speeds_make_cautious() -> None:
     """As long as a device's speed is not known, a part of an even share is given."""
-    two = [Standing(rate=10.0, free_at_s=0.0), Standing(rate=None, free_at_s=0.0)]
+    two = [DeviceSpeed(rate=10.0, free_at_s=0.0), DeviceSpeed(rate=None, free_at_s=0.0)]
     assert _POLICY.allot(two, 0, 100.0, 0.0, is_first=True) == 25.0
 
 
@@ -74,7 +74,7 @@ def test_unknown_speeds_make_cautious() -> None:
 )
 def test_pool_gives_each_slab_once(count: int, requests: list[tuple[float, float]]) -> None:
     """Slabs taken never overlap, and the work left is what was not taken."""
-    pool = Pool(count)
+    pool = WorkQueue(count)
     seen = np.zeros(count, dtype=int)
     for weight, anchor in requests:
         spans = pool.take(weight, anchor=anchor)
@@ -86,7 +86,7 @@ def test_pool_gives_each_slab_once(count: int, requests: list[tuple[float, float
 
 def test_ends_meet() -> None:
     """From both ends devices take connected parts."""
-    pool = Pool(10)
+    pool = WorkQueue(10)
     assert pool.take(4, anchor=0.0) == [(0, 4)]
     assert pool.take(3, anchor=1.0) == [(7, 10)]
     assert pool.take(9, anchor=0.0) == [(4, 7)]

@@ -27,7 +27,7 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.testing.builders import make_description
 from kernelcast.workers import Task
@@ -39,7 +39,7 @@ STAND_INS = """
 import os, signal
 
 import kernelcast.calibration.task as tasks
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 
 
 def run_benchmark(task, report):

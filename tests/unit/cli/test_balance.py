@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kernelcast.balancing.formats import balance_to_json
+from kernelcast.balancing.reports import balance_to_json
 from kernelcast.cli.app import app
 from kernelcast.cli.balance.plot import save_timeline
 from kernelcast.cli.balance.run import BalanceRequest
@@ -40,10 +40,10 @@ def report() -> BalanceReport:
             DeviceShare(device_id="two", device="Two", work_groups=16, share=0.25, failure="gone"),
         ),
         bars=(
-            Bar(place=0, activity=Activity.PREPARE, start_s=0.0, end_s=0.5),
-            Bar(place=0, activity=Activity.RUN, start_s=0.5, end_s=0.9, work_groups=48),
-            Bar(place=1, activity=Activity.SAMPLE, start_s=0.5, end_s=0.501, work_groups=2),
-            Bar(place=2, activity=Activity.MERGE, start_s=0.9, end_s=1.0),
+            Bar(device=0, activity=Activity.PREPARE, start_s=0.0, end_s=0.5),
+            Bar(device=0, activity=Activity.RUN, start_s=0.5, end_s=0.9, work_groups=48),
+            Bar(device=1, activity=Activity.SAMPLE, start_s=0.5, end_s=0.501, work_groups=2),
+            Bar(device=2, activity=Activity.MERGE, start_s=0.9, end_s=1.0),
         ),
         estimated_s=0.5,
         real_s=0.4,

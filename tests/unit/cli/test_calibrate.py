@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings, Progress
 from kernelcast.cli import app
 from kernelcast.cli.calibrate import command
-from kernelcast.cli.calibrate.machines.page import make_page
 from kernelcast.launches.machine_file import write_machine
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind
@@ -24,6 +23,7 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import plan_figures
+from kernelcast.reports.machine.page import make_page
 from kernelcast.testing.builders import make_description
 
 DEVICE = make_description()

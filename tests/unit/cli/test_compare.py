@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.cli import app, html_page
+from kernelcast.cli import app
 from kernelcast.cli.compare import run as compare_run
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation.comparison import comparison_from_json
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.reports import drawing
 from kernelcast.testing.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=6, sizes=3, devices=2)
@@ -85,16 +86,13 @@ def test_writes_json_and_a_page_of_its_own(tmp_path: Path) -> None:
     assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
 
 
-@pytest.mark.usefixtures("asked")
-def test_a_model_without_answers_is_named_and_fails() -> None:
+def test_a_model_without_answers_is_named_and_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without analytic estimates nothing is compared: the reason on stderr, status 1."""
-    place = TABLE.schema.names.index("analytic.estimate_s")
-    kept = TABLE.features[:, place].copy()
-    TABLE.features[:, place] = np.nan
-    try:
-        result = run("linear", "analytic", *ALL)
-    finally:
-        TABLE.features[:, place] = kept
+    features = TABLE.features.copy()
+    features[:, TABLE.schema.names.index("analytic.estimate_s")] = np.nan
+    table = TABLE.with_features(TABLE.schema, features)
+    monkeypatch.setattr(compare_run, "load_training_table", lambda _, **__: table)
+    result = run("linear", "analytic", *ALL)
     assert result.exit_code == 1
     assert "there is no row that both models answered" in result.stdout
     assert "analytic on device-0" in result.stderr
@@ -141,7 +139,7 @@ def test_what_cannot_be_written_is_told_before_fits(
     (tmp_path / "file").touch()
     result = run("linear", "ridge", "--out", tmp_path / "file" / "out")
     assert (result.exit_code, "cannot be made" in result.stderr) == (2, True)
-    monkeypatch.setattr(html_page.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda _: None)
     result = run("linear", "ridge", "--out", tmp_path / "out")
     assert (result.exit_code, "kernelcast[plot]" in result.stderr) == (2, True)
 

@@ -11,13 +11,14 @@ from kernelcast.cli.estimate.explanation import list_explanations
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
-from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Tier
 from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.testing.fake_asker import FakeAsker, make_analytic, make_device
+from kernelcast.testing.fake_executor import FakeExecutor, make_analytic, make_device
 from kernelcast.testing.observations import make_observation
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
@@ -25,16 +26,17 @@ DEVICE = make_device()
 
 
 @pytest.fixture
-def asker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeAsker:
+def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeExecutor:
     """Let a formula answer instead of devices, with an empty data folder."""
-    found = FakeAsker(work_group_s=1e-3, analytic=make_analytic(0.4))
+    found = FakeExecutor(work_group_s=1e-3, analytic=make_analytic(0.4))
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    monkeypatch.setattr("kernelcast.cli.collecting.choose_devices", lambda _: [DEVICE])
+    monkeypatch.setattr("kernelcast.cli.collecting.find_devices", lambda _: [DEVICE])
 
-    def make(**options: object) -> Answerer:
-        return Answerer(**{**options, "asker": found})  # type: ignore[arg-type]  # fields by name
+    def make(registry: str, store: str) -> Predictor:
+        options = PredictorOptions(executor=found)
+        return Predictor(registry=registry, store=store, options=options)
 
-    monkeypatch.setattr(estimates, "Answerer", make)
+    monkeypatch.setattr(estimates, "_find_predictor", make)
     return found
 
 
@@ -57,7 +59,7 @@ def store_observations(*times_s: float) -> None:
             store.add(made)
 
 
-@pytest.mark.usefixtures("asker")
+@pytest.mark.usefixtures("executor")
 def test_a_bad_file_keeps_no_good_one_from_being_answered(tmp_path: Path) -> None:
     """The good problem is answered, the bad one is named, and the status says bad input."""
     bad = tmp_path / "bad.yaml"
@@ -80,7 +82,7 @@ def test_bad_files_alone_ask_no_device(tmp_path: Path) -> None:
     assert all(name in result.output for name in names)
 
 
-@pytest.mark.usefixtures("asker")
+@pytest.mark.usefixtures("executor")
 def test_explains_in_json() -> None:
     """JSON always says why the answer is what it is; methods stand side by side."""
     status, output = run("--json")
@@ -95,7 +97,7 @@ def test_explains_in_json() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("asker")
+@pytest.mark.usefixtures("executor")
 def test_explains_in_words() -> None:
     """`--explain` prints the same below the table, and nothing without it."""
     _, plain = run()
@@ -106,7 +108,7 @@ def test_explains_in_words() -> None:
     assert "answered by" not in plain
 
 
-def test_repeats_are_answered_from_the_store(asker: FakeAsker) -> None:
+def test_repeats_are_answered_from_the_store(executor: FakeExecutor) -> None:
     """An observed launch is answered without sampling, unless history is refused."""
     store_observations(0.7, 0.71, 0.72)
     _, output = run("--json")
@@ -114,22 +116,22 @@ def test_repeats_are_answered_from_the_store(asker: FakeAsker) -> None:
     assert (known["tier"], known["seconds"]) == ("history", 0.71)
     assert known["explanation"]["history"]["observations"] == 3
     assert known["p_sat"] is None
-    assert asker.tasks == []
+    assert executor.tasks == []
     _, table = run("--explain")
     assert "history: 3 observations" in table
     _, output = run("--json", "--no-history")
     assert json.loads(output)[0]["tier"] == "linear"
-    assert len(asker.tasks) == 1
+    assert len(executor.tasks) == 1
 
 
-def test_runs_nothing_if_told_so(asker: FakeAsker) -> None:
+def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
     """`--no-sampling` asks the analytic model alone, or says what is missing."""
     status, output = run("--no-sampling", "--json")
     (answer,) = json.loads(output)
     assert (status, answer["tier"], answer["seconds"]) == (0, "analytic", 0.4)
     assert answer["low"] < 0.4 < answer["high"]
-    assert asker.tasks == []
-    asker.analytic = None
+    assert executor.tasks == []
+    executor.analytic = None
     status, output = run("--no-sampling")
     assert status == 1
     assert "kernelcast calibrate" in output
@@ -137,11 +139,10 @@ def test_runs_nothing_if_told_so(asker: FakeAsker) -> None:
     assert status == 2
 
 
-@pytest.mark.usefixtures("asker")
+@pytest.mark.usefixtures("executor")
 def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
     """Where the store cannot be read the launch is sampled, and a warning says so."""
     (tmp_path / "observations.sqlite").write_bytes(b"no store" * 100)
-    estimates._find_memory.cache_clear()
     status, output = run("--json")
     (answer,) = json.loads(output)
     assert (status, answer["tier"]) == (0, "linear")
@@ -150,7 +151,7 @@ def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
     assert "no history: the store of observations" in " ".join(run()[1].split())
 
 
-@pytest.mark.usefixtures("asker")
+@pytest.mark.usefixtures("executor")
 def test_every_part_of_an_explanation_is_shown() -> None:
     """Model, data, features, limiters, history and notes each have a line."""
     answers = list(estimates.estimate_on_devices(

@@ -22,7 +22,6 @@ from kernelcast.launches.features import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.errors import KernelRunError, NoDeviceError
-from kernelcast.records.feature_vector import vector_from_json
 from kernelcast.testing.builders import make_description
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,8 +95,7 @@ def test_json_holds_one_object_per_problem() -> None:
     assert found["counters"]["is_measured"] is False
     assert {"line", "executions", "operations", "memory"} == found["lines"][0].keys()
     assert found["devices"] == []
-    vector = vector_from_json(found["vector"])
-    assert vector.as_dict()["static.loops_count"] == 2
+    assert found["vector"]["features"]["static.loops_count"] == 2
 
 
 def test_groups_can_be_chosen() -> None:
@@ -213,7 +211,7 @@ def test_devices_get_columns_and_notes(devices: list[BaseException | None]) -> N
     (found,) = json.loads(run("--json", MATMUL).stdout)
     assert [one["device_id"] for one in found["devices"]] == ["device-0", "device-1", "device-2"]
     assert found["devices"][2]["error_message"] == "it died"
-    assert vector_from_json(found["devices"][0]["vector"]).names
+    assert any(found["devices"][0]["vector"]["features"].values())
 
 
 def test_an_interrupt_keeps_what_is_done(devices: list[BaseException | None]) -> None:

@@ -8,8 +8,8 @@ import pytest
 from kernelcast.cli.validate.page import write_validation_page
 from kernelcast.cli.validate.page.content import choose_model
 from kernelcast.cli.validate.page.paper import PUBLISHED
-from kernelcast.models.validation import ModelRows, ValidatedRows, ValidationReport
-from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.models.validation import ModelRows, ValidationReport
+from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
@@ -22,42 +22,24 @@ def make_report(
 ) -> ValidationReport:
     """Make a report of answers that are drawn, not predicted."""
     rng = np.random.default_rng(seed)
-    answers = [_draw(table, name, rng) for name in models]
-    rankings = [score_ranking(table, one) for one in answers]
-    devices = sorted(set(table.devices.tolist()))
+    rows = list_rows(table, table.kernels, [_draw(table, name, rng) for name in models])
+    scores, rankings = score_rows(table, rows)
     return ValidationReport(
         split="kernel", coverage=0.9, schema_id="v1-abc", data_digest="0123456789abcdef",
         versions={"numpy": "2.4"}, refused={"history on device-0": "no launch <twice>"},
-        scores=tuple(
-            score_device(table, table.kernels, one, device)
-            for one in answers for device in devices
-        ),
-        rankings=tuple(one for one in rankings if one is not None),
-        rows=ValidatedRows(
-            keys=tuple(table.keys.tolist()), groups=tuple(table.kernels.tolist()),
-            kernels=tuple(table.kernels.tolist()), devices=tuple(table.devices.tolist()),
-            measured_s=tuple(table.seconds.tolist()),
-            models=tuple(_list(one) for one in answers),
-        ),
+        scores=scores, rankings=rankings, rows=rows,
     )  # fmt: skip
 
 
-def _draw(table: TrainingTable, name: str, rng: np.random.Generator) -> Answers:
+def _draw(table: TrainingTable, name: str, rng: np.random.Generator) -> ModelRows:
     spread = np.abs(rng.standard_t(2, size=len(table))) * 0.02
     seconds = table.seconds * np.exp(rng.choice([-1, 1], size=len(table)) * spread)
     seconds = table.linear_s if name == "linear" else seconds
     width = np.exp(0.02 + rng.exponential(0.04, size=len(table)))
-    return Answers(
-        model=name, seconds=seconds, low=seconds / width, high=seconds * width,
-        in_domain=rng.uniform(size=len(table)) < 0.95,
-    )  # fmt: skip
-
-
-def _list(answers: Answers) -> ModelRows:
+    low, high = seconds / width, seconds * width
     return ModelRows(
-        model=answers.model, seconds=tuple(answers.seconds.tolist()),
-        low=tuple(answers.low.tolist()), high=tuple(answers.high.tolist()),
-        in_domain=tuple(answers.in_domain.tolist()),
+        model=name, seconds=tuple(seconds.tolist()), low=tuple(low.tolist()),
+        high=tuple(high.tolist()), in_domain=tuple((rng.uniform(size=len(table)) < 0.95).tolist()),
     )  # fmt: skip
 
 
@@ -143,7 +125,7 @@ def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
     """Bars that stick out are cut and labelled, and names of over sixty kernels take two rows."""
     many = make_rows(kernels=70, sizes=1)
     huge = np.where(np.arange(len(many)) == 3, 9 * many.linear_s, many.linear_s)
-    page = write(tmp_path, make_report(replace(many, linear_s=huge)))
+    page = write(tmp_path, make_report(many.assign(linear_s=huge)))
     measured = many.seconds[3]
     assert f">{abs(huge[3] - measured) / measured * 100:.0f} %<" in page.replace("> ", ">")
     svg = page[page.index("<svg") : page.index("</svg>")]
@@ -153,20 +135,13 @@ def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
 def test_a_model_without_answers_has_no_pictures(table: TrainingTable, tmp_path: Path) -> None:
     """Where the model to show answered nothing, tables say so and pictures are left out."""
     report = make_report(table)
-    nothing = Answers(
-        model="hybrid", seconds=np.full(len(table), np.nan), low=np.full(len(table), np.nan),
-        high=np.full(len(table), np.nan), in_domain=np.zeros(len(table), dtype=bool),
-    )  # fmt: skip
     none = (None,) * len(table)
     rows = ModelRows(
         model="hybrid", seconds=none, low=none, high=none, in_domain=(False,) * len(table)
     )
-    scores = [one for one in report.scores if one.model == "linear"]
-    scores += [score_device(table, table.kernels, nothing, one) for one in ("device-0", "device-1")]
-    empty = replace(
-        report, scores=tuple(scores),
-        rows=replace(report.rows, models=(report.rows.models[0], rows)),
-    )  # fmt: skip
+    answers = replace(report.rows, models=(report.rows.models[0], rows))
+    scores, _ = score_rows(table, answers)
+    empty = replace(report, scores=scores, rows=answers)
     page = write(tmp_path, empty)
     assert "<svg" not in page
     assert "Where hybrid errs most" not in page

@@ -7,10 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus, CheckTask
+from kernelcast.collection.corpus.check_task import (
+    CheckOutcome,
+    CheckStatus,
+    CheckTask,
+    compare,
+    find_difference,
+)
 from kernelcast.collection.corpus.checks import check_on_devices
-from kernelcast.collection.corpus.comparison import compare, find_difference
-from kernelcast.collection.corpus.corpus import prepare_corpus_problem, prepare_launch
+from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.sampling.whole_run import WholeRun
@@ -24,22 +29,18 @@ from kernelcast.training_data.reference import Reference
 
 def test_size_and_local_size_replace_the_usual_ones(tmp_path: Path) -> None:
     """Makes the launch that was asked for, local memory following the local size."""
-    problem = prepare_corpus_problem(NBODY, 2048, (32,), tmp_path)
+    problem = prepare_launch(
+        NBODY, {NBODY.size.parameter: 2048}, local_size=(32,), cache_folder=tmp_path
+    ).problem
     assert problem.ndrange.global_size == (2048,)
     assert problem.ndrange.local_size == (32,)
     assert problem.arguments[-1].bytes == 16 * 32
 
 
-def test_size_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    """Names the nearest size that can be."""
-    with pytest.raises(InputError, match="nearest value is 2048"):
-        prepare_corpus_problem(NBODY, 2050, (64,), tmp_path)
-
-
 def test_local_size_of_other_dimensions_is_refused(tmp_path: Path) -> None:
     """Refuses a local size that the problem file cannot express."""
     with pytest.raises(InputError, match="no parameter is called LOCAL1"):
-        prepare_corpus_problem(NBODY, 2048, (8, 8), tmp_path)
+        prepare_launch(NBODY, {}, local_size=(8, 8), cache_folder=tmp_path)
 
 
 def test_inputs_are_made_once(tmp_path: Path) -> None:
@@ -82,7 +83,9 @@ def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     copy = read_problem(result.stdout.strip())
-    own = prepare_corpus_problem(DXT, 128, (64,), tmp_path / "cache")
+    own = prepare_launch(
+        DXT, {"BLOCKS": 128}, local_size=(64,), cache_folder=tmp_path / "cache"
+    ).problem
     assert replace(copy, arguments=()) == replace(own, arguments=())
     for mine, theirs in zip(copy.arguments, own.arguments, strict=True):
         contents = [np.load(one.path) for one in (mine, theirs) if getattr(one, "path", None)]

@@ -7,9 +7,9 @@ import pytest
 
 from kernelcast.collection import kernel_rows
 from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.kernel_rows import RowStorage
 from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
-from kernelcast.collection.messages import (
+from kernelcast.collection.progress import (
     Message,
     RowFailed,
     RowMeasured,
@@ -18,7 +18,7 @@ from kernelcast.collection.messages import (
     SizesChosen,
 )
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.launch_identity import (
     DeviceIdentity,
@@ -76,10 +76,10 @@ def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path) -> Iterator[RowStorage]:
     """Give an empty store."""
     with open_store(tmp_path / "rows.sqlite") as store:
-        yield Place(
+        yield RowStorage(
             store=store,
             plans=SizePlans(folder=tmp_path / "plans"),
             cache_folder=tmp_path / "inputs",
@@ -87,7 +87,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def collect_with(
-    monkeypatch: pytest.MonkeyPatch, place: Place, child: Child, **options: bool | float | str
+    monkeypatch: pytest.MonkeyPatch,
+    place: RowStorage,
+    child: Child,
+    **options: bool | float | str,
 ) -> kernel_rows.DeviceOutcome:
     """Collect one kernel on one device with a child of our own."""
 
@@ -106,7 +109,7 @@ def collect_with(
 
 
 def test_stores_rows_and_passes_them_next_time(
-    monkeypatch: pytest.MonkeyPatch, place: Place
+    monkeypatch: pytest.MonkeyPatch, place: RowStorage
 ) -> None:
     """Rows that are there are not measured again, at the sizes that were chosen at first."""
     first = collect_with(monkeypatch, place, observe)
@@ -117,7 +120,7 @@ def test_stores_rows_and_passes_them_next_time(
 
 
 def test_rows_of_an_older_sampler_are_measured_anew(
-    monkeypatch: pytest.MonkeyPatch, place: Place
+    monkeypatch: pytest.MonkeyPatch, place: RowStorage
 ) -> None:
     """Samples of another kind than estimates take teach models what is not so."""
     place.store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
@@ -126,7 +129,7 @@ def test_rows_of_an_older_sampler_are_measured_anew(
     assert {one.sampler for one in place.store.find(Selection())} == {SAMPLER}
 
 
-def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """The launch that kills the process becomes a failure, the others are measured."""
 
     def crash(task: KernelTask) -> Iterator[Message]:
@@ -148,7 +151,7 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: Place) ->
     assert (retried.measured, place.store.failures()) == (1, [])
 
 
-def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """What the child could not observe is recorded as it says."""
 
     def refuse(task: KernelTask) -> Iterator[Message]:
@@ -163,7 +166,7 @@ def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: Plac
 
 
 def test_a_kernel_that_cannot_begin_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, place: Place
+    monkeypatch: pytest.MonkeyPatch, place: RowStorage
 ) -> None:
     """A kernel that fails before its first row does not end the collection."""
 
@@ -177,7 +180,7 @@ def test_a_kernel_that_cannot_begin_is_an_error(
     assert outcome.errors == {KERNEL.name: "does not compile"}
 
 
-def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """A row with too few work-groups is neither measured nor failed."""
 
     def skip(task: KernelTask) -> Iterator[Message]:
@@ -189,7 +192,7 @@ def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: Pla
     assert (outcome.measured, outcome.present) == (0, 0)
 
 
-def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """Rows have the sizes of the other device's, not those chosen for this one before."""
     asked: list[tuple[int, ...]] = []
 
@@ -208,7 +211,7 @@ def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: Place) 
 
 
 def test_a_crash_after_a_skipped_row_is_not_that_row_s(
-    monkeypatch: pytest.MonkeyPatch, place: Place
+    monkeypatch: pytest.MonkeyPatch, place: RowStorage
 ) -> None:
     """A row that turns out too long is over: what follows it is no failure of its launch."""
 
@@ -226,7 +229,7 @@ def test_a_crash_after_a_skipped_row_is_not_that_row_s(
 
 
 def test_ends_between_rows_when_the_time_is_up(
-    monkeypatch: pytest.MonkeyPatch, place: Place
+    monkeypatch: pytest.MonkeyPatch, place: RowStorage
 ) -> None:
     """The time budget ends a collection after a row, never in it."""
 
@@ -240,7 +243,7 @@ def test_ends_between_rows_when_the_time_is_up(
     assert 1 <= place.store.count() < ROWS
 
 
-def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """An interrupt ends the collection in order."""
 
     def interrupt(task: KernelTask) -> Iterator[Message]:
@@ -254,7 +257,7 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: Plac
     assert collect_with(monkeypatch, place, observe).measured == ROWS - 2
 
 
-def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
     """A full disk is the store's error, not the kernel's."""
 
     def refuse(_: object, *, replace: bool) -> bool:
@@ -273,7 +276,7 @@ def test_other_local_sizes_come_later() -> None:
     assert list_shapes(((64,), (128,)), (1, 2, 3))[3:] == [(1, (128,)), (3, (128,))]
 
 
-def test_damaged_and_outdated_plans_are_made_anew(place: Place) -> None:
+def test_damaged_and_outdated_plans_are_made_anew(place: RowStorage) -> None:
     """Sizes are only reused for the settings they were chosen for."""
     place.plans.write(DEVICE, KERNEL, CollectionSettings(), (1, 2))
     assert place.plans.read(DEVICE, KERNEL, CollectionSettings(sizes=3)) == ()

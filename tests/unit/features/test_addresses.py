@@ -2,10 +2,10 @@
 
 import pytest
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 
 
 def analyse(body: str, *, before: str = "", options: tuple[str, ...] = ()) -> KernelFacts:
@@ -126,7 +126,7 @@ def test_a_type_of_the_host_is_a_float() -> None:
     source = "kernel void k(global T *a, global T_VEC4 *b) { a[2] = b[1].x; }"
     parsed = parse_source(source)
     assert not parsed.is_clean
-    assert [one.type_name for one in parsed.stand_ins] == ["float", "float4"]
+    assert [one.type_name for one in parsed.placeholders] == ["float", "float4"]
     assert {str(one.offset_bytes) for one in analyse_parsed(parsed, "k").facts.accesses} == {
         "8", "16",
     }  # fmt: skip

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.kernel_facts import ONCE, BlockFacts
 
 _PARAMETERS = "global float *a, global int *b, int n, float x, float4 v, local float *t"
 

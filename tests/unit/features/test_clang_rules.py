@@ -2,9 +2,9 @@
 
 import pytest
 
+from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.analysis import analyse
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import ONCE
 from kernelcast.records.operations import OperationCounts, OperationKind, add_weighted
 
 

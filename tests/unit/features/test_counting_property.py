@@ -5,29 +5,27 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.features.counting.static import count_statically
-from kernelcast.records.accesses import LoopFacts
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     Condition,
-    conjunction,
-    disjunction,
-    equal,
-    less,
-    not_equal,
-)  # fmt: skip
-from kernelcast.records.kernel_facts import CounterReach, KernelFacts
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import (
     Expr,
     Symbol,
     SymbolKind,
+    conjunction,
+    disjunction,
+    equal,
     floor_div,
     floor_mod,
     geometric,
+    less,
     maximum,
     minimum,
-)  # fmt: skip
+    not_equal,
+)  # fmt: skip  # fmt: skip
+from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
+from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.features.counting.static import count_statically
+from kernelcast.records.ndrange import NDRange
 from kernelcast.testing.strategies import ndranges
 
 Symbols = tuple[Symbol, ...]

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.touches import find_touches
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.recorded_addresses import RecordedAddresses

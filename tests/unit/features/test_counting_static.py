@@ -8,35 +8,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.expressions import (
+    TRUE,
+    UNKNOWN,
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    conjunction,
+    equal,
+    floor_div,
+    floor_mod,
+    geometric,
+    less,
+    maximum,
+    not_equal,
+)
+from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_ids, bind_scalars
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import BUDGET, count_statically
 from kernelcast.features.counting.trips import ASSUMED_TRIPS
-from kernelcast.records.accesses import LoopFacts
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
-from kernelcast.records.conditions import (
-    TRUE,
-    UNKNOWN,
-    Condition,
-    conjunction,
-    equal,
-    less,
-    not_equal,
-)
 from kernelcast.records.errors import NDRangeError, RecordingError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import CounterReach, KernelFacts
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import (
-    Expr,
-    Symbol,
-    SymbolKind,
-    floor_div,
-    floor_mod,
-    geometric,
-    maximum,
-)
 from kernelcast.records.software_counters import CounterSample
 from kernelcast.testing.strategies import ndranges
 

@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks, summarise
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -81,7 +81,6 @@ def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
     found = summarise(facts, make_sample([[lane % 2] for lane in range(64)]), warp_widths=(32,))
     [warp] = found.warps
     assert warp.lane_efficiency == pytest.approx(0.5)
-    assert warp.serialisation == pytest.approx(1.0)
     assert (warp.branches, warp.divergent_branches) == (1, 1)
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine, list_features, make_schema
 from kernelcast.features.vector.compiler import CompilerSource
@@ -13,7 +14,6 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,

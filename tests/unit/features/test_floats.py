@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.addresses import walk
 from kernelcast.features.addresses.floats import may_decide
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import list_kernels, parse_source
 from kernelcast.features.syntax.tree import Node, SyntaxTree
-from kernelcast.records.kernel_facts import KernelFacts
 
 ROOT = Path(__file__).parents[3]
 FILES = [

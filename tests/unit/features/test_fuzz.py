@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.features import suspicion
+from kernelcast.features import parser_limits
 from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.parser_limits import describe_excess
 from kernelcast.features.parsing import list_kernels, parse_source
-from kernelcast.features.suspicion import find_suspicion
 from kernelcast.records.errors import InputError, KernelcastError
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.cl"))
@@ -65,7 +65,7 @@ def analyse_all(source: str) -> None:
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_sources_come_to_an_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes or refuses each; what expands without end is given up after a while."""
-    monkeypatch.setattr(suspicion, "_LIMIT_S", 1.0)
+    monkeypatch.setattr(parser_limits, "_LIMIT_S", 1.0)
     analyse_all(NASTY[name])
 
 
@@ -78,13 +78,13 @@ def test_what_would_crash_is_refused() -> None:
 def test_ordinary_sources_start_no_child() -> None:
     """Suspects none of the examples."""
     assert EXAMPLES
-    assert not any(find_suspicion(path.read_text()) for path in EXAMPLES)
+    assert not any(describe_excess(path.read_text()) for path in EXAMPLES)
 
 
-def test_a_table_is_no_suspicion() -> None:
+def test_a_table_is_within_the_limits() -> None:
     """Takes long lists of numbers for what they are."""
     numbers = ", ".join(f"-{n}.5f" for n in range(5000))
-    assert not find_suspicion(f"constant float table[] = {{ {numbers} }};")
+    assert not describe_excess(f"constant float table[] = {{ {numbers} }};")
 
 
 def test_the_probe_ends_in_peace() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 ROOT = Path(__file__).parents[3]
 KERNELS = json.loads((ROOT / "../shared/reference/kerncraft/cases.json").read_text())["kernels"]

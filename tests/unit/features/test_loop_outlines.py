@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.expressions import Expr, Relation, Symbol, SymbolKind, compare, less
 from kernelcast.features.addresses.assignments import Outline, find_changes
 from kernelcast.features.addresses.counting import count_iterations
 from kernelcast.features.analysis import analyse_parsed
 from kernelcast.features.parsing import parse_source
 from kernelcast.features.syntax import kinds
-from kernelcast.records.conditions import Relation, compare, less
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 NESTED = """
 kernel void k(global int *a, int n) {

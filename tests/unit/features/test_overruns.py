@@ -49,6 +49,22 @@ kernel void f(global int *a, int n)
     }
 }
 """
+PACKED = """
+kernel void f(global float *a, int n)
+{
+    int i = get_global_id(0);
+    for (int k = 0; k <= i; k++)
+        a[i * (i + 1) / 2 + k] = 1.0f;
+}
+"""
+GUARDED_SQUARE = """
+kernel void f(global float *a, int n)
+{
+    int i = get_global_id(0);
+    if (i < n)
+        a[i * i - 1] = 1.0f;
+}
+"""
 
 
 def _find(source: str, ndrange: NDRange, size: int, n: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -58,8 +74,8 @@ def _find(source: str, ndrange: NDRange, size: int, n: int) -> list[tuple[int, t
 
 
 def test_a_guard_that_is_too_wide_is_found() -> None:
-    """Work-item 48 is the first of the last work-group, and beyond 40 elements."""
-    assert _find(GUARDED, LINE, 40 * 4, 64) == [(192, (48,))]
+    """Work-item 40 is the first beyond 40 elements."""
+    assert _find(GUARDED, LINE, 40 * 4, 64) == [(160, (40,))]
     assert _find(GUARDED, LINE, 40 * 4, 40) == []
     assert _find(GUARDED, LINE, 64 * 4, 64) == []
 
@@ -96,3 +112,19 @@ def test_what_data_decide_is_not_judged(source: str) -> None:
     found = _find(source, LINE, 64 * 4, 64)
     assert all(offset < 64 * 4 for offset, _ in found)
     assert found == []
+
+
+def test_products_of_ids_are_followed() -> None:
+    """The last row of a packed triangle, and the first element of squares that begin below 0."""
+    elements = 64 * 65 // 2
+    assert _find(PACKED, LINE, 4 * elements, 64) == []
+    assert _find(PACKED, LINE, 4 * elements - 8, 64) == [(4 * elements - 8, (63,))]
+    assert _find(GUARDED_SQUARE, LINE, 4 * 64 * 64, 64) == [(-4, (0,))]
+    assert _find(GUARDED_SQUARE, LINE, 4 * 64 * 64, 0) == []
+
+
+def test_scalars_without_a_value_prove_nothing() -> None:
+    """A size that nobody knows, as a member of a structure, may be small enough."""
+    facts = analyse(Kernel(name="f", source=GUARDED)).facts
+    assert find_overruns(facts, LINE, {"a": 4}, {}) == []
+    assert find_overruns(facts, LINE, {"a": 4}, {"n": 2})

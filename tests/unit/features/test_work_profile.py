@@ -1,9 +1,9 @@
 import pytest
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.work_profile import may_differ, profile_work
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import GroupBox, NDRange
 
 TRIANGLE = """

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.analysis import analyse, analyse_parsed
 from kernelcast.features.parsing import list_kernels, parse_source
 from kernelcast.features.work_queues import find_work_queue
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.kernel import Kernel
 
 _ROOT = Path(__file__).parents[3]

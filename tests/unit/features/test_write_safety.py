@@ -62,6 +62,8 @@ def _assess(
         ("if (i >= W || j >= H) return; y[i * H + j] *= 2;",
          {"size": (1024, 64), "local": (16, 4), "axis": 0}),
         ("if (i > W) y[i] = 1; else y[i] = 2;", {}),
+        ("for (int k = 0; k <= i; k++) y[i * (i + 1) / 2 + k] += x[k];", {"thickness": 2}),
+        ("if (j <= i) y[i * (i + 1) / 2 + j] += 1;", {"size": (64, 64), "local": (4, 4)}),
         ("if (x[i] > 0) y[i] = 1;", {}),
         ("for (int n = i; n < W * H; n += get_global_size(0)) y[n] += 1;", {"count": 60_000}),
     ],

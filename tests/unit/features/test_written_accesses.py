@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum, trunc_div
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import WrittenArray, read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import Scope
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, minimum, trunc_div
 
 X, Y, Z = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(3))
 N = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))

@@ -1,7 +1,7 @@
 import pytest
 
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.generated_stencils import read_assignments
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.errors import InputError
 
 pystencils = pytest.importorskip("pystencils")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.corpus.corpus import prepare_corpus_problem
+from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.launches.bounds_check import list_overruns, refuse_overruns
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
@@ -35,11 +35,8 @@ def test_texts_name_the_place_and_how_many_more() -> None:
 def test_right_launches_are_not_refused(application: Application, tmp_path: Path) -> None:
     """Every kernel of the corpus keeps within its buffers, and so it is judged."""
     for kernel in application.kernels:
-        size = kernel.size.fit(64)
-        problem = prepare_corpus_problem(kernel, size, kernel.local_sizes[0], tmp_path)
-        sizes = {
-            place: one.bytes
-            for place, one in enumerate(problem.arguments)
-            if isinstance(one, BufferArgument)
-        }
-        refuse_overruns(problem.kernel, problem.ndrange, problem.arguments, sizes)
+        size = {kernel.size.parameter: kernel.size.fit(64)}
+        problem = prepare_launch(
+            kernel, size, local_size=kernel.local_sizes[0], cache_folder=tmp_path
+        ).problem
+        refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernelcast.launches.estimation import estimate_launch, measure
+from kernelcast.launches.estimation import measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
@@ -26,7 +26,7 @@ def test_estimates_are_complete() -> None:
     """Fills every field of an estimate with what launch and samples say."""
     launch = make_launch(noise=0.01)
     stages: list[str] = []
-    estimate = estimate_launch(launch, "triad", EstimateSettings(), report=stages.append)
+    estimate = sample_launch(launch, "triad", EstimateSettings(), report=stages.append).estimate
     assert (estimate.kernel, estimate.device_id) == ("triad", launch.device.id)
     assert (estimate.ndrange, estimate.saturation) == (LARGE, launch.saturation)
     assert estimate.compute_units == launch.device.compute_units
@@ -47,7 +47,7 @@ def test_measured_runs_are_as_many_as_asked_for() -> None:
     """Measures as many whole runs as asked for, after one to warm up, and reports each."""
     stages: list[str] = []
     settings = EstimateSettings(measure=True, measured_runs=3)
-    estimate = estimate_launch(make_launch(), "triad", settings, report=stages.append)
+    estimate = sample_launch(make_launch(), "triad", settings, report=stages.append).estimate
     assert estimate.measurement is not None
     assert len(estimate.measurement.durations_s) == 3
     assert estimate.error == pytest.approx(0.0, abs=1e-3)
@@ -58,7 +58,9 @@ def test_measured_runs_are_as_many_as_asked_for() -> None:
 def test_small_launches_are_out_of_domain() -> None:
     """Warns of a launch of few and short work-groups, and says that it is out of domain."""
     small = NDRange(global_size=(16 * 8,), local_size=(8,))
-    estimate = estimate_launch(SyntheticLaunch(small, lambda at: 1e-5), "k", EstimateSettings())
+    estimate = sample_launch(
+        SyntheticLaunch(small, lambda at: 1e-5), "k", EstimateSettings()
+    ).estimate
     assert not estimate.in_domain
     assert any("small" in warning for warning in estimate.warnings)
 
@@ -68,8 +70,8 @@ def test_recordings_repeat_the_estimate(seed: int) -> None:
     """Gives from a recording exactly the estimate that was made while it was recorded."""
     settings = EstimateSettings(plan=SamplingPlan(seed=seed), measure=True, measured_runs=2)
     recorder = RecordingLaunch(make_launch(noise=0.02), "triad")
-    first = estimate_launch(recorder, "triad", settings)
-    again = estimate_launch(ReplayLaunch(recorder.recording()), "triad", settings)
+    first = sample_launch(recorder, "triad", settings).estimate
+    again = sample_launch(ReplayLaunch(recorder.recording()), "triad", settings).estimate
     assert again.interval == first.interval
     assert again.estimates_s == first.estimates_s
     assert again.sampling_seconds == first.sampling_seconds
@@ -79,7 +81,9 @@ def test_recordings_repeat_the_estimate(seed: int) -> None:
 def test_wider_coverage_is_never_narrower() -> None:
     """Gives an interval that holds those of all smaller coverages."""
     intervals = [
-        estimate_launch(make_launch(noise=0.05), "k", EstimateSettings(coverage=coverage)).interval
+        sample_launch(
+            make_launch(noise=0.05), "k", EstimateSettings(coverage=coverage)
+        ).estimate.interval
         for coverage in (0.1, 0.5, 0.8, 0.9, 0.99)
     ]
     for narrow, wide in pairwise(intervals):

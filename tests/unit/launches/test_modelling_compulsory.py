@@ -8,12 +8,12 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.records.accesses import AccessKind
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 from kernelcast.testing.address_sets import bind_group, enumerate_offsets
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.analytic.mwp_cwp.model import CaseRule
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
@@ -14,7 +15,6 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
 

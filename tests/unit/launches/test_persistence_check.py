@@ -9,8 +9,8 @@ from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.weighing import sample_by_source
-from kernelcast.predictor.answering.asking import ModelTask
-from kernelcast.predictor.answering.measuring import estimate_in_session, model_alone
+from kernelcast.predictor.answering.measuring import model_alone, run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask, ModelTask
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import PersistentKernelError
 from kernelcast.records.kernel import Kernel
@@ -44,7 +44,10 @@ _PROBLEM = Problem(
 _UNUSED_SESSION = cast("DeviceSession", None)
 _UNUSED_LAUNCH = cast("PreparedLaunch", None)
 _WAYS: dict[str, Callable[[], object]] = {
-    "sampling": lambda: estimate_in_session(_UNUSED_SESSION, _PROBLEM, EstimateSettings()),
+    "sampling": lambda: run_estimate(
+        _UNUSED_SESSION,
+        EstimateTask(problem=_PROBLEM, device_id="none", settings=EstimateSettings()),
+    ),
     "collecting": lambda: sample_by_source(
         _UNUSED_LAUNCH, SamplingPlan(), _PROBLEM.kernel, _PROBLEM.arguments
     ),

@@ -11,7 +11,6 @@ from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
 from kernelcast.launches.weighing import (
     apply_profile,
-    describe_values,
     plan_by_source,
     sample_by_source,
     weigh_run,
@@ -22,6 +21,7 @@ from kernelcast.records.arguments import (
     ElementType,
     HeldBuffer,
     Init,
+    LocalArgument,
     ScalarArgument,
 )
 from kernelcast.records.kernel import Kernel
@@ -44,7 +44,10 @@ kernel void f(global float *a, int n)
 """,
 )
 GROUPS, LOCAL = 1000, 64
-ARGUMENTS = describe_values([None, np.int32(GROUPS * LOCAL)])
+ARGUMENTS = (
+    LocalArgument(bytes=0),
+    ScalarArgument(element=ElementType("int32"), values=(GROUPS * LOCAL,)),
+)
 OVERHEAD_S = 1e-6
 
 
@@ -276,28 +279,23 @@ def test_a_fault_in_weighing_never_costs_the_answer(monkeypatch: pytest.MonkeyPa
     assert weigh_run(run, KERNEL, ARGUMENTS) is run
 
 
-def test_describes_whole_numbers_only() -> None:
-    """Loops end by whole numbers; what else a caller gives stands for nothing."""
-    found = describe_values([object(), np.int32(7), np.float32(0.5), np.uint8(3)])
-    scalars = [one.values for one in found if isinstance(one, ScalarArgument)]
-    assert scalars == [(7,), (3,)]
-    assert len(found) == 4
-
-
 def test_buffers_at_hand_tell_as_files_do(tmp_path: Path) -> None:
     """A buffer is read only where its content is asked for, whatever type it comes as."""
     begin = write_rows(tmp_path / "begin.npy")
     asked: list[str] = []
 
-    def hold(value: object) -> HeldBuffer | None:
-        def read() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-            asked.append(str(value))
-            return begin.view(np.uint8)
+    def read() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        asked.append("begin")
+        return begin.view(np.uint8)
 
-        return HeldBuffer(read) if isinstance(value, str) else None
-
+    int32, float32 = ElementType("int32"), ElementType("float32")
+    at_hand = (
+        HeldBuffer(element=int32, count=len(begin), read=read),
+        HeldBuffer(element=float32, count=1),
+        HeldBuffer(element=float32, count=1),
+    )
     run = make_run([20, 300, 600, 900], lambda group: 1e-9 * float(np.diff(begin[::LOCAL])[group]))
-    held = weigh_run(run, ROWS, describe_values(["begin", "value", None], hold))
+    held = weigh_run(run, ROWS, at_hand)
     pointers = BufferArgument(
         element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
     )

@@ -99,7 +99,7 @@ def test_effects_are_what_the_median_would_change(driven: FittedCorrection) -> N
     effect = next(one for one in found.columns if one.name == DRIVER)
     features = row.features.copy()
     features[:, NAMES.index(DRIVER)] = effect.median
-    moved = driven.predict(replace(row, features=features))[0] / row.linear_s[0] - 1
+    moved = driven.predict(row.with_features(row.schema, features))[0] / row.linear_s[0] - 1
     assert effect.effect == pytest.approx(found.correction - moved, abs=1e-9)
     assert effect.median == pytest.approx(np.median(make_driven().column(DRIVER)), rel=0.05)
 

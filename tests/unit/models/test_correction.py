@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
@@ -7,14 +5,12 @@ from sklearn.svm import SVR
 
 from kernelcast.models.catalogue import list_models, make_model
 from kernelcast.models.columns import FIGURES, Variant, gather_base, plan_columns
-from kernelcast.models.correction import CorrectionModel, FittedCorrection
+from kernelcast.models.correction import FittedCorrection
 from kernelcast.models.learned import forest
 from kernelcast.models.learned.learner import Part, Rows
 from kernelcast.models.learned.svr import SvrLearner
-from kernelcast.models.protocol import predict_rate
 from kernelcast.models.row_batches import BLOCK_ROWS
 from kernelcast.models.row_predictor import RowPredictor
-from kernelcast.models.selection import BestOf
 from kernelcast.models.space import EXACT_ROWS, LANDMARKS, fit_space, square_distances
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -96,22 +92,22 @@ def test_a_constant_that_changes_is_strange() -> None:
     changed = features.copy()
     changed[:, place] = 1.0
     before, after = (
-        fitted.space.measure_strangeness(fitted.place(make_table(SCHEMA, one, columns)))
+        fitted.space.measure_domain_distance(fitted.place(make_table(SCHEMA, one, columns)))
         for one in (features, changed)
     )
     assert (after > before + 0.01).all()
 
 
 def test_row_predictor_agrees(hybrid: FittedCorrection) -> None:
-    """The compiled path gives the same seconds and the same strangeness."""
+    """The compiled path gives the same seconds and the same domain_distance."""
     compiled = RowPredictor(hybrid, SCHEMA)
     figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])
     found = np.array([
         compiled.predict(*pair) for pair in zip(UNSEEN.features, figures, strict=True)
     ])  # fmt: skip
     np.testing.assert_allclose(found[:, 0], hybrid.predict(UNSEEN), rtol=1e-10)
-    strangeness = hybrid.space.measure_strangeness(hybrid.place(UNSEEN))
-    np.testing.assert_allclose(found[:, 1], strangeness, rtol=1e-6, atol=1e-7)
+    domain_distance = hybrid.space.measure_domain_distance(hybrid.place(UNSEEN))
+    np.testing.assert_allclose(found[:, 1], domain_distance, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -141,7 +137,7 @@ def test_row_predictor_gives_the_models_own_intervals(
         theirs = getattr(expected, name)
         np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-10)
         np.testing.assert_allclose([getattr(one, name) for one in each], theirs, rtol=1e-9)
-    clear = np.abs(hybrid.space.measure_strangeness(hybrid.place(UNSEEN)) - 1) > 1e-6
+    clear = np.abs(hybrid.space.measure_domain_distance(hybrid.place(UNSEEN)) - 1) > 1e-6
     assert clear.sum() > 10
     np.testing.assert_array_equal(many.in_domain, expected.in_domain)
     np.testing.assert_array_equal(
@@ -170,11 +166,11 @@ def test_batches_agree_with_single_launches(name: str) -> None:
     for end in ("seconds", "low", "high"):
         theirs = [getattr(one, end) for one in each]
         np.testing.assert_allclose(getattr(many, end), theirs, rtol=1e-9)
-    strangeness = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
+    domain_distance = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
                                                                        strict=True)])  # fmt: skip
-    clear = np.abs(strangeness - 1) > 1e-9
+    clear = np.abs(domain_distance - 1) > 1e-9
     assert {*many.in_domain} == {True, False}
-    np.testing.assert_array_equal(many.in_domain[clear], (strangeness <= 1)[clear])
+    np.testing.assert_array_equal(many.in_domain[clear], (domain_distance <= 1)[clear])
 
 
 def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> None:
@@ -184,7 +180,7 @@ def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> 
     features[0, SCHEMA.names.index("sampled.spread_ratio")] = np.nan
     features[1, SCHEMA.names.index("sampled.spread_ratio")] = 0.0
     linear_error[2:] = [0.0, np.nan]
-    table = replace(table, features=features, linear_error=linear_error)
+    table = table.with_features(SCHEMA, features, linear_error=linear_error)
     figures = np.column_stack([getattr(table, name) for name in FIGURES])
     compiled, expected = RowPredictor(hybrid, SCHEMA), hybrid.forecast(table)
     each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]
@@ -303,28 +299,6 @@ def test_pooled_columns_have_no_unit() -> None:
         plan.compute(gather_base(scaled)), plan.compute(gather_base(TRAINING)), rtol=1e-9
     )
     assert not any(name.endswith(("_s", "_bytes")) for name in plan.names)
-
-
-def test_rate_is_the_papers() -> None:
-    """t_ML = I_P2 N / (P2 IPS_est): the rate of a time gives the time back."""
-    seconds = UNSEEN.seconds
-    rate = predict_rate(UNSEEN, seconds)
-    issued = UNSEEN.column("counters.issued_instructions_per_work_item") * 256
-    sampled = UNSEEN.column("sampled.work_groups_count")  # P2
-    of_samples = issued * sampled / UNSEEN.compute_units  # I_P2, on one compute unit
-    back = of_samples * UNSEEN.work_groups / (sampled * rate)
-    known = np.isfinite(back)
-    assert known.any()
-    np.testing.assert_allclose(back[known], seconds[known], rtol=1e-12)
-
-
-def test_best_of_takes_the_smaller_inner_error() -> None:
-    """The choice rests on groups held out inside the training."""
-    candidates = tuple(make_model(name) for name in ("ridge", "svr"))
-    corrections = tuple(one for one in candidates if isinstance(one, CorrectionModel))
-    fitted = BestOf(name="best", candidates=corrections).fit(TRAINING)
-    errors = {one.name: one.fit(TRAINING).inner_error for one in corrections}
-    assert fitted.name == min(errors, key=lambda name: errors[name])
 
 
 def test_rows_without_samples_are_named(hybrid: FittedCorrection) -> None:

@@ -14,17 +14,17 @@ def make_evidence(predicted: np.ndarray, targets: np.ndarray, rows: int = 5) -> 
     groups = np.repeat(np.arange(len(targets) // rows), rows)
     return Evidence(
         corrections=np.atleast_2d(predicted), targets=targets,
-        strangeness=np.full(len(targets), 0.5), groups=groups,
+        domain_distance=np.full(len(targets), 0.5), groups=groups,
     )  # fmt: skip
 
 
 @given(FINITE, st.floats(0, 10), st.floats(0, 1), st.floats(0, 0.2), st.floats(0, 3))
 def test_gate_only_shrinks(
-    correction: float, strangeness: float, share: float, threshold: float, fade: float
+    correction: float, domain_distance: float, share: float, threshold: float, fade: float
 ) -> None:
     """A gated correction has the same sign and is no larger."""
     gate = Gate(share=share, threshold=threshold, fade=fade)
-    (found,) = gate.apply(np.array([correction]), np.array([strangeness]))
+    (found,) = gate.apply(np.array([correction]), np.array([domain_distance]))
     assert abs(found) <= abs(correction)
     assert found * correction >= 0
 
@@ -53,7 +53,7 @@ def test_gate_protects_well_predicted_groups() -> None:
     noisy = targets + np.repeat(rng.normal(scale=0.015, size=45), 5)
     evidence = make_evidence(noisy, targets)
     choice = choose(evidence, is_gated=True)
-    shrunk = choice.gate.apply(noisy, evidence.strangeness)
+    shrunk = choice.gate.apply(noisy, evidence.domain_distance)
     assert choice.gate.threshold > 0
     assert np.abs(np.expm1(shrunk[:150])).mean() <= 0.0005
     assert np.abs(np.expm1(shrunk - targets)).mean() < np.abs(np.expm1(-targets)).mean()

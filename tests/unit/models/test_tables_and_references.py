@@ -1,83 +1,16 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.history import HistoryModel
-from kernelcast.models.learned.learner import Part
-from kernelcast.models.limiters import LimiterReference, Volume
 from kernelcast.models.preparation import fit_preparation
 from kernelcast.models.references import ColumnReference
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.records.training_table import make_table
 from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
 
 VOLUMES = FeatureSchema(names=("analytic.moved_bytes", "analytic.flops_count"), version=1)
-
-
-def make_launches(count: int, seed: int = 0) -> TrainingTable:
-    """Make launches of two devices that add a launch, bytes and operations."""
-    rng = np.random.default_rng(seed)
-    bytes_moved, flops = 10 ** rng.uniform(4, 10, size=(2, count))
-    devices = np.array(["slow", "fast"])[np.arange(count) % 2]
-    speed = np.where(devices == "slow", 1.0, 4.0)
-    seconds = (1e-5 + bytes_moved / 1e11 + flops / 1e12) / speed
-    columns = {
-        "seconds": seconds, "devices": devices.tolist(),
-        "kernels": [f"k{place // 10}" for place in range(count)],
-    }  # fmt: skip
-    return make_table(VOLUMES, np.column_stack([bytes_moved, flops]), columns)
-
-
-REFERENCE = LimiterReference(
-    volumes=(
-        Volume(name=""), Volume(name="analytic.moved_bytes"), Volume(name="analytic.flops_count")
-    )
-)  # fmt: skip
-
-
-def test_limiters_find_the_rates() -> None:
-    """Rates of each device are found, and times of other launches follow."""
-    unseen = make_launches(40, seed=1)
-    seconds = REFERENCE.fit(make_launches(200)).seconds(unseen)
-    assert np.abs(seconds / unseen.seconds - 1).max() < 0.1
-
-
-def test_limiters_know_nothing_of_what_they_predict() -> None:
-    """Times out of group do not depend on the group's own measurements."""
-    table = make_launches(60)
-    parts = [Part(train=np.arange(20, 60), test=np.arange(20))]
-    changed = table.seconds.copy()
-    changed[:20] *= 100
-    columns = {"kernels": table.kernels, "devices": table.devices, "seconds": changed}
-    other = make_table(VOLUMES, table.features, columns)
-    found = [REFERENCE.cross_seconds(one, parts)[:20] for one in (table, other)]
-    np.testing.assert_array_equal(*found)
-
-
-def test_limiters_serve_a_device_never_seen() -> None:
-    """An unknown device takes the rates of all together: between those of the known."""
-    fitted = REFERENCE.fit(make_launches(200))
-    table = make_launches(2, seed=2)
-    rows = [
-        make_table(VOLUMES, table.features[:1], {"devices": [name], "kernels": ["k"]})
-        for name in ("fast", "other", "slow")
-    ]
-    fast, other, slow = (fitted.seconds(one)[0] for one in rows)
-    assert fast < other < slow
-    again = REFERENCE.restore(fitted.state())
-    assert [again.seconds(one)[0] for one in rows] == [fast, other, slow]
-
-
-def test_limiters_need_a_volume() -> None:
-    """Rows without any volume are refused."""
-    table = make_launches(4)
-    only = LimiterReference(volumes=(Volume(name="static.launches_count"),))
-    with pytest.raises(InputError, match="launches_count"):
-        only.fit(table)
-    assert not only.knows(table).any()
 
 
 def test_columns_are_references() -> None:
@@ -98,7 +31,7 @@ def test_hong_and_kims_time_is_a_reference_where_rows_have_it() -> None:
     assert not rival.knows(table).any()
     schema = FeatureSchema(names=(*table.schema.names, "analytic.mwp_cwp_s"), version=1)
     times = np.array([0.5, 0.0, np.nan, 2.0])
-    wider = replace(table, schema=schema, features=np.column_stack([table.features, times]))
+    wider = table.with_features(schema, np.column_stack([table.features, times]))
     np.testing.assert_array_equal(rival.seconds(wider), [0.5, np.nan, np.nan, 2.0])
     fitted = make_model("mwp_cwp").fit(wider)
     np.testing.assert_array_equal(fitted.predict(wider.take(np.array([0, 3]))), [0.5, 2.0])

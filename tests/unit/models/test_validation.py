@@ -1,5 +1,5 @@
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import joblib
 import numpy as np
@@ -8,13 +8,14 @@ import pytest
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.protocol import FittedModel, TimeModel
 from kernelcast.models.validation import (
+    ModelRows,
     ValidationPlan,
     ValidationReport,
     report_from_json,
     report_to_json,
     validate,
 )
-from kernelcast.models.validation.scoring import Answers, score_ranking
+from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable, make_table
@@ -95,6 +96,20 @@ def test_scores_are_those_of_the_paper() -> None:
     assert score.noise == pytest.approx(0.02)
 
 
+def test_scores_and_rows_are_frames() -> None:
+    """A row per model and device, and one per model and launch, with the report's numbers."""
+    report = validate(TABLE, [make_model("linear"), make_model("two_point")], TABLE.kernels)
+    scores = report.scores_to_frame().set_index(["model", "device"])
+    rows = report.to_frame()
+    assert len(rows) == 2 * len(TABLE)
+    for score in report.scores:
+        assert score.errors is not None
+        row = scores.loc[(score.model, score.device)]
+        assert (row["mean"], row["p90"]) == (score.errors.mean, score.errors.p90)
+        own = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
+        assert own["error"].mean() == pytest.approx(score.errors.mean)
+
+
 def test_ranking_of_a_case_by_hand() -> None:
     """Top-1 counts launches that differ by over 10 %, regret counts all."""
     columns = {
@@ -103,12 +118,11 @@ def test_ranking_of_a_case_by_hand() -> None:
         "problems": ["p", "p", "q", "q", "r", "r", "alone"],
     }
     table = make_table(EMPTY, np.empty((7, 0)), columns)
-    predicted = np.array([1.0, 2.0, 1.1, 1.0, 2.0, 3.0, 1.0])  # right, close, wrong
-    answers = Answers(
-        model="m", seconds=predicted, low=predicted, high=predicted, in_domain=predicted > 0
+    predicted = (1.0, 2.0, 1.1, 1.0, 2.0, 3.0, 1.0)  # right, close, wrong
+    answers = ModelRows(
+        model="m", seconds=predicted, low=predicted, high=predicted, in_domain=(True,) * 7
     )
-    found = score_ranking(table, answers)
-    assert found is not None
+    _, (found,) = score_rows(table, list_rows(table, table.kernels, [answers]))
     assert (found.problems, found.differing, found.top_1) == (3, 2, 0.5)
     assert found.mean_regret == pytest.approx((1 + 1.05 + 1.5) / 3)
     assert found.worst_regret == pytest.approx(1.5)
@@ -150,7 +164,7 @@ def test_progress_is_told() -> None:
 def test_models_that_cannot_answer_are_named() -> None:
     """A model without what it needs is reported as such, and the others are scored."""
     linear_s = np.where(np.arange(len(TABLE)) == 0, np.nan, TABLE.linear_s)
-    table = replace(TABLE, linear_s=linear_s)
+    table = TABLE.assign(linear_s=linear_s)
     bare = make_measured([1.0] * 6, [1.1] * 6, "aabbcc")
     models = [make_model(name) for name in ("linear", "analytic", "mwp_cwp")]
     report = validate(bare, models, bare.kernels)

@@ -9,9 +9,9 @@ from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
-from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.fake_asker import FakeAsker, row_of, widen_schema
+from kernelcast.testing.fake_executor import FakeExecutor, row_of, widen_schema
 from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training_data.store import Store, open_store
 
@@ -45,9 +45,9 @@ def known_row(synthetic_table: TrainingTable) -> LaunchRow:
 
 
 @pytest.fixture
-def asker() -> FakeAsker:
+def executor() -> FakeExecutor:
     """Give a device that takes 0.5 s for the problem."""
-    return FakeAsker()
+    return FakeExecutor()
 
 
 @pytest.fixture

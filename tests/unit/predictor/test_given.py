@@ -7,8 +7,7 @@ import pytest
 import kernelcast
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
-from kernelcast.testing.fake_asker import FakeAsker
-from kernelcast.testing.predictors import DEVICE, PROBLEM, make_predictor
+from kernelcast.testing.fake_executor import DEVICE, PROBLEM, FakeExecutor, make_predictor
 from kernelcast.training_data.store import Store
 
 _PATH = "examples/triad/triad.yaml"
@@ -31,16 +30,16 @@ _READ = r"give a Problem, which kernelcast.read_problem\(path\) reads"
     ],
 )
 def test_what_is_meant_is_said(
-    asker: FakeAsker, store: Store, ask: Callable[[Any], object], complaint: str
+    executor: FakeExecutor, store: Store, ask: Callable[[Any], object], complaint: str
 ) -> None:
     """Of a predictor that is given another kind of thing."""
     with pytest.raises(InputError, match=complaint):
-        ask(make_predictor(asker, store))
+        ask(make_predictor(executor, store))
 
 
-def test_a_time_is_a_number(asker: FakeAsker, store: Store) -> None:
+def test_a_time_is_a_number(executor: FakeExecutor, store: Store) -> None:
     """A text is none."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     answer = predictor.estimate(PROBLEM, DEVICE)
     with pytest.raises(InputError, match="measured time: str given; give a number"):
         predictor.observe(answer, "1.0")  # type: ignore[arg-type]

@@ -14,17 +14,15 @@ from kernelcast.records.errors import DeviceError, InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.testing.fake_asker import (
-    FakeAsker,
-    make_analytic,
-    make_device,
-    make_problem,
-)
-from kernelcast.testing.predictors import (
+from kernelcast.testing.fake_executor import (
     DEVICE,
     PROBLEM,
+    FakeExecutor,
     SettableClock,
+    make_analytic,
+    make_device,
     make_predictor,
+    make_problem,
     observe,
 )
 from kernelcast.training_data.store import Store
@@ -32,15 +30,15 @@ from kernelcast.training_data.store import Store
 FIRST = frozenset({ObservationFlag.FIRST_LAUNCH})
 
 
-def test_samples_once_and_answers_from_memory(asker: FakeAsker, store: Store) -> None:
+def test_samples_once_and_answers_from_memory(executor: FakeExecutor, store: Store) -> None:
     """The second answer is the first one's very object, also to an equal problem."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     first = predictor.estimate(PROBLEM, DEVICE.id)
     assert first.tier is Tier.LINEAR
     assert first.seconds == pytest.approx(0.5, rel=0.01)
     assert predictor.estimate(PROBLEM, DEVICE) is first
     assert predictor.estimate(make_problem(), "fake") is first
-    assert len(asker.tasks) == 1
+    assert len(executor.tasks) == 1
     explained = first.explain()
     assert "no learned model" in explained.missing["hybrid"]
     assert "not observed" in explained.missing["history"]
@@ -59,34 +57,36 @@ def test_samples_once_and_answers_from_memory(asker: FakeAsker, store: Store) ->
     ],
     ids=["source", "options", "local size", "sizes"],
 )
-def test_another_launch_is_sampled(asker: FakeAsker, store: Store, other: Problem) -> None:
+def test_another_launch_is_sampled(executor: FakeExecutor, store: Store, other: Problem) -> None:
     """Neither answers nor observations of one launch serve one that differs in anything."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.HISTORY
     assert predictor.estimate(other, DEVICE.id).tier is Tier.LINEAR
-    assert len(asker.tasks) == 2
+    assert len(executor.tasks) == 2
 
 
 @pytest.mark.parametrize(
     "other", [make_device(driver="2"), make_device("fake-device-1111")], ids=["driver", "device"]
 )
-def test_another_driver_or_device_is_sampled(asker: FakeAsker, store: Store, other: object) -> None:
+def test_another_driver_or_device_is_sampled(
+    executor: FakeExecutor, store: Store, other: object
+) -> None:
     """Observations of another driver or device do not count."""
-    first = make_predictor(asker, store)
+    first = make_predictor(executor, store)
     observe(first, first.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     first.flush()
-    asker.driver = other.driver  # type: ignore[attr-defined]
-    options = PredictorOptions(asker=asker, clock=SettableClock())
+    executor.driver = other.driver  # type: ignore[attr-defined]
+    options = PredictorOptions(executor=executor, clock=SettableClock())
     second = Predictor([other], store=store, registry="none", options=options)  # type: ignore[list-item]
     assert second.estimate(PROBLEM, other.id).tier is Tier.LINEAR  # type: ignore[attr-defined]
 
 
-def test_a_driver_that_changed_meanwhile_is_noticed(asker: FakeAsker, store: Store) -> None:
+def test_a_driver_that_changed_meanwhile_is_noticed(executor: FakeExecutor, store: Store) -> None:
     """When the device that sampled has another driver, what the old one did is forgotten."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
-    asker.driver = "2"
+    executor.driver = "2"
     found = predictor.estimate(make_problem(1), DEVICE.id)
     assert found.identity is not None
     assert found.identity.device.driver == "2"
@@ -95,38 +95,38 @@ def test_a_driver_that_changed_meanwhile_is_noticed(asker: FakeAsker, store: Sto
 
 
 def test_a_changed_input_file_is_another_launch(
-    asker: FakeAsker, store: Store, tmp_path: Path
+    executor: FakeExecutor, store: Store, tmp_path: Path
 ) -> None:
     """The content of a buffer's file belongs to the launch, also where the problem is the same."""
     path = tmp_path / "values.npy"
     np.save(path, np.zeros(8))
     argument = BufferArgument(element=ElementType("float64"), count=8, init=Init.FILE, path=path)
     problem = replace(PROBLEM, arguments=(argument,))
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     first = predictor.estimate(problem, DEVICE.id)
     assert predictor.estimate(problem, DEVICE.id) is first
     np.save(path, np.arange(16))
     assert predictor.estimate(problem, DEVICE.id) is not first
     path.unlink()
-    asker.error = InputError("values.npy cannot be read")
+    executor.error = InputError("values.npy cannot be read")
     with pytest.raises(InputError, match="cannot be read"):
         predictor.estimate(problem, DEVICE.id)
 
 
 def test_the_devices_choice_of_local_size_is_the_same_launch(
-    asker: FakeAsker, store: Store
+    executor: FakeExecutor, store: Store
 ) -> None:
     """A launch whose local size the device chose is that with the size given."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     chosen = predictor.estimate(make_problem(local_size=None), DEVICE.id)
     assert chosen.ndrange.local_size == (64,)
     assert predictor.estimate(PROBLEM, DEVICE.id) is chosen
-    assert len(asker.tasks) == 1
+    assert len(executor.tasks) == 1
 
 
-def test_repeats_are_answered_from_history(asker: FakeAsker, store: Store) -> None:
+def test_repeats_are_answered_from_history(executor: FakeExecutor, store: Store) -> None:
     """An observed launch takes what it took; a new process asks the store, and samples nothing."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, sampled, 0.6, 0.61, 0.62)
     known = predictor.estimate(PROBLEM, DEVICE.id)
@@ -136,7 +136,7 @@ def test_repeats_are_answered_from_history(asker: FakeAsker, store: Store) -> No
     assert known.estimates_s["linear"] == sampled.seconds
     assert known.estimates_s["history"] == 0.61
     predictor.flush()
-    fresh = FakeAsker()
+    fresh = FakeExecutor()
     again = make_predictor(fresh, store).estimate(PROBLEM, DEVICE.id)
     assert (again.tier, again.seconds) == (Tier.HISTORY, 0.61)
     assert fresh.tasks == []
@@ -149,26 +149,28 @@ def test_repeats_are_answered_from_history(asker: FakeAsker, store: Store) -> No
     assert [one.flags for one in stored if one.seconds == 9.0] == [FIRST]
 
 
-def test_history_may_be_refused(asker: FakeAsker, store: Store) -> None:
+def test_history_may_be_refused(executor: FakeExecutor, store: Store) -> None:
     """Without history, and where whole runs are measured, repeats are sampled."""
-    first = make_predictor(asker, store)
+    first = make_predictor(executor, store)
     observe(first, first.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
     first.flush()
-    unwanted = make_predictor(asker, store, settings=EstimateSettings(uses_history=False))
+    unwanted = make_predictor(executor, store, settings=EstimateSettings(uses_history=False))
     found = unwanted.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert "not asked" in found.explain().missing["history"]
     measuring = make_predictor(
-        asker, store, settings=EstimateSettings(measure=True, measured_runs=1)
+        executor, store, settings=EstimateSettings(measure=True, measured_runs=1)
     )
     measured = measuring.estimate(PROBLEM, DEVICE.id)
     assert measured.tier is Tier.LINEAR
     assert measured.estimates_s["history"] == 0.7
 
 
-def test_first_observation_of_a_kernel_is_its_first_launch(asker: FakeAsker, store: Store) -> None:
+def test_first_observation_of_a_kernel_is_its_first_launch(
+    executor: FakeExecutor, store: Store
+) -> None:
     """Unless told otherwise, what is observed first may hold compilation and is kept apart."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     assert predictor.observe(sampled, 0.9) == FIRST
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
@@ -176,9 +178,9 @@ def test_first_observation_of_a_kernel_is_its_first_launch(asker: FakeAsker, sto
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.HISTORY
 
 
-def test_equal_keys_count_once(asker: FakeAsker, store: Store) -> None:
+def test_equal_keys_count_once(executor: FakeExecutor, store: Store) -> None:
     """An observation that is told twice changes nothing the second time."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     for _ in range(3):
         predictor.observe(sampled, 0.6, is_first=False, key="request-1")
@@ -189,11 +191,11 @@ def test_equal_keys_count_once(asker: FakeAsker, store: Store) -> None:
     assert facts.observations == 1
 
 
-def test_observing_what_was_never_asked_for(asker: FakeAsker, store: Store) -> None:
+def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store) -> None:
     """Observations of an identity serve a later estimate."""
-    identity = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id).identity
+    identity = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id).identity
     assert identity is not None
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     for one in (9.0, 0.6, 0.6):
         predictor.observe(identity, one)
     assert predictor.estimate(PROBLEM, DEVICE.id).seconds == 0.6
@@ -205,19 +207,19 @@ def test_observing_what_was_never_asked_for(asker: FakeAsker, store: Store) -> N
 
 
 def test_shifted_times_are_sampled_anew_and_widen_the_interval(
-    asker: FakeAsker, store: Store
+    executor: FakeExecutor, store: Store
 ) -> None:
     """When times drift off, the next estimate samples, warns, and holds both in its interval."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, sampled, *(0.5 + 0.001 * number for number in range(10)))
     narrow = predictor.estimate(PROBLEM, DEVICE.id)
-    asker.work_group_s = 1.8e-5
+    executor.work_group_s = 1.8e-5
     for _ in range(3):
         predictor.observe(sampled, 2.0)
-    assert len(asker.tasks) == 1
+    assert len(executor.tasks) == 1
     shifted = predictor.estimate(PROBLEM, DEVICE.id)
-    assert len(asker.tasks) == 2
+    assert len(executor.tasks) == 2
     assert shifted.tier is Tier.LINEAR
     assert shifted.seconds == pytest.approx(1.8, rel=0.01)
     assert shifted.low < 1.8 < 2.0 < shifted.high
@@ -229,10 +231,10 @@ def test_shifted_times_are_sampled_anew_and_widen_the_interval(
     assert (usual.tier, usual.seconds) == (Tier.HISTORY, 2.0)
 
 
-def test_shifted_times_without_sampling(asker: FakeAsker, store: Store) -> None:
+def test_shifted_times_without_sampling(executor: FakeExecutor, store: Store) -> None:
     """Where nothing may be sampled, the interval holds what was answered and what is observed."""
-    asker.analytic = make_analytic(0.4)
-    predictor = make_predictor(asker, store, settings=EstimateSettings(samples=False))
+    executor.analytic = make_analytic(0.4)
+    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
     asked = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, asked, *(0.5 + 0.001 * number for number in range(10)))
     for _ in range(3):
@@ -244,44 +246,44 @@ def test_shifted_times_without_sampling(asker: FakeAsker, store: Store) -> None:
     assert shifted.warnings
 
 
-def test_without_sampling_the_analytic_model_answers(asker: FakeAsker, store: Store) -> None:
+def test_without_sampling_the_analytic_model_answers(executor: FakeExecutor, store: Store) -> None:
     """Nothing runs; the interval says that it is assumed where no errors are known."""
-    asker.analytic = make_analytic(0.4)
-    predictor = make_predictor(asker, store, settings=EstimateSettings(samples=False))
+    executor.analytic = make_analytic(0.4)
+    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.ANALYTIC
     assert (found.seconds, found.low, found.high) == pytest.approx((0.4, 0.4 / 3, 1.2))
     assert any("assumed" in one for one in found.warnings)
     assert "assumed" in found.explain().interval
     assert found.explain().limiters["DRAM"] == 0.4
-    assert asker.tasks == []
+    assert executor.tasks == []
     assert predictor.estimate(PROBLEM, DEVICE.id) is found
 
 
 def test_without_sampling_and_calibration_there_is_no_answer(
-    asker: FakeAsker, store: Store
+    executor: FakeExecutor, store: Store
 ) -> None:
     """The error says what is missing: a calibration, or leave to sample."""
-    predictor = make_predictor(asker, store, settings=EstimateSettings(samples=False))
+    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
     with pytest.raises(DeviceError, match=r"kernelcast calibrate --device.*allow sampling"):
         predictor.estimate(PROBLEM, DEVICE.id)
     with pytest.raises(InputError, match="measured"):
         EstimateSettings(samples=False, measure=True)
 
 
-def test_failures_are_not_remembered(asker: FakeAsker, store: Store) -> None:
+def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> None:
     """A device that fails raises its error, and is asked again the next time."""
-    predictor = make_predictor(asker, store)
-    asker.error = KernelRunError("the driver crashed")
+    predictor = make_predictor(executor, store)
+    executor.error = KernelRunError("the driver crashed")
     with pytest.raises(KernelRunError):
         predictor.estimate(PROBLEM, DEVICE.id)
-    asker.error = None
+    executor.error = None
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
 
 
-def test_faster_compares_intervals(asker: FakeAsker, store: Store) -> None:
+def test_faster_compares_intervals(executor: FakeExecutor, store: Store) -> None:
     """The probability follows from both intervals, and adds up to one."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     slow = predictor.estimate(PROBLEM, DEVICE.id)
     quick = predictor.estimate(make_problem(work_groups=90_000), DEVICE.id)
     share = predictor.faster(quick, slow)
@@ -290,9 +292,9 @@ def test_faster_compares_intervals(asker: FakeAsker, store: Store) -> None:
     assert predictor.faster(slow, slow) == 0.5
 
 
-def test_threads_lose_no_observation(asker: FakeAsker, store: Store) -> None:
+def test_threads_lose_no_observation(executor: FakeExecutor, store: Store) -> None:
     """Eight threads that ask and tell at once get right answers, and all they tell is stored."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     problems = [make_problem(number) for number in range(4)]
     wrong: list[str] = []
 
@@ -312,24 +314,24 @@ def test_threads_lose_no_observation(asker: FakeAsker, store: Store) -> None:
     predictor.close()
     assert not wrong
     assert store.count() == 3200
-    assert len(asker.tasks) == len(problems)
+    assert len(executor.tasks) == len(problems)
     assert predictor.estimate(problems[0], DEVICE.id).seconds == pytest.approx(0.5, rel=0.01)
 
 
-def test_oldest_launches_are_forgotten(monkeypatch: pytest.MonkeyPatch, asker: FakeAsker,
+def test_oldest_launches_are_forgotten(monkeypatch: pytest.MonkeyPatch, executor: FakeExecutor,
                                        store: Store) -> None:  # fmt: skip
     """Memory is bounded: what was forgotten is sampled again."""
     monkeypatch.setattr("kernelcast.predictor.known_launches._MOST_LAUNCHES", 3)
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     for number in (0, 1, 2, 3, 0):
         predictor.estimate(make_problem(number), DEVICE.id)
-    assert len(asker.tasks) == 5
+    assert len(executor.tasks) == 5
     assert len(KnownLaunches()) == 0
 
 
-def test_a_wrong_observation_is_kept_and_not_believed(asker: FakeAsker, store: Store) -> None:
+def test_a_wrong_observation_is_kept_and_not_believed(executor: FakeExecutor, store: Store) -> None:
     """It changes no answer but its warnings, here and in the next process; samples stay."""
-    predictor = make_predictor(asker, store)
+    predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     assert predictor.observe(sampled, 1e-4, is_first=False) == {ObservationFlag.DOUBTED}
     found = predictor.estimate(PROBLEM, DEVICE.id)
@@ -345,18 +347,18 @@ def test_a_wrong_observation_is_kept_and_not_believed(asker: FakeAsker, store: S
     assert (usual.tier, usual.seconds) == (Tier.HISTORY, 0.6)
     assert "not believed" in usual.warnings[0]
     predictor.flush()
-    again = make_predictor(FakeAsker(), store).estimate(PROBLEM, DEVICE.id)
+    again = make_predictor(FakeExecutor(), store).estimate(PROBLEM, DEVICE.id)
     assert (again.tier, again.seconds) == (Tier.HISTORY, 0.6)
 
 
 def test_a_wrong_observation_alone_does_not_answer_a_new_process(
-    asker: FakeAsker, store: Store
+    executor: FakeExecutor, store: Store
 ) -> None:
     """Samples were contradicted: the flag in the store says so where they are not known."""
-    first = make_predictor(asker, store)
+    first = make_predictor(executor, store)
     first.observe(first.estimate(PROBLEM, DEVICE.id), 40.0, is_first=False)
     first.flush()
-    found = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id)
+    found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert "40 s" in found.warnings[0]
     facts = found.explain().history
@@ -365,12 +367,12 @@ def test_a_wrong_observation_alone_does_not_answer_a_new_process(
 
 
 def test_physics_unseats_what_was_observed_before_anybody_asked(
-    asker: FakeAsker, store: Store
+    executor: FakeExecutor, store: Store
 ) -> None:
     """A nanosecond for 26 MB is none, though nothing was sampled then."""
-    identity = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id).identity
+    identity = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id).identity
     assert identity is not None
-    predictor = make_predictor(FakeAsker(), store)
+    predictor = make_predictor(FakeExecutor(), store)
     predictor.observe(identity, 1e-6, is_first=False)
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR

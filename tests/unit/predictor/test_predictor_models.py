@@ -6,23 +6,21 @@ import pytest
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
-from kernelcast.predictor.answering.asking import LaunchRow
+from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.predictor.launch_estimates import Compared
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
-from kernelcast.testing.fake_asker import (
-    FakeAsker,
-    make_analytic,
-    make_device,
-    make_problem,
-)
-from kernelcast.testing.predictors import (
+from kernelcast.testing.fake_executor import (
     DEVICE,
     PROBLEM,
+    FakeExecutor,
     SettableClock,
+    make_analytic,
+    make_device,
     make_predictor,
+    make_problem,
     observe,
 )
 from kernelcast.training_data.store import Store
@@ -32,8 +30,8 @@ def test_the_hybrid_answers_in_its_domain(
     store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A model of the device corrects the samples, with the interval of its own errors."""
-    asker = FakeAsker(row=known_row, work_group_s=known_row.linear_s / 100_000)
-    predictor = make_predictor(asker, store, registry.url)
+    executor = FakeExecutor(row=known_row, work_group_s=known_row.linear_s / 100_000)
+    predictor = make_predictor(executor, store, registry.url)
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.HYBRID
     assert found.in_domain
@@ -53,9 +51,9 @@ def test_outside_the_domain_the_linear_model_answers(
     """A strange launch steps down, with the wider interval and a warning that says why."""
     values = {name: 1e6 * (one + 1) for name, one in known_row.vector.as_dict().items()}
     vector = replace(known_row.vector, values=tuple(values.values()))
-    asker = FakeAsker(row=replace(known_row, vector=vector))
-    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
-    alone = make_predictor(asker, store).estimate(PROBLEM, DEVICE.id)
+    executor = FakeExecutor(row=replace(known_row, vector=vector))
+    found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    alone = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert found.seconds == alone.seconds
     assert found.low <= alone.low
@@ -70,8 +68,8 @@ def test_a_failing_hybrid_never_costs_the_answer(
     store: Store, registry: ModelRegistry, failure: str
 ) -> None:
     """Where features cannot be had, the linear answer stands; a failure is a warning."""
-    asker = FakeAsker(row_failure=failure)
-    predictor = make_predictor(asker, store, registry.url)
+    executor = FakeExecutor(row_failure=failure)
+    predictor = make_predictor(executor, store, registry.url)
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert [one for one in found.warnings if "counting crashed" in one] == (
@@ -81,12 +79,12 @@ def test_a_failing_hybrid_never_costs_the_answer(
 
 def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegistry) -> None:
     """A launch whose counting failed is sampled without it the next time."""
-    asker = FakeAsker(row_failure="the driver crashed")
-    predictor = make_predictor(asker, store, registry.url)
+    executor = FakeExecutor(row_failure="the driver crashed")
+    predictor = make_predictor(executor, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     again = predictor.estimate(PROBLEM, DEVICE.id)
-    assert [one.wants_row for one in asker.tasks] == [True, False]
+    assert [one.wants_row for one in executor.tasks] == [True, False]
     assert any("the driver crashed" in one for one in again.warnings)
 
 
@@ -94,12 +92,12 @@ def test_counters_are_found_once(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """A launch that is sampled again is given its counters and features."""
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url)
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     predictor.estimate(PROBLEM, DEVICE.id)
-    assert [one.facts is None for one in asker.tasks] == [True, False]
+    assert [one.facts is None for one in executor.tasks] == [True, False]
 
 
 def test_a_new_model_answers_without_sampling_again(
@@ -107,8 +105,8 @@ def test_a_new_model_answers_without_sampling_again(
 ) -> None:
     """Cached answers are made anew of kept features when another version is published."""
     clock = SettableClock()
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, clock=clock)
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url, clock=clock)
     first = predictor.estimate(PROBLEM, DEVICE.id)
     version = registry.publish(f"hybrid/{DEVICE.id}", hybrid, known_row.vector.schema)
     assert predictor.estimate(PROBLEM, DEVICE.id) is first
@@ -117,7 +115,7 @@ def test_a_new_model_answers_without_sampling_again(
     model = second.explain().model
     assert model is not None
     assert model.version == version
-    assert len(asker.tasks) == 1
+    assert len(executor.tasks) == 1
 
 
 def test_the_first_model_is_used_as_soon_as_it_is_there(
@@ -125,28 +123,28 @@ def test_the_first_model_is_used_as_soon_as_it_is_there(
 ) -> None:
     """Answers made without a model are made anew, features this time, once there is one."""
     clock = SettableClock()
-    asker = FakeAsker(row=known_row)
+    executor = FakeExecutor(row=known_row)
     url = str(tmp_path / "later")
-    predictor = make_predictor(asker, store, url, clock=clock)
+    predictor = make_predictor(executor, store, url, clock=clock)
     assert predictor.estimate(PROBLEM, DEVICE.id).estimates_s.get("hybrid") is None
     ModelRegistry(url=url).publish("hybrid_pooled", hybrid, known_row.vector.schema)
     clock.now_s = 20.0
     assert "hybrid" in predictor.estimate(PROBLEM, DEVICE.id).estimates_s
-    assert [one.wants_row for one in asker.tasks] == [False, True]
+    assert [one.wants_row for one in executor.tasks] == [False, True]
 
 
 def test_methods_choose_who_answers(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """Only wanted methods answer and stand side by side; nobody to answer is an error."""
-    asker = FakeAsker(row=known_row)
-    only = make_predictor(asker, store, registry.url, methods=("linear", "two_point"))
+    executor = FakeExecutor(row=known_row)
+    only = make_predictor(executor, store, registry.url, methods=("linear", "two_point"))
     found = only.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert set(found.estimates_s) <= {"linear", "two_point"}
-    assert not asker.tasks[0].wants_row
+    assert not executor.tasks[0].wants_row
     with pytest.raises(InputError, match="at least one of"):
-        make_predictor(asker, store, methods=("two_point",))
+        make_predictor(executor, store, methods=("two_point",))
 
 
 def test_other_models_stand_side_by_side(
@@ -154,8 +152,8 @@ def test_other_models_stand_side_by_side(
 ) -> None:
     """A model of the registry that is named is asked too, and does not answer."""
     registry.publish(f"ridge/{DEVICE.id}", hybrid, known_row.vector.schema)
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, methods=("linear", "hybrid", "ridge"))
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url, methods=("linear", "hybrid", "ridge"))
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.estimates_s["ridge"] == pytest.approx(found.estimates_s["hybrid"])
 
@@ -172,20 +170,20 @@ def test_a_damaged_model_is_said_and_the_next_one_answers(
     """A warning names the file; then the model for all devices answers, then the samples."""
     schema = known_row.vector.schema
     registry.publish("hybrid_pooled", hybrid, schema)
-    asker = FakeAsker(row=known_row, work_group_s=known_row.linear_s / 100_000)
+    executor = FakeExecutor(row=known_row, work_group_s=known_row.linear_s / 100_000)
     damage(registry, f"hybrid/{DEVICE.id}")
-    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.HYBRID
     (warning,) = found.warnings
     assert "a learned model was passed over" in warning
     assert f"hybrid/{DEVICE.id}/0001" in warning
     (Path(registry.url) / "hybrid_pooled" / "versions.json").write_text("{")
-    found = make_predictor(asker, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert "the list of versions is damaged" in str(found.warnings)
     settings = EstimateSettings(samples=False)
-    asker.analytic = make_analytic(0.4)
-    bare = make_predictor(asker, store, registry.url, settings=settings)
+    executor.analytic = make_analytic(0.4)
+    bare = make_predictor(executor, store, registry.url, settings=settings)
     assert "the list of versions is damaged" in str(bare.estimate(PROBLEM, DEVICE.id).warnings)
 
 
@@ -195,8 +193,8 @@ def test_a_damaged_model_beside_the_answer_is_said(
     """It was named, so that it is missed."""
     registry.publish(f"ridge/{DEVICE.id}", hybrid, known_row.vector.schema)
     damage(registry, f"ridge/{DEVICE.id}")
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, methods=("linear", "ridge"))
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url, methods=("linear", "ridge"))
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert "ridge" not in found.estimates_s
     assert [one for one in found.warnings if "ridge does not stand beside" in one]
@@ -205,7 +203,7 @@ def test_a_damaged_model_beside_the_answer_is_said(
 def test_a_damaged_store_is_said(tmp_path: Path, known_row: LaunchRow) -> None:
     """The launch is sampled, and a warning says why nothing is remembered."""
     (tmp_path / "store.sqlite").write_bytes(b"no store" * 100)
-    options = PredictorOptions(asker=FakeAsker(row=known_row))
+    options = PredictorOptions(executor=FakeExecutor(row=known_row))
     with Predictor([DEVICE], store=tmp_path / "store.sqlite", options=options) as predictor:
         found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
@@ -216,8 +214,8 @@ def test_the_shadow_is_recorded_and_not_shown(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """A method in the shadow says nothing, and its errors are known afterwards."""
-    asker = FakeAsker(row=known_row)
-    predictor = make_predictor(asker, store, registry.url, methods=("linear",), shadow="hybrid")
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url, methods=("linear",), shadow="hybrid")
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert "hybrid" not in found.estimates_s
@@ -233,9 +231,9 @@ def test_many_launches_on_many_devices(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """One entry per pair, in order; a pair that fails says so in its entry."""
-    asker = FakeAsker(row=known_row)
+    executor = FakeExecutor(row=known_row)
     problems = [make_problem(number) for number in range(3)]
-    predictor = make_predictor(asker, store, registry.url)
+    predictor = make_predictor(executor, store, registry.url)
     found = predictor.estimate_many(problems, [DEVICE, make_device("fake-device-1111")])
     assert [(one.problem, one.device_id) for one in found] == [
         (problem.name, device) for problem in problems for device in (DEVICE.id, "fake-device-1111")
@@ -247,7 +245,7 @@ def test_many_launches_on_many_devices(
     assert all(one.to_device_s is None and one.total_s is None for one in found)
     assert predictor.fastest(found[:2]).compared is Compared.KERNEL_ALONE
     assert predictor.estimate(problems[1], DEVICE.id) is ours[1].estimate
-    asker.error = KernelRunError("the driver crashed")
+    executor.error = KernelRunError("the driver crashed")
     (one,) = predictor.estimate_many([make_problem(9)])
     assert one.estimate is None
     assert one.total_s is None

@@ -2,20 +2,21 @@ from types import ModuleType
 
 import pytest
 
+from kernelcast.balancing import device_processes
 from kernelcast.calibration import calibration
 from kernelcast.collection import kernel_rows
 from kernelcast.collection.corpus import checks as corpus_checks
 from kernelcast.lab import asking
 from kernelcast.launches import devices, features, tracing
-from kernelcast.predictor.answering import devices_at_work
-from kernelcast.tuning import conducting
+from kernelcast.predictor.answering import executors
+from kernelcast.tuning import device_runs
 from kernelcast.workers import Task
 from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function
 
 MODULES = (
-    asking, calibration, conducting, corpus_checks, devices, devices_at_work, features,
-    kernel_rows, tracing,
+    asking, calibration, corpus_checks, device_processes, device_runs, devices, executors,
+    features, kernel_rows, tracing,
 )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from kernelcast.records.feature_vector import (
     FeatureVector,
     check_name,
     make_vector,
-    vector_from_json,
     vector_to_json,
 )
 
@@ -108,33 +107,9 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), numbers))
-def test_a_vector_survives_json(values: dict[str, float]) -> None:
-    """Comes back equal, schema and what is absent included."""
+def test_json_holds_a_whole_vector(values: dict[str, float]) -> None:
+    """Holds the schema, every value in its order, and null for what is absent."""
     vector = make_vector(values, SCHEMA)
-    text = json.dumps(vector_to_json(vector), allow_nan=False)
-    assert vector_from_json(json.loads(text)) == vector
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"schema": "v1-000000000000"}, "is it cut off"),
-        ({"schema": "1"}, "expected an id"),
-        ({"features": [1.0]}, "expected an id"),
-        ({"features": {"static.buffer_bytes": "64"}}, "is it cut off|give a number"),
-    ],
-)
-def test_damaged_json_is_refused(change: dict[str, object], message: str) -> None:
-    """Notices a vector that was cut off or edited."""
-    with pytest.raises(InputError, match=message):
-        vector_from_json({**vector_to_json(VECTOR), **change})
-
-
-@pytest.mark.parametrize("value", ["64", True])
-def test_json_values_are_numbers(value: object) -> None:
-    """Refuses texts and truth values."""
-    content = vector_to_json(VECTOR)
-    features = {**VECTOR.as_dict(), "compiler.registers_per_work_item": None}
-    ordered = {name: features[name] for name in NAMES} | {"sampled.run_s": value}
-    with pytest.raises(InputError, match="give a number"):
-        vector_from_json({**content, "features": ordered})
+    content = json.loads(json.dumps(vector_to_json(vector), allow_nan=False))
+    assert content["schema"] == SCHEMA.id
+    assert list(content["features"].items()) == [(name, values.get(name)) for name in NAMES]

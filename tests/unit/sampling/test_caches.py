@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.sampling.caches import ensure_caches
+from kernelcast.sampling.runtimes import ensure_caches
 
 _NAMES = (
     "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "NUMBA_CACHE_DIR", "MPLCONFIGDIR",

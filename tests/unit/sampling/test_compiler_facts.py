@@ -6,11 +6,11 @@ import pytest
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling import compiled_resources
-from kernelcast.sampling.compiled_resources import make_unique, read_compiler_statistics
+from kernelcast.sampling import saturation
 from kernelcast.sampling.compiler_facts import describe_statistics, parse_opencl_version
 from kernelcast.sampling.occupancy import parse_build_log
 from kernelcast.sampling.ptx import PtxFacts
+from kernelcast.sampling.saturation import make_unique, read_compiler_statistics
 
 LOG = """\
 ptxas info    : 0 bytes gmem
@@ -43,8 +43,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
         sources.append((source, options))
         return "" if is_cached else LOG
 
-    monkeypatch.setattr(compiled_resources, "build_program", _build)
-    monkeypatch.setattr(compiled_resources, "read_build_log", lambda program, _: program)
+    monkeypatch.setattr(saturation, "build_program", _build)
+    monkeypatch.setattr(saturation, "read_build_log", lambda program, _: program)
     return sources
 
 

@@ -85,7 +85,6 @@ def test_counts_the_calling_thread() -> None:
     assert result == "done"
     assert counts.provider == SOFTWARE.name
     assert BUSY_S * 1e9 * 0.9 < counts.by_name["task_clock_ns"] < used_ns * 1.1
-    assert counts.least_running_share == 1.0
 
 
 @needs_perf_event

@@ -2,8 +2,8 @@ import pytest
 
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import LoopMeasurement, LoopToRun, measure_loop
-from kernelcast.sampling.loop_benchmark.c_program import write_program
 from kernelcast.sampling.loop_benchmark.listing import take_apart
+from kernelcast.sampling.loop_benchmark.measuring import write_program
 
 LISTING = """
 #include <math.h>

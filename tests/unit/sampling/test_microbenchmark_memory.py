@@ -1,6 +1,7 @@
 """The parts of the memory microbenchmarks that need no device."""
 
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.machine import SPACES
 from kernelcast.records.traits import TraitSource
-from kernelcast.sampling.microbenchmarks.cycles import (
-    draw_order,
-    follow_order,
-    link_order,
-    shuffle_cycle,
-)
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel, Interval, LatencyFit
 from kernelcast.sampling.microbenchmarks.host_caches import (
     HostCache,
@@ -23,44 +18,40 @@ from kernelcast.sampling.microbenchmarks.host_caches import (
     parse_size,
     read_host_caches,
 )
-from kernelcast.sampling.microbenchmarks.host_pages import LARGE_PAGE_BYTES, allocate_large_pages
 from kernelcast.sampling.microbenchmarks.levels_match import match_caches
-from kernelcast.sampling.microbenchmarks.memory_suite import MEMORY
 from kernelcast.sampling.microbenchmarks.streams import Loop, Order, Stream
-from kernelcast.sampling.microbenchmarks.walk import STRIDE_BYTES, make_sizes, make_walk_source
+from kernelcast.sampling.microbenchmarks.suite import MEMORY
+from kernelcast.sampling.microbenchmarks.walk import (
+    LARGE_PAGE_BYTES,
+    STRIDE_BYTES,
+    allocate_large_pages,
+    draw_order,
+    link_order,
+    make_sizes,
+    make_walk_source,
+)
 from kernelcast.sampling.microbenchmarks.working_sets import Shape, make_source
 
 
 @given(length=st.integers(2, 300), seed=st.integers(0, 2**32 - 1))
-def test_shuffle_is_one_cycle(length: int, seed: int) -> None:
-    """Sattolo's shuffle visits every element before it comes back."""
-    order = follow_order(shuffle_cycle(length, np.random.default_rng(seed)))
-    assert sorted(order.tolist()) == list(range(length))
-
-
-@given(length=st.integers(2, 300), seed=st.integers(0, 2**32 - 1))
 def test_drawn_order_is_one_cycle(length: int, seed: int) -> None:
-    """A drawn order, linked, is walked in that order."""
-    order = draw_order(length, np.random.default_rng(seed))
-    successors = link_order(order)
-    start = int(np.flatnonzero(order == 0)[0])
-    assert follow_order(successors).tolist() == np.roll(order, -start).tolist()
+    """A drawn order, linked, is walked in that order, and every element before the first again."""
+    order = draw_order(length, np.random.default_rng(seed)).tolist()
+    successors = link_order(np.array(order, dtype=np.uint32)).tolist()
+    walked = [order[0]]
+    while len(walked) < length:
+        walked.append(successors[walked[-1]])
+    assert walked == order
+    assert successors[walked[-1]] == order[0]
+    assert sorted(walked) == list(range(length))
 
 
-def test_both_shuffles_draw_alike() -> None:
-    """All six cycles of four elements are as likely with either method."""
+def test_all_cycles_are_drawn_alike() -> None:
+    """Each of the six cycles of four elements is as likely."""
     generator = np.random.default_rng(1)
-    counts: dict[tuple[str, tuple[int, ...]], int] = {}
-    for _ in range(3000):
-        for name, cycle in (
-            ("sattolo", shuffle_cycle(4, generator)),
-            ("linked", link_order(draw_order(4, generator))),
-        ):
-            key = (name, tuple(cycle.tolist()))
-            counts[key] = counts.get(key, 0) + 1
-    assert len(counts) == 2 * math.factorial(3)
-    assert min(counts.values()) > 400
-    assert max(counts.values()) < 600
+    counts = Counter(tuple(link_order(draw_order(4, generator)).tolist()) for _ in range(3000))
+    assert len(counts) == math.factorial(3)
+    assert all(400 < count < 600 for count in counts.values())
 
 
 def _write_cache(folder: Path, level: int, kind: str, size: str, cpus: str) -> None:

@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.sampling.microbenchmarks.clock import judge
-from kernelcast.sampling.microbenchmarks.compute_suite import COMPUTE
 from kernelcast.sampling.microbenchmarks.divergence import infer_width
 from kernelcast.sampling.microbenchmarks.effort import Effort
 from kernelcast.sampling.microbenchmarks.instruction_kernels import KINDS, Shape, expect
-from kernelcast.sampling.microbenchmarks.occupancy_points import plan_points
+from kernelcast.sampling.microbenchmarks.instruction_runs import plan_points
 from kernelcast.sampling.microbenchmarks.rooflines import find_ridge
 from kernelcast.sampling.microbenchmarks.statistics import summarise
-from kernelcast.sampling.microbenchmarks.suite import suite
+from kernelcast.sampling.microbenchmarks.suite import COMPUTE, suite
 from kernelcast.testing.builders import make_description
 
 

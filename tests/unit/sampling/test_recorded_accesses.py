@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.counted_samples import place_work_items
-from kernelcast.sampling.counting import CountedBox
+from kernelcast.sampling.counting import CountedBox, place_work_items
 from kernelcast.sampling.recorded_accesses import read_log
 
 KERNEL = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 1; }")

@@ -12,8 +12,13 @@ from typing import Any
 
 import pytest
 
-from kernelcast.sampling.launch_timer import LaunchTimer
-from kernelcast.sampling.worker_clock import Trial, WorkerClock, find_worker_clock, judge_trials
+from kernelcast.sampling.worker_clock import (
+    LaunchTimer,
+    Trial,
+    WorkerClock,
+    find_worker_clock,
+    judge_trials,
+)
 
 linux_only = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="threads' times are read from Linux"

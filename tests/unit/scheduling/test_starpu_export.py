@@ -114,6 +114,18 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
     assert [one["footprint"] for one in told[:2]] == [f"{one.footprint:08x}" for one in sizes]
 
 
+def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
+    """Rows of `Predictor.estimate_many` hold them; StarPU would add its own a second time."""
+    moved = {"to_device_s": 5.0, "from_device_s": 6.0, "total_s": 11.001}
+    rows = [make_estimate(size, 1e-3) | moved for size in (1024, 4096)]
+    times = write(folder / "times.json", [make_times(1024), make_times(4096)])
+    result = run(folder, "--estimates", write(folder / "e.json", rows), "--times", times)
+    assert result.exit_code == 0, result.stderr
+    text = (folder / "sampling/codelets/45/kc_triad.node1").read_text()
+    entries = read_model(text, symbol="kc_triad").entries[parse_worker("opencl0")]
+    assert [one.seconds for one in entries] == pytest.approx([1e-3, 1e-3])
+
+
 def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:
     """Names codelet, worker and size; StarPU's folder stays as it was."""
     estimates = write(folder / "e.json", [make_estimate(1024, 1e-3), make_estimate(4096, 1e-3)])

@@ -41,7 +41,7 @@ def test_other_models_make_answers_anew(
     service: Service = client.app.state.service  # type: ignore[attr-defined]
     client.post("/v1/estimates", json={"problem": problem})
     backend.models = 7
-    client.portal.call(service.upkeep.look)  # type: ignore[union-attr]
+    client.portal.call(service.watcher.look)  # type: ignore[union-attr]
     client.post("/v1/estimates", json={"problem": problem})
     assert backend.calls["sample"] == 4
 

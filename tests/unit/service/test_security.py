@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.security import read_token_file
+from kernelcast.service.authentication import read_token_file
 from kernelcast.service.tokens import is_right, make_token, parse_token
 from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
@@ -139,7 +139,7 @@ def test_a_revoked_token_is_refused(guarded: ServiceSettings, backend: FakeBacke
         assert parsed is not None
         with open_state(str(guarded.database)) as state:
             state.tokens.revoke(parsed.id)
-        client.portal.call(app.state.service.upkeep.look)  # type: ignore[union-attr]
+        client.portal.call(app.state.service.watcher.look)  # type: ignore[union-attr]
         assert client.get("/v1/devices", headers=_bearer(token)).status_code == 401
 
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service import Limits, ServiceSettings, create_app
-from kernelcast.service.guessing import WrongTokens, name_address
+from kernelcast.service.rate_limit import AttemptCounter, name_address
 from kernelcast.service.tokens import hash_secret, is_slow, make_token, parse_token
 from kernelcast.service_state import open_state
 from kernelcast.testing.service_backend import FakeBackend
@@ -161,7 +161,7 @@ def test_slow_hashes_are_few(
 def test_counts_end_after_a_minute() -> None:
     """Whoever waits as told is heard again; what is counted takes little memory."""
     now_s = 0.0
-    counts = WrongTokens(2, lambda: now_s)
+    counts = AttemptCounter(2, lambda: now_s)
     assert [counts.note("a") for _ in range(4)] == [False, True, True, True]
     assert counts.wait_s("a") == 60
     assert counts.wait_s("b") is None

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,11 +79,11 @@ def test_what_cannot_be_trained_at_all_is_an_error() -> None:
         train(few, "hybrid", QUICK)
     nothing = np.full(len(TABLE), np.nan)
     with pytest.raises(InputError, match="none of them with a measured time"):
-        train(replace(TABLE, seconds=nothing), "hybrid", QUICK)
+        train(TABLE.assign(seconds=nothing), "hybrid", QUICK)
     with pytest.raises(
         InputError, match=r"hybrid/device-0: .*8 rows are measured, 0 of these sampled, of 0"
     ):
-        train(replace(TABLE, linear_s=nothing), "hybrid", QUICK)
+        train(TABLE.assign(linear_s=nothing), "hybrid", QUICK)
     with pytest.raises(InputError, match="no model is called 'oracle'"):
         train(TABLE, "oracle", QUICK)
 
@@ -128,7 +127,7 @@ def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
 
 def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     """A registry and a file hold model, schema, digest and report."""
-    known = replace(TABLE, samplers=np.full(len(TABLE), 2.0))
+    known = TABLE.assign(samplers=np.full(len(TABLE), 2.0))
     one = train(known, "hybrid", HERE).trained[0]
     registry = open_registry(str(tmp_path / "models"))
     version = publish_model(one, registry)

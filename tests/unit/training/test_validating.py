@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -36,7 +34,7 @@ def change(table: TrainingTable, column: str, values: dict[int, float]) -> Train
     found = getattr(table, column).copy()
     for row, value in values.items():
         found[row] = value
-    return replace(table, **{column: found})
+    return table.assign(**{column: found})
 
 
 def list_predictions(report: ValidationReport, model: str) -> dict[str, float | None]:
@@ -47,12 +45,12 @@ def list_predictions(report: ValidationReport, model: str) -> dict[str, float | 
 
 def slow_down(table: TrainingTable, rows: np.ndarray) -> TrainingTable:
     """Make some launches three times as long as they were measured."""
-    return replace(table, seconds=np.where(rows, 3 * table.seconds, table.seconds))
+    return table.assign(seconds=np.where(rows, 3 * table.seconds, table.seconds))
 
 
 def test_rows_outside_the_filter_have_no_part() -> None:
     """Launches too short, too small or of unknown size are neither learned from nor judged."""
-    table = replace(KERNELS, seconds=0.2 + KERNELS.seconds)
+    table = KERNELS.assign(seconds=0.2 + KERNELS.seconds)
     table = change(table, "seconds", {0: 0.0999, 7: np.nan})
     table = change(table, "work_groups", {1: 255, 4: np.nan, 9: 256})
     kept = np.setdiff1d(np.arange(len(table)), [0, 1, 4, 7])
@@ -122,7 +120,7 @@ def test_a_device_with_too_few_kernels_is_left_out_and_named() -> None:
 def test_too_few_rows_say_what_is_missing() -> None:
     """Counts rows, measured ones, those that the filter takes, and kernels."""
     seconds = np.where(np.arange(len(KERNELS)) < 4, np.nan, 0.05)
-    table = replace(KERNELS, seconds=seconds)
+    table = KERNELS.assign(seconds=seconds)
     with pytest.raises(InputError) as error:
         validate(table, "linear", rows=RowFilter())
     for words in (
@@ -139,7 +137,7 @@ def test_too_few_rows_say_what_is_missing() -> None:
 @pytest.mark.parametrize("split", [*Split])
 def test_nothing_measured_is_an_error(split: Split) -> None:
     """Says so, whatever is held out, of empty tables and of tables without times."""
-    nothing = replace(KERNELS, seconds=np.full(len(KERNELS), np.nan))
+    nothing = KERNELS.assign(seconds=np.full(len(KERNELS), np.nan))
     for table in (nothing, nothing.take(np.array([], dtype=np.intp))):
         with pytest.raises(InputError, match=r"none of them with a measured time.*collect"):
             validate(table, split=split)
@@ -150,7 +148,7 @@ def test_applications_are_held_out_as_a_whole() -> None:
     table = make_rows(kernels=8, sizes=2)
     report = validate(table, "linear", split=Split.APPLICATION)
     assert {*report.rows.groups} == {*table.applications}
-    unnamed = replace(table, applications=np.where(table.kernels == table.kernels[0], "",
+    unnamed = table.assign(applications=np.where(table.kernels == table.kernels[0], "",
                                                    table.applications))  # fmt: skip
     with pytest.raises(InputError, match="2 of 16 rows name no application; split by kernel"):
         validate(unnamed, "linear", split=Split.APPLICATION)

@@ -53,9 +53,9 @@ def test_data_sets_are_read_whole(name: str, tmp_path: Path) -> None:
         assert store.add_many(found.read(REFERENCE / file)).added == rows
         assert list(check_store(store)) == []
         table = load_table(store)
-    assert len(set(table.kernels)) == kernels
-    assert len(set(table.device_ids)) == devices
-    assert set(table.origins) == {Origin.IMPORTED.value}
+    assert len(set(table["kernel"])) == kernels
+    assert len(set(table["device_id"])) == devices
+    assert set(table["origin"]) == {Origin.IMPORTED.value}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -3,12 +3,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import kernelcast
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.testing.observations import SCHEMA, make_observation, observations
 from kernelcast.training_data.parquet import (
@@ -16,9 +18,12 @@ from kernelcast.training_data.parquet import (
     export_parquet,
     import_parquet,
     is_observation_file,
+    read_parquet,
 )
 from kernelcast.training_data.parquet.format import METADATA_KEY
 from kernelcast.training_data.store import AddedRows, Selection, Store, open_store
+
+SHIPPED = Path(kernelcast.__file__).parent / "training_data" / "measured"
 
 
 @pytest.fixture
@@ -100,6 +105,39 @@ def test_others_can_read_it(store: Store, tmp_path: Path) -> None:
     assert is_observation_file(path)
 
 
+def test_pandas_reads_columns_that_mean_something(store: Store, tmp_path: Path) -> None:
+    """Sizes, runs, samples, flags and features are values, not texts or bytes to take apart."""
+    path = tmp_path / "rows.parquet"
+    export_parquet(store, path)
+    frame = pd.read_parquet(path).set_index("key")
+    for one in store.find():
+        row = frame.loc[one.key]
+        assert one.launch.ndrange is not None
+        assert one.features is not None
+        assert tuple(row["global_size"]) == one.launch.ndrange.global_size
+        assert tuple(row["durations_s"]) == one.runs.durations_s
+        assert row["seconds"] == one.seconds
+        launches = row["samples"][0]["launches"]
+        assert [launch["duration_s"] for launch in launches] == [
+            launch.duration_s for launch in one.samples[0].launches
+        ]
+        assert dict(row["versions"]) == one.versions
+        assert row["measured_at"] == one.measured_at
+        assert {name: row[name] for name in SCHEMA.names} == one.features.as_dict()
+    assert not any(isinstance(value, bytes) for value in frame.iloc[0])
+
+
+def test_files_of_the_first_version_stay_readable(tmp_path: Path) -> None:
+    """A shipped file of version 1 holds the observations that it gives when exported anew."""
+    old, new = SHIPPED / "rusticl-llvmpipe-aead.parquet", tmp_path / "new.parquet"
+    assert json.loads(pq.read_schema(old).metadata[METADATA_KEY])["format"] == 1
+    with open_store(tmp_path / "rows.sqlite") as store:
+        import_parquet(store, old)
+        export_parquet(store, new)
+    assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == 2
+    assert [*read_parquet(new)] == sorted(read_parquet(old), key=lambda one: one.key)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -113,10 +151,12 @@ def test_others_can_read_it(store: Store, tmp_path: Path) -> None:
         (set_column("seconds", []), "column seconds is string, expected double"),
         (set_column("seconds", [1.0] * 19 + [-1.0]), "row 20: .* took -1.0 s"),
         (set_column("seconds", [None] * 20), "row 1: "),
-        (set_column("samples", ["[]"] * 4 + ["{"] + ["[]"] * 15), "row 5: "),
+        (set_column("samples", [[]] * 4 + [[{"multiple": 1, "launches": []}]] + [[]] * 15),
+         "row 5: "),
         (set_column("parameters", ["[1]"] * 20), "row 1: expected a JSON object"),
         (set_column("origin", ["guessed"] * 20), "row 1: 'guessed' is not a valid Origin"),
-        (set_column("ndrange", ["[[64],[128],[0]]"] * 20), "row 1: .*exceeds global size"),
+        (set_column("local_size", [[2**40]] * 20), "row 1: .*exceeds global size"),
+        (set_column("flags", [["odd"]] * 20), "row 1: 'odd' is not a valid ObservationFlag"),
         (set_column("driver", ["2.0"] * 20), "row 1: its key is"),
         (set_column("schema_id", ["v1-000000000000"] * 20), "row 1: .*is not in the file"),
     ],

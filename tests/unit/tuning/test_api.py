@@ -12,7 +12,7 @@ from kernelcast.testing.builders import make_description
 from kernelcast.tuning import api
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.cache import MeasurementFile
-from kernelcast.tuning.messages import (
+from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
     SampleTask,
@@ -36,7 +36,7 @@ class Device:
     def __call__(
         self, order: Order, *, timeout_s: float, take: Callable[[TuningEvent], None]
     ) -> None:
-        """Do what `conduct` does."""
+        """Do what `run_on_device` does."""
         del timeout_s
         task = order(frozenset())
         if task is None:
@@ -61,7 +61,7 @@ class Device:
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     """Put the stand-in where devices are asked."""
     found = Device()
-    monkeypatch.setattr(api, "conduct", found)
+    monkeypatch.setattr(api, "run_on_device", found)
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from kernelcast.records.errors import InputError
 from kernelcast.testing.builders import make_description
 from kernelcast.tuning.cache import MeasurementFile, key_of
-from kernelcast.tuning.messages import EventKind, TuningEvent
+from kernelcast.tuning.device_runs import EventKind, TuningEvent
 from kernelcast.tuning.space import read_space
 
 

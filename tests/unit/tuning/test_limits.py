@@ -10,7 +10,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.testing.builders import make_description
-from kernelcast.tuning.limits import find_obstacle
+from kernelcast.tuning.ranking import find_obstacle
 
 DEVICE = make_description()
 FITS = Problem(

@@ -9,8 +9,13 @@ import pytest
 from kernelcast.records.arguments import Access, BufferArgument, LocalArgument, ScalarArgument
 from kernelcast.records.errors import InputError
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
-from kernelcast.tuning.formats import report_to_json, report_to_t4
-from kernelcast.tuning.report import TunedConfiguration, TuneFailure, TuneReport
+from kernelcast.tuning.report import (
+    TunedConfiguration,
+    TuneFailure,
+    TuneReport,
+    report_to_json,
+    report_to_t4,
+)
 from kernelcast.tuning.settings import TuneModels
 from kernelcast.tuning.t1 import read_t1
 

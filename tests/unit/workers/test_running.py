@@ -1,4 +1,5 @@
 import os
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ from kernelcast.records.errors import (
     SignatureError,
 )
 from kernelcast.workers import Task, run_isolated, running
+from kernelcast.workers.process import ChildProcess
+from kernelcast.workers.protocol import read_message
 
 # What a child can be asked here.
 STAND_INS = """
@@ -48,6 +51,13 @@ def refuse(arguments, report):
 
 def explode(arguments, report):
     raise ValueError(arguments)
+
+
+def look_around(arguments, report):
+    variable, descriptor = arguments
+    while not report.has_order():
+        time.sleep(0.01)
+    return os.environ[variable] + os.pread(descriptor, 3, 0).decode()
 
 
 def chatter(arguments, report):
@@ -143,6 +153,24 @@ def test_an_interrupted_parent_leaves_no_child(interrupt: type[BaseException]) -
     with pytest.raises(interrupt):
         ask("hang", None, report=_interrupt)
     assert not is_alive(seen[0])
+
+
+def test_a_child_is_told_to_hurry_and_has_what_it_was_started_with() -> None:
+    """A second order shows before it is begun; variables and files are there."""
+    task = Task(entry="stand_ins:look_around", returns=str)
+    with tempfile.TemporaryFile() as file:
+        file.write(b"yes")
+        file.flush()
+        child = ChildProcess.start(
+            variables={"OWN_VARIABLE": "is it there? "}, descriptors=(file.fileno(),)
+        )
+        try:
+            for _ in range(2):
+                child.order(task, ("OWN_VARIABLE", file.fileno()), within_s=60)
+            frame = child.channel.receive(within_s=60)
+        finally:
+            child.end()
+    assert read_message(frame, returns=str, gives=str).content == "is it there? yes"
 
 
 def test_talkative_compilers_do_not_block() -> None:

@@ -10,10 +10,10 @@ from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.analytic.cpu.opencl.waiting import time_waiting
-from kernelcast.records.accesses import AccessKind
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import OperationKind
 
 MODEL = "cpu"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.records.operations import NumberClass, Operation, OperationKind
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelcast.analytic.cpu.in_core import InCoreTerms
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 
 _CHAIN_LIMIT_S = 10
 _SHOWN = 4

@@ -11,8 +11,8 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
 )
 from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes
-from kernelcast.records.loop_nest import LoopNest
 
 _MOST_WAYS = 64
 """More than any cache has: so many ways are what stands in for an unknown number."""
@@ -44,7 +44,7 @@ class SimulatedVolumes:
     Examples
     --------
     >>> from kernelcast.testing.reference_nests import make_nest
-    >>> from kernelcast.testing.cpu_machines import IVY_BRIDGE
+    >>> from kernelcast.testing.machines import IVY_BRIDGE
     >>> copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
     >>> volumes = SimulatedVolumes(copy, IVY_BRIDGE).predict({"N": 100_000})
     >>> [(one.name, one.misses, one.evicts) for one in volumes.levels]
@@ -64,13 +64,6 @@ class SimulatedVolumes:
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Give the traffic of every level.
-
-        Parameters
-        ----------
-        constants : mapping of str to int
-            Values; they win over the nest's own.
-        cores : int
-            Busy cores: they share what the machine says they share.
 
         Raises
         ------

@@ -19,9 +19,9 @@ from kernelcast.analytic.gpu.limiters.bank_conflicts import count_local_ways
 from kernelcast.analytic.gpu.limiters.pages import count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 
 MODEL = "gpu"
 

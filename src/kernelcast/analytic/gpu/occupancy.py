@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.machine import GpuMachine
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 
 # OpenCL compilers give a kernel at least this many; the occupancy of smaller ones is no larger.
 _LEAST_REGISTERS = 32

@@ -83,7 +83,7 @@ class ScratchpadMachine:
 
         Examples
         --------
-        >>> from kernelcast.testing.scratchpads import SW26010
+        >>> from kernelcast.testing.machines import SW26010
         >>> SW26010.bandwidth(48) / 1e9, SW26010.bandwidth(65) / 1e9
         (32.0, 64.0)
         """

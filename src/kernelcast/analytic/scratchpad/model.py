@@ -99,13 +99,6 @@ class ScratchpadTerms:
 def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> ScratchpadTerms:
     """Compute every term of a kernel.
 
-    Parameters
-    ----------
-    kernel : ScratchpadKernel
-        What one CPE does.
-    machine : ScratchpadMachine
-        The processor.
-
     Returns
     -------
     ScratchpadTerms

@@ -241,7 +241,7 @@ def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
 
     Examples
     --------
-    >>> from kernelcast.testing.scratchpads import SW26010
+    >>> from kernelcast.testing.machines import SW26010
     >>> list_cpe_counts(SW26010)
     [8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192, 224, 256]
     """

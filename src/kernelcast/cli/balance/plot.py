@@ -1,9 +1,14 @@
 """The picture of ``kernelcast balance --plot``: who was busy when."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelcast.records.balance import Activity, BalanceReport
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import saved_figure
+
+if TYPE_CHECKING:  # matplotlib is optional, and slow to load
+    from matplotlib.figure import Figure
 
 _COLOURS = {
     Activity.PREPARE: "0.8",
@@ -15,23 +20,19 @@ _COLOURS = {
 
 
 def save_timeline(path: Path, report: BalanceReport) -> None:
-    """Draw the timeline of a balanced launch.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from matplotlib.figure import Figure
-
+    """Draw the timeline of a balanced launch."""
     names = [f"{one.device_id}\n{one.share:.0%}" for one in report.shares] + ["host"]
-    figure = Figure(figsize=(9.0, 1.2 + 0.8 * len(names)), layout="constrained")
+    with saved_figure(path, 9.0, 1.2 + 0.8 * len(names)) as figure:
+        _draw(figure, report, names)
+
+
+def _draw(figure: "Figure", report: BalanceReport, names: Sequence[str]) -> None:
     axes = figure.add_subplot()
     for activity, colour in _COLOURS.items():
         bars = [bar for bar in report.bars if bar.activity is activity]
         if bars:
             axes.barh(
-                [bar.place for bar in bars],
+                [bar.device for bar in bars],
                 [bar.end_s - bar.start_s for bar in bars],
                 left=[bar.start_s for bar in bars],
                 height=0.6,
@@ -49,8 +50,3 @@ def save_timeline(path: Path, report: BalanceReport) -> None:
     axes.set_xlabel("time (s)")
     axes.set_title(f"{report.kernel}: {report.real_s:.3g} s of work on {len(names) - 1} devices")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=6, frameon=False)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        msg = f"{path}: the chart cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error

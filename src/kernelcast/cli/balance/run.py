@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from kernelcast.balancing.api import balance_problem
-from kernelcast.balancing.formats import balance_to_json
 from kernelcast.balancing.host_arguments import HostArguments
 from kernelcast.balancing.places import place_by_text
+from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
-from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
 from kernelcast.records.balance import BalanceReport, MergeRule
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import check_plot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +47,8 @@ class BalanceRequest:
         )
 
     def check(self) -> None:
-        """Find out what is wrong with files before minutes of work, and make the folder.
-
-        Raises
-        ------
-        InputError
-            If a file could not be written.
-        """
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
+        """Find out what is wrong with files before minutes of work, and make the folder."""
+        check_plot(self.plot_file)
         if self.folder is not None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)

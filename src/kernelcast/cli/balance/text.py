@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_range, format_seconds, format_share
+from kernelcast.cli import terminal
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 _SIGNS = {
     Activity.PREPARE: ".",
@@ -28,37 +28,21 @@ _HOST = "host"
 
 def make_table(report: BalanceReport) -> Table:
     """Lay out what each device was expected to do and did, one per row."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in ("device", "cores", "alone, estimated", "interval", "share, estimated", "share",
-                  "busy"):  # fmt: skip
-        is_text = title in {"device", "cores"}
-        table.add_column(title, justify="left" if is_text else "right", overflow="fold")
+    numbers = ("alone, estimated", "interval", "share, estimated", "share", "busy")
+    table = terminal.make_table("device", "cores", *numbers, right=numbers)
     for share in report.shares:
         table.add_row(*_cells(share))
     return table
 
 
 def draw_timeline(report: BalanceReport, width: int = _WIDTH) -> list[str]:
-    """Draw who was busy when, one line per device and one for the host.
-
-    Parameters
-    ----------
-    report : BalanceReport
-        How a launch went.
-    width : int
-        Characters of the whole time.
-
-    Returns
-    -------
-    list of str
-        The last line says what the signs mean.
-    """
+    """Draw who was busy when, one line per device and one for the host."""
     names = [*_number_names(one.device_id for one in report.shares), _HOST]
     margin = max(len(name) for name in names)
     end_s = max((bar.end_s for bar in report.bars), default=0.0) or 1.0
     lines = []
     for place, name in enumerate(names):
-        own = [bar for bar in report.bars if bar.place == place]
+        own = [bar for bar in report.bars if bar.device == place]
         lines.append(f"{name:<{margin}} |{_draw(own, end_s, width)}|")
     scale = f"{'':<{margin}} 0{format_seconds(end_s):>{width}}"
     used = dict.fromkeys(bar.activity for bar in report.bars)

@@ -12,30 +12,29 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
     list_benchmarks,
 )
-from kernelcast.cli.calibrate.machines.console import make_comparison, make_report
-from kernelcast.cli.calibrate.machines.page import save_page
 from kernelcast.cli.calibrate.request import CalibrateRequest
+from kernelcast.cli.calibrate.tables import make_comparison, make_report
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.text import format_seconds
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.reports.machine.page import save_page
 from kernelcast.reports.machine_comparison import compare_machines, comparison_to_json
+from kernelcast.reports.numbers import format_seconds
 
 
 @dataclass(slots=True)
-class _Outcomes:
+class _Outcomes(Collected[tuple[DeviceDescription, Calibration]]):
     """What has been calibrated so far."""
 
-    done: list[tuple[DeviceDescription, Calibration]] = field(default_factory=list)
     failed: list[tuple[DeviceDescription, KernelcastError]] = field(default_factory=list)
-    is_interrupted: bool = False
 
     @property
     def status(self) -> ExitStatus:
@@ -46,7 +45,7 @@ class _Outcomes:
     @property
     def machines(self) -> list[MachineDescription]:
         """Descriptions of the devices that answered."""
-        return [one.machine for _, one in self.done]
+        return [one.machine for _, one in self.answers]
 
 
 @click.command(short_help="Measure what devices can do; describe machines.")
@@ -164,15 +163,15 @@ def _calibrate(request: CalibrateRequest) -> ExitStatus:
         msg = f"--output takes one device, found {len(devices)}; choose one by --device"
         raise InputError(msg)
     with progress_bar(is_wanted=not request.as_json) as tell:
-        outcomes = _collect(request, devices, lambda progress: tell(_stand(progress)))
+        outcomes = _collect(request, devices, lambda progress: tell(_describe_progress(progress)))
     _present(outcomes, request)
     if outcomes.machines:
         _write_report(request, outcomes.machines)
     return outcomes.status
 
 
-def _stand(progress: Progress) -> Standing:
-    return Standing(
+def _describe_progress(progress: Progress) -> ProgressUpdate:
+    return ProgressUpdate(
         done=progress.done,
         total=progress.total,
         description=describe(progress),
@@ -200,27 +199,25 @@ def _collect(
     """Calibrate device by device; Ctrl-C ends it and keeps what is there."""
     settings = request.settings()
     outcomes = _Outcomes()
-    try:
+    with outcomes.until_interrupted():
         for device in devices:
             try:
-                outcomes.done.append((device, calibrate_device(device, settings, report=report)))
+                outcomes.answers.append((device, calibrate_device(device, settings, report=report)))
             except InputError:
                 raise  # the same for every device, such as a folder that cannot be written
             except KernelcastError as error:
                 outcomes.failed.append((device, error))
-    except KeyboardInterrupt:
-        outcomes.is_interrupted = True
     return outcomes
 
 
 def _present(outcomes: _Outcomes, request: CalibrateRequest) -> None:
     if request.as_json:
-        show_json([*map(_to_json, outcomes.done), *map(_failure_to_json, outcomes.failed)])
+        show_json([*map(_to_json, outcomes.answers), *map(_failure_to_json, outcomes.failed)])
     else:
-        for _, one in outcomes.done:
+        for _, one in outcomes.answers:
             show(make_report(one.machine))
             show_line(_summarise(one))
-    for device, one in outcomes.done:
+    for device, one in outcomes.answers:
         for name, reason in one.failed.items():
             complain(f"{device.id}: {name} failed: {reason}")
     for _, error in outcomes.failed:

@@ -4,19 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.calibration.calibration import CalibrationSettings, Effort
-from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import check_target, require_matplotlib
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateRequest:
-    """What was asked for; fields are the options.
-
-    Raises
-    ------
-    InputError
-        If options exclude each other, or a report cannot be written.
-    """
+    """What was asked for; fields are the options."""
 
     device_ids: tuple[str, ...]
     is_quick: bool
@@ -67,9 +61,7 @@ class CalibrateRequest:
 def _check_report(path: Path) -> None:
     """Find out before a calibration of minutes that its report could not be written."""
     require_matplotlib("--report")
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)
+    check_target(path)
     if path.suffix.lower() not in {".html", ".htm"}:
         msg = f"{path}: reports are written as HTML; end the name in .html"
         raise InputError(msg)

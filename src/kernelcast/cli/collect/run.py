@@ -8,7 +8,7 @@ from kernelcast.cli.collect.summary import (
     make_summary,
     outcome_to_json,
 )
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.collection.cluster import (
@@ -16,10 +16,10 @@ from kernelcast.collection.cluster import (
     find_cluster_devices,
 )
 from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import Place
+from kernelcast.collection.kernel_rows import RowStorage
 from kernelcast.collection.progress import CollectionOutcome, CollectionProgress
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.size_plans import SizePlans
+from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
@@ -112,7 +112,7 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
     ):
 
         def report(progress: CollectionProgress) -> None:
-            tell(_stand(progress))
+            tell(_describe_progress(progress))
 
         if request.scheduler is not None:
             with connect(request.scheduler) as client:
@@ -121,7 +121,7 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
                     request.order(devices, store), store, client, report=report
                 )
         folder = data_folder()
-        place = Place(
+        place = RowStorage(
             store=store,
             plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",
@@ -130,8 +130,8 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
         return collect(order, place, report=report)
 
 
-def _stand(progress: CollectionProgress) -> Standing:
-    return Standing(
+def _describe_progress(progress: CollectionProgress) -> ProgressUpdate:
+    return ProgressUpdate(
         done=progress.done,
         total=progress.total,
         description=_describe(progress),

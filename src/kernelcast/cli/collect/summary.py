@@ -1,18 +1,19 @@
 """What ``kernelcast collect`` has come to: a table, JSON, complaints."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
 
+from kernelcast.cli.terminal import make_table
 from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
+from kernelcast.reports.plain import to_plain
 
 
 def make_summary(outcome: CollectionOutcome) -> Table:
     """Make a table with a line per device."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("device")
-    for heading in ("kernels", "rows measured", "there already", "disturbed", "failed", "left out"):
-        table.add_column(heading, justify="right")
+    titles = ("kernels", "rows measured", "there already", "disturbed", "failed", "left out")
+    table = make_table("device", *titles, right=titles)
     for one in outcome.devices:
         numbers = (
             one.kernels,
@@ -58,12 +59,7 @@ def list_left_out(outcome: CollectionOutcome) -> list[str]:
 
 def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
     return {
-        "device_id": one.device_id,
-        "kernels": one.kernels,
-        "measured": one.measured,
-        "present": one.present,
-        "disturbed": one.disturbed,
-        "skipped": one.skipped,
+        **to_plain(replace(one, failures=[])),
         "failures": [
             {
                 "kernel": failure.launch.kernel.label,
@@ -73,5 +69,4 @@ def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
             }
             for failure in one.failures
         ],
-        "errors": one.errors,
     }

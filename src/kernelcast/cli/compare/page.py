@@ -1,6 +1,5 @@
 """The page of ``kernelcast compare --out``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from kernelcast.cli.compare.text import (
@@ -11,8 +10,13 @@ from kernelcast.cli.compare.text import (
     tell_noise,
     tell_wins,
 )
-from kernelcast.cli.error_text import format_error
-from kernelcast.cli.html_page import (
+from kernelcast.models.validation.comparison import (
+    Comparison,
+    DeviceComparison,
+)
+from kernelcast.reports.drawing import PANEL_INCHES, WIDTH_INCHES, count_panels
+from kernelcast.reports.error_charts import draw_differences
+from kernelcast.reports.html import (
     Html,
     figure_style,
     figure_to_svg,
@@ -25,28 +29,13 @@ from kernelcast.cli.html_page import (
     make_table,
     save_document,
 )
-from kernelcast.models.validation.comparison import (
-    ComparedKernel,
-    Comparison,
-    DeviceComparison,
-)
-from kernelcast.reports.drawing import COLOURS, INK, WIDTH_INCHES, shorten_names
+from kernelcast.reports.numbers import format_error
 
-_GREY = "#8a929c"
-_BARS_ACROSS = 60
-_PANEL_HEIGHT = 3.2
-_SMALL = 6.5
 _MOST_WON = 10
 
 
 def save_comparison_page(path: Path, comparison: Comparison) -> None:
-    """Write a comparison to an HTML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a comparison to an HTML file."""
     parts = [_make_device(comparison, one) for one in comparison.devices]
     if comparison.refused:
         entries = [*comparison.refused.items()]
@@ -109,55 +98,18 @@ def _make_picture(comparison: Comparison, device: DeviceComparison) -> Html:
         "logarithmic."
     )
     return make_section(
-        "Differences by kernel", make_figure(draw_differences(comparison, device), caption)
+        "Differences by kernel", make_figure(_draw_differences(comparison, device), caption)
     )
 
 
-def draw_differences(comparison: Comparison, device: DeviceComparison) -> Html:
-    """Draw the difference of errors of each kernel, sorted, coloured by the winner."""
+def _draw_differences(comparison: Comparison, device: DeviceComparison) -> Html:
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
 
-    colours = {comparison.first: COLOURS[1], comparison.second: COLOURS[0], None: _GREY}
-    short = shorten_names(one.kernel for one in device.kernels)
-    panels = -(-len(device.kernels) // _BARS_ACROSS)
-    across = -(-len(device.kernels) // panels)
+    height = PANEL_INCHES * count_panels(len(device.kernels))
     with figure_style():
-        figure = Figure(figsize=(WIDTH_INCHES, _PANEL_HEIGHT * panels), layout="constrained")
-        every = figure.subplots(panels, 1, squeeze=False)[:, 0]
-        for place, axes in enumerate(every):
-            shown = device.kernels[place * across : (place + 1) * across]
-            axes.bar(
-                range(len(shown)), _in_points(shown), 0.8,
-                color=[colours[one.winner] for one in shown],
-            )  # fmt: skip
-            axes.axhline(0, color=INK, linewidth=0.7)
-            axes.set_yscale("symlog", linthresh=1.0)
-            axes.set_ylim(*_find_limits(device.kernels))
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
-            axes.set_xticks(
-                range(len(shown)), [short[one.kernel] for one in shown], rotation=90,
-                fontsize=_SMALL,
-            )  # fmt: skip
-            axes.set_xlim(-0.7, across - 0.3)
-            axes.set_ylabel("difference (points)")
-            axes.grid(visible=True, axis="y", color=INK, alpha=0.15, linewidth=0.5)
-            axes.set_axisbelow(True)
-        handles = [
-            Patch(color=colour, label=f"{name} better" if name else "within noise")
-            for name, colour in colours.items()
-        ]
-        every[0].legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
+        draw_differences(figure, device.kernels, comparison.first, comparison.second)
         return figure_to_svg(figure)
-
-
-def _in_points(kernels: Sequence[ComparedKernel]) -> list[float]:
-    return [one.difference * 100 for one in kernels]
-
-
-def _find_limits(kernels: Sequence[ComparedKernel]) -> tuple[float, float]:
-    values = _in_points(kernels)
-    return 1.2 * min(*values, -1.0), 1.2 * max(*values, 1.0)
 
 
 def _make_wins(comparison: Comparison, device: DeviceComparison, model: str) -> Html:

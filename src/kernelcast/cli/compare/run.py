@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kernelcast.cli.compare.page import save_comparison_page
 from kernelcast.cli.compare.text import list_lines, make_class_table, make_error_table
-from kernelcast.cli.html_page import require_matplotlib
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.train.progress import expect_rest
@@ -17,6 +16,7 @@ from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison, comparison_to_json
 from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import RowFilter, Split
 from kernelcast.training.table import load_training_table
@@ -42,13 +42,7 @@ class CompareRequest:
     as_json: bool
 
     def check(self) -> None:
-        """Find out what is wrong before minutes of fits, and make the folder.
-
-        Raises
-        ------
-        InputError
-            If a model is unknown, or files could not be written.
-        """
+        """Find out what is wrong before minutes of fits, and make the folder."""
         for name in (self.first, self.second):
             make_model(name)
         if self.folder is None:
@@ -93,7 +87,7 @@ def run_comparison(request: CompareRequest) -> ExitStatus:
     return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
 
 
-def _follow(tell: Callable[[Standing], None]) -> Callable[[str, int, int], None]:
+def _follow(tell: Callable[[ProgressUpdate], None]) -> Callable[[str, int, int], None]:
     """Turn fits done into where the work stands, the time left of each stage by its own pace."""
     begins_s: dict[str, float] = {}
 
@@ -102,7 +96,7 @@ def _follow(tell: Callable[[Standing], None]) -> Callable[[str, int, int], None]
         passed_s = now_s - begins_s.setdefault(stage, now_s)
         # The first fit has set the clock.
         rest_s = expect_rest(done - 1, total - 1, passed_s)
-        tell(Standing(done=done, total=total, description=stage, remaining_s=rest_s))
+        tell(ProgressUpdate(done=done, total=total, description=stage, remaining_s=rest_s))
 
     return report
 

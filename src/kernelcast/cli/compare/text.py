@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.error_text import format_class, format_error
-from kernelcast.cli.text import format_share
+from kernelcast.cli.terminal import make_table
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
-    Explanation,
+    ExplainedError,
 )
-from kernelcast.models.validation.report import ErrorSummary
+from kernelcast.records.error_summary import ErrorSummary
+from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
 
 _MOST_WON = 3
 
@@ -21,7 +20,7 @@ _MOST_WON = 3
 def list_errors(errors: ErrorSummary | None) -> list[str]:
     """Give mean, median, 90th percentile and worst."""
     if errors is None:
-        return ["-"] * 4
+        return [NOTHING] * 4
     return [
         format_error(errors.mean), format_error(errors.median), format_share(errors.p90),
         format_share(errors.worst),
@@ -95,7 +94,7 @@ def tell_noise(device: DeviceComparison) -> str:
     return "" if device.noise is None else f"noise floor: {format_error(device.noise)}"
 
 
-def tell_explanation(one: Explanation) -> list[str]:
+def tell_explanation(one: ExplainedError) -> list[str]:
     """Say what pushed the correction of a kernel."""
     found = one.attribution
     groups = ", ".join(f"{each.group} {each.contribution * 100:+.1f}" for each in found.groups)
@@ -147,10 +146,7 @@ def _indent(lines: Sequence[str]) -> list[str]:
 
 
 def _make_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(columns[0])
-    for heading in columns[1:]:
-        table.add_column(heading, justify="right")
+    table = make_table(*columns, right=columns[1:])
     for row in rows:
         table.add_row(*row)
     return table

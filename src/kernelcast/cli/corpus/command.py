@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.corpus.tables import (
     kernel_to_json,
     list_complaints,
@@ -76,21 +77,17 @@ def check(
     Ctrl-C.
     """
     kernels = find_kernels(pattern)
-    outcomes: list[CheckOutcome] = []
-    is_interrupted = False
-    try:
-        with progress(is_wanted=not as_json) as report:
-            report("looking for devices")
-            devices = choose_devices(device_ids)
-            for one in check_on_devices(kernels, devices, timeout_s=timeout_s, report=report):
-                outcomes.append(one)  # noqa: PERF402 - Ctrl-C keeps what is there
-    except KeyboardInterrupt:
-        is_interrupted = True
-    _present(outcomes, as_json=as_json)
-    if is_interrupted:
-        complain("interrupted; what was done by then is shown")
+    collected = Collected[CheckOutcome]()
+    with collected.until_interrupted(), progress(is_wanted=not as_json) as report:
+        report("looking for devices")
+        devices = choose_devices(device_ids)
+        for one in check_on_devices(kernels, devices, timeout_s=timeout_s, report=report):
+            collected.answers.append(one)
+    _present(collected.answers, as_json=as_json)
+    collected.complain()
+    if collected.is_interrupted:
         ctx.exit(ExitStatus.INTERRUPTED)
-    if list_complaints(outcomes):
+    if list_complaints(collected.answers):
         ctx.exit(ExitStatus.FAILED)
 
 

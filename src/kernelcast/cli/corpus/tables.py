@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
+from kernelcast.cli.terminal import make_table
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
+from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.plain import to_plain
 from kernelcast.training_data.applications import Application, CorpusKernel
 
 
@@ -36,21 +37,14 @@ def kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, 
 
 def outcome_to_json(outcome: CheckOutcome) -> dict[str, object]:
     """Describe how a check ended as JSON."""
-    return {
-        "kernel": outcome.kernel,
-        "device_id": outcome.device_id,
-        "status": outcome.status.value,
-        "explanation": outcome.explanation,
-        "seconds": round(outcome.seconds, 3),
-    }
+    return {**to_plain(outcome), "seconds": round(outcome.seconds, 3)}
 
 
 def make_kernel_table(applications: Iterable[Application]) -> Table:
     """Lay out the corpus, one kernel per row."""
-    table = Table(
-        "kernel", "suite", "Table 2", "size", "local sizes", "fp64", "what it computes",
-        box=box.SIMPLE_HEAD,
-    )  # fmt: skip
+    table = make_table(
+        "kernel", "suite", "Table 2", "size", "local sizes", "fp64", "what it computes"
+    )
     for application in applications:
         for kernel in application.kernels:
             size = kernel.size
@@ -70,7 +64,7 @@ def make_check_table(outcomes: Sequence[CheckOutcome]) -> Table:
     """Lay out how checks ended: a row per kernel, a column per device."""
     devices = list(dict.fromkeys(one.device_id for one in outcomes))
     by_place = {(one.kernel, one.device_id): one for one in outcomes}
-    table = Table("kernel", *devices, box=box.SIMPLE_HEAD)
+    table = make_table("kernel", *devices)
     for name in dict.fromkeys(one.kernel for one in outcomes):
         table.add_row(name, *(_describe(by_place.get((name, device))) for device in devices))
     return table

@@ -1,11 +1,12 @@
 """``kernelcast estimate``."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelcast.cli.collecting import collect
-from kernelcast.cli.estimate.presenting import present
+from kernelcast.cli.estimate.explanation import list_explanations
+from kernelcast.cli.estimate.plot import save_plot
+from kernelcast.cli.estimate.table import list_warnings, make_table
 from kernelcast.cli.options import (
     FILE,
     debug_option,
@@ -17,14 +18,15 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.plot import save_plot
-from kernelcast.cli.problem_reading import read_problems
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import progress, show_json
-from kernelcast.launches.recordings import save_recordings
+from kernelcast.cli.terminal import progress, show, show_json, show_line
+from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import NoDeviceError
+
+if TYPE_CHECKING:
+    from kernelcast.cli.collecting import CollectedEstimates
 
 _DEFAULTS = EstimateSettings()
 
@@ -117,6 +119,10 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
     Ctrl-C.
     """
     request = EstimateRequest(**options)
+    if request.replay_file is None:
+        start_ahead()  # what follows takes as long to import as the process to start
+    from kernelcast.cli.collecting import collect, read_problems
+
     problems, refusals = read_problems(request.problem_files, request.parameters)
     try:
         with progress(is_wanted=not request.as_json) as report:
@@ -125,10 +131,34 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
         if request.as_json:
             show_json([])
         raise
-    present(collected, request)
+    _present(collected, request)
     if request.record_file is not None and collected.recordings:
+        from kernelcast.launches.recordings import save_recordings
+
         save_recordings(request.record_file, collected.recordings)
     if request.plot_file is not None and collected.recordings:
         save_plot(request.plot_file, collected.answers)
     if collected.status is not ExitStatus.ANSWERED:
         ctx.exit(collected.status)
+
+
+def _present(collected: "CollectedEstimates", request: EstimateRequest) -> None:
+    """Print answers and warnings to standard output, every error to standard error."""
+    if request.as_json:
+        show_json([answer.to_dict() for answer in collected.answers])
+    elif collected.answers:
+        wide, narrow = (
+            make_table(
+                collected.answers,
+                coverage=request.coverage,
+                is_measured=request.measure,
+                is_narrow=is_narrow,
+            )
+            for is_narrow in (False, True)
+        )
+        show(wide, narrow=narrow)
+        for warning in list_warnings(collected.answers):
+            show_line(f"warning: {warning}")
+        for line in list_explanations(collected.answers) if request.explain else ():
+            show_line(line)
+    collected.complain()

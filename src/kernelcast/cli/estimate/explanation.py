@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelcast.cli.text import format_range, format_seconds, format_share
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import (
     Explanation,
@@ -11,6 +10,7 @@ from kernelcast.records.explanation import (
     ModelFacts,
     SetAside,
 )
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 _MOST_LIMITERS = 5
 _DIGEST_LETTERS = 12

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_range, format_seconds, format_share
+from kernelcast.cli import terminal
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 # Columns side by side; on a narrow terminal those of a group stand above each other.
 _GROUPS = (
@@ -25,10 +25,13 @@ def make_table(
     groups = _GROUPS + (_MEASURED_GROUPS if is_measured else ())
     if not is_narrow:
         groups = tuple((name,) for group in groups for name in group)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_lines=is_narrow)
-    for group in groups:
-        title = "\n".join(group).replace("interval", f"{coverage * 100:g} % interval")
-        table.add_column(title, justify="left" if group[0] in _TEXTS else "right", overflow="fold")
+    titles = {
+        "\n".join(group).replace("interval", f"{coverage * 100:g} % interval"): group[0]
+        for group in groups
+    }
+    numbers = [title for title, first in titles.items() if first not in _TEXTS]
+    table = terminal.make_table(*titles, right=numbers)
+    table.show_lines = is_narrow
     for answer in answers:
         cells = _describe(answer)
         table.add_row(*("\n".join(cells.get(name, "") for name in group) for group in groups))

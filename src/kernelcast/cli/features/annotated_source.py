@@ -1,7 +1,7 @@
 """The source of a kernel with what each line executes beside it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -9,21 +9,19 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.source_lines import LineFacts
-from kernelcast.reports.source.counts import (
-    format_count,
-    summarise_memory,
-    summarise_operations,
+from kernelcast.reports.numbers import format_count
+from kernelcast.reports.source.expressions import explain
+from kernelcast.reports.source.lines import (
+    AnnotatedLine,
+    annotate,
+    expand_source,
 )
-from kernelcast.reports.source.expressions import explain, write_address, write_guard
-from kernelcast.reports.source.lines import CountedLines, name_pattern
 
 _WIDE = 100
 _LONG_SOURCE = 90
 _LINES_BEFORE, _LINES_AFTER = 6, 2
-_TAB = 4
 _BAR_CELLS = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # From cold to hot; a line is as hot as its share of all operations.
@@ -35,7 +33,7 @@ _OPERATION_STYLES = {
     "other": "bright_yellow",
 }  # fmt: skip
 _PATTERN_STYLES = {
-    AddressPattern.QUASI_AFFINE: "cyan", AddressPattern.POLYNOMIAL: "yellow",
+    "": "cyan", AddressPattern.POLYNOMIAL: "yellow",
     AddressPattern.INDIRECT: "magenta", AddressPattern.UNKNOWN: "red",
 }  # fmt: skip
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -51,17 +49,11 @@ _OPENCL = (
 
 
 class AnnotatedSource:
-    """A kernel's source, annotated, as wide as the terminal allows.
-
-    Parameters
-    ----------
-    features : KernelFeatures
-        The launch; counts are measured ones where a device gave them.
-    """
+    """A kernel's source, annotated, as wide as the terminal allows."""
 
     def __init__(self, features: KernelFeatures) -> None:
         self._features = features
-        self._lines = CountedLines(features)
+        self._lines = annotate(features)
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         is_plain = options.ascii_only
@@ -88,56 +80,13 @@ class AnnotatedSource:
             if number is None:
                 table.add_row(*[""] * (len(table.columns) - 2), bar, Text("...", style="dim"))
                 continue
-            gutter = self._gutter(number, is_wide=is_wide, is_plain=is_plain)
-            place = Text(str(number), style=self._style(number))
+            line = self._lines[number - 1]
+            gutter = _make_gutter(line, is_wide=is_wide, is_plain=is_plain)
+            place = Text(str(number), style=_choose_style(line))
             table.add_row(*gutter, place, bar, code[number - 1])
-            for note in self._notes(number, code[number - 1].plain, is_plain=is_plain):
+            for note in _list_notes(line, is_plain=is_plain):
                 table.add_row(*[""] * len(gutter), "", bar, note)
         return table
-
-    def _gutter(self, number: int, *, is_wide: bool, is_plain: bool) -> list[Text | str]:
-        facts, share = self._lines.facts.get(number), self._lines.share(number)
-        if facts is None or share is None:
-            return [""] * (4 if is_wide else 3)
-        runs, style = self._lines.count_runs(number), self._style(number)
-        cells: list[Text | str] = [Text(format_count(runs), style=style if runs else "dim")]
-        if is_wide:
-            cells.append(Text(_draw_share(share, is_plain=is_plain), style=style))
-        return [*cells, _write_operations(facts, is_dim=not runs), _write_memory(facts)]
-
-    def _style(self, number: int) -> str:
-        """Give a line's colour: the hotter, the larger its share of all operations."""
-        share = self._lines.share(number)
-        if share is None:
-            return "dim"
-        return next(style for least, style in _HEATS if share >= least)
-
-    def _notes(self, number: int, code: str, *, is_plain: bool) -> Iterator[Table]:
-        """Say where each access of a line goes, each place once, indented as the line is."""
-        indent = len(code) - len(code.lstrip())
-        mark = "`- " if is_plain else "╰╴ "
-        for text, style in dict.fromkeys(self._describe_accesses(number)):
-            note = Table.grid()
-            note.add_column(width=indent + len(mark))
-            note.add_column(overflow="fold")
-            note.add_row(
-                Text(" " * indent + mark, style="dim"), Text(text, style=f"{style} italic")
-            )
-            yield note
-
-    def _describe_accesses(self, number: int) -> Iterator[tuple[str, str]]:
-        for access in self._lines.list_accesses(number):
-            yield self._describe_access(access), _PATTERN_STYLES[access.pattern]
-
-    def _describe_access(self, access: MemoryAccess) -> str:
-        guard = write_guard(access)
-        parts = (
-            f"{access.kind} {write_address(access, self._features.facts)}",
-            f"if {guard}" if guard else "",
-            name_pattern(access),
-            self._lines.describe_requests(access),
-        )
-        return ", ".join(filter(None, parts))
 
     def _shown(self, lines: int) -> Iterator[int | None]:
         """Give the lines worth showing; None stands for those left out."""
@@ -145,7 +94,8 @@ class AnnotatedSource:
             yield from range(1, lines + 1)
             return
         wanted: set[int] = set()
-        for line in (self._features.facts.line, *self._lines.facts):
+        counted = (one.number for one in self._lines if one.runs is not None)
+        for line in (self._features.facts.line, *counted):
             wanted.update(range(line - _LINES_BEFORE, line + _LINES_AFTER + 1))
         last = 0
         for line in sorted(one for one in wanted if 1 <= one <= lines):
@@ -157,7 +107,7 @@ class AnnotatedSource:
             yield None
 
     def _highlight(self) -> list[Text]:
-        source = self._features.problem.kernel.source.expandtabs(_TAB)
+        source = expand_source(self._features)
         syntax = Syntax("", "c", theme="ansi_dark", background_color="default")
         text = syntax.highlight(source)
         _colour_opencl(text)
@@ -169,13 +119,12 @@ class AnnotatedSource:
         return list(lines)
 
     def _describe(self) -> str:
-        counters = self._lines.counters
+        counters = self._features.best_counters
         how = "counted by an instrumented run" if counters.instrumented_s else (
             "derived from the source" if counters.is_exact
             else "derived from the source, what depends on data is guessed"
         )  # fmt: skip
-        notes = [self._describe_access(one) for one in self._features.facts.accesses]
-        legend = explain(notes)
+        legend = explain(access.text for one in self._lines for access in one.accesses)
         return (
             f"\nruns: executions per work-item, {how} ({counters.work_items:,} work-items of "
             f"{counters.work_groups} work-groups)\nshare: of all operations executed; operations "
@@ -202,13 +151,35 @@ def _draw_share(share: float, *, is_plain: bool) -> str:
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def _write_operations(facts: LineFacts, *, is_dim: bool) -> Text:
-    words: Sequence[tuple[str, str]] = summarise_operations(facts.once)
-    text = Text("  ").join(
-        Text(word, style="dim" if is_dim else _OPERATION_STYLES[kind]) for kind, word in words
+def _make_gutter(line: AnnotatedLine, *, is_wide: bool, is_plain: bool) -> list[Text | str]:
+    if line.runs is None:
+        return [""] * (4 if is_wide else 3)
+    style = _choose_style(line)
+    cells: list[Text | str] = [Text(format_count(line.runs), style=style if line.runs else "dim")]
+    if is_wide:
+        cells.append(Text(_draw_share(line.share, is_plain=is_plain), style=style))
+    operations = Text("  ").join(
+        Text(word, style=_OPERATION_STYLES[kind] if line.runs else "dim")
+        for kind, word in line.operations
     )
-    return text if words else Text()
+    return [*cells, operations, Text(line.memory, style="bright_yellow")]
 
 
-def _write_memory(facts: LineFacts) -> Text:
-    return Text(summarise_memory(facts.once), style="bright_yellow")
+def _choose_style(line: AnnotatedLine) -> str:
+    """Give a line's colour: the hotter, the larger its share of all operations."""
+    if line.runs is None:
+        return "dim"
+    return next(style for least, style in _HEATS if line.share >= least)
+
+
+def _list_notes(line: AnnotatedLine, *, is_plain: bool) -> Iterator[Table]:
+    """Say where each access of a line goes, indented as the line is."""
+    indent = len(line.code) - len(line.code.lstrip())
+    mark = "`- " if is_plain else "╰╴ "
+    for access in line.accesses:
+        note = Table.grid()
+        note.add_column(width=indent + len(mark))
+        note.add_column(overflow="fold")
+        style = f"{_PATTERN_STYLES[access.pattern]} italic"
+        note.add_row(Text(" " * indent + mark, style="dim"), Text(access.text, style=style))
+        yield note

@@ -1,13 +1,13 @@
 """``kernelcast features``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelcast.cli.collecting import Report
+from kernelcast.cli.collecting import Collected, Report, prefix, read_problems
 from kernelcast.cli.features.annotated_source import AnnotatedSource
 from kernelcast.cli.features.tables import make_report
 from kernelcast.cli.options import (
@@ -19,9 +19,8 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.problem_reading import read_problems
-from kernelcast.cli.status import ExitStatus, status_of, worst
-from kernelcast.cli.terminal import complain, progress, show, show_json
+from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import progress, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.features import (
     DEFAULT_GROUPS,
@@ -65,35 +64,6 @@ class _Request:
         return FeatureSettings(
             groups=groups or DEFAULT_GROUPS, seed=self.seed, timeout_s=self.timeout_s
         )
-
-
-@dataclass(slots=True)
-class _Collected:
-    """What has been found so far."""
-
-    features: list[KernelFeatures] = field(default_factory=list)
-    refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
-    is_interrupted: bool = False
-
-    def complaints(self) -> list[str]:
-        """Give every error, one text each."""
-        failed = [
-            f"{one.problem.name}: {device.error}"
-            for one in self.features
-            for device in one.devices
-            if device.error is not None
-        ]
-        refused = (f"{name}: {error}" if name else str(error) for name, error in self.refusals)
-        return [*failed, *refused]
-
-    @property
-    def status(self) -> ExitStatus:
-        """Exit status of the program."""
-        if self.is_interrupted:
-            return ExitStatus.INTERRUPTED
-        has_failed = any(d.error is not None for one in self.features for d in one.devices)
-        failed = [ExitStatus.FAILED] if has_failed else []
-        return worst([*failed, *(status_of(error) for _, error in self.refusals)])
 
 
 @click.command(
@@ -149,7 +119,7 @@ def features(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _
     """
     request = _Request(**options)
     problems, refusals = read_problems(request.problem_files, request.parameters)
-    collected = _Collected(refusals=[("", error) for error in refusals])
+    collected = Collected[KernelFeatures](refusals=[("", error) for error in refusals])
     with progress(is_wanted=not request.as_json) as report:
         _collect(request, problems, report, collected)
     _present(collected, request)
@@ -158,23 +128,21 @@ def features(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _
 
 
 def _collect(
-    request: _Request, problems: list[Problem], report: Report, collected: _Collected
+    request: _Request, problems: list[Problem], report: Report, collected: Collected[KernelFeatures]
 ) -> None:
     """Read every problem; an error ends one problem, Ctrl-C ends all and keeps what is there."""
-    try:
+    with collected.until_interrupted():
         devices = _find_devices(request, collected, report)
         for number, problem in enumerate(problems, start=1):
-            place = f"[{number}/{len(problems)}] {problem.name}"
+            place = f"[{number}/{len(problems)}] {problem.name}: "
             try:
-                _read(request, problem, devices, collected, _prefix(report, place))
+                _read(request, problem, devices, collected, prefix(report, place))
             except KernelcastError as error:
                 collected.refusals.append((problem.name, error))
-    except KeyboardInterrupt:
-        collected.is_interrupted = True
 
 
 def _find_devices(
-    request: _Request, collected: _Collected, report: Report
+    request: _Request, collected: Collected[KernelFeatures], report: Report
 ) -> list[DeviceDescription]:
     """Find the devices to ask; where there is none, the source still tells most."""
     if request.without_devices:
@@ -191,32 +159,27 @@ def _read(
     request: _Request,
     problem: Problem,
     devices: list[DeviceDescription],
-    collected: _Collected,
+    collected: Collected[KernelFeatures],
     report: Report,
 ) -> None:
     report("analysing the source")
     found = read_source_features(problem, request.settings())
-    collected.features.append(found)
+    collected.answers.append(found)
     for device in read_on_devices(found, devices, report=report):
-        so_far = collected.features[-1]
-        collected.features[-1] = replace(so_far, devices=(*so_far.devices, device))
+        so_far = collected.answers[-1]
+        collected.answers[-1] = replace(so_far, devices=(*so_far.devices, device))
+        if device.error is not None:
+            collected.failures.append((problem.name, device.error))
 
 
-def _prefix(report: Report, place: str) -> Report:
-    return lambda stage: report(f"{place}: {stage}")
-
-
-def _present(collected: _Collected, request: _Request) -> None:
+def _present(collected: Collected[KernelFeatures], request: _Request) -> None:
     """Print features to standard output, every error to standard error."""
     if request.as_json:
-        show_json([features_to_json(one) for one in collected.features])
-    for number, one in enumerate(() if request.as_json else collected.features):
+        show_json([features_to_json(one) for one in collected.answers])
+    for number, one in enumerate(() if request.as_json else collected.answers):
         if number:
             show("")
         parts = [AnnotatedSource(one)] if request.shows_source else make_report(one)
         for part in parts:
             show(part)
-    for complaint in collected.complaints():
-        complain(complaint)
-    if collected.is_interrupted:
-        complain("interrupted; what was done by then is shown")
+    collected.complain()

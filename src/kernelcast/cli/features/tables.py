@@ -7,14 +7,20 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.access_table import make_access_table, make_table
-from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.cli.access_table import make_access_table
+from kernelcast.cli.terminal import make_table
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.feature_vector import FeatureGroup, group_of
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
-from kernelcast.reports.source.counts import format_count, format_size, format_value
+from kernelcast.reports.numbers import (
+    format_bytes,
+    format_count,
+    format_seconds,
+    format_share,
+    format_value,
+)
 from kernelcast.reports.source.expressions import shorten
 
 _K = OperationKind
@@ -29,13 +35,7 @@ _QUALIFIERS = re.compile(
 
 
 def make_report(features: KernelFeatures) -> Iterator[RenderableType]:
-    """Lay out what is known of a launch, part by part.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself, so that a wide table does not widen the others.
-    """
+    """Lay out what is known of a launch, part by part."""
     yield Text(_describe_launch(features), style="bold")
     for note in features.notes:
         yield Text(f"note: {note}")
@@ -100,7 +100,7 @@ def _make_parameters(features: KernelFeatures) -> Table | None:
             _describe_argument(argument),
         )
     for array in features.facts.local_arrays:
-        table.add_row(array.name, "array", "local", "", "", format_size(array.bytes))
+        table.add_row(array.name, "array", "local", "", "", format_bytes(array.bytes))
     return table if table.row_count else None
 
 
@@ -125,9 +125,9 @@ def _describe_argument(argument: Argument | None) -> str:
     if argument is None:
         return ""
     if isinstance(argument, BufferArgument):
-        return f"{argument.count:,} {argument.element}, {format_size(argument.bytes)}"
+        return f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
     if isinstance(argument, LocalArgument):
-        return format_size(argument.bytes)
+        return format_bytes(argument.bytes)
     return ", ".join(f"{value:g}" if isinstance(value, float) else f"{value:,}"
                      for value in argument.values)  # fmt: skip
 

@@ -9,11 +9,9 @@ import click
 from rich.table import Table
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
-from kernelcast.cli.access_table import make_table
 from kernelcast.cli.model.plot import draw_hit_rates
 from kernelcast.cli.options import FILE, debug_option, parameters_option, plot_option
-from kernelcast.cli.plot import check_plot
-from kernelcast.cli.terminal import show, show_line
+from kernelcast.cli.terminal import make_table, show, show_line
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.hit_rate_file import (
     fit_all,
@@ -27,6 +25,7 @@ from kernelcast.launches.modelling.hit_rate_points import (
 )
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.reports.drawing import check_plot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +91,7 @@ def fit(**options: Any) -> None:  # noqa: ANN401 - _Request has the types
     --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
     """
     request = _Request(**options)
-    if request.plot_file is not None:
-        check_plot(request.plot_file)
+    check_plot(request.plot_file)
     points = request.points()
     fits = fit_all(points)
     rates = make_hit_rates(request.out_file.stem, request.provenance(len(points)), fits)

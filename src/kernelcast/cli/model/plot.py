@@ -1,7 +1,6 @@
 """Pictures of ``kernelcast model``: breakdowns, rankings, sweeps over sizes, hit rates."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,10 @@ from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
 from kernelcast.launches.modelling.hit_rate_points import HitRatePoint
 from kernelcast.launches.modelling.transitions import Transition
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import saved_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLOURS = {
     "DRAM": "#4477aa", "L2": "#66ccee", "L1": "#228833", "fp64": "#ccbb44", "fp32": "#ccbb44",
@@ -28,14 +26,8 @@ _LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
 def draw_breakdown(
     path: Path, title: str, labels: Sequence[str], found: Sequence[Configuration]
 ) -> None:
-    """Draw each limiter's time, and the volumes per update, of some configurations.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    with _figure(path, width=max(10.0, 2.6 * len(found) + 7), height=4.6) as figure:
+    """Draw each limiter's time, and the volumes per update, of some configurations."""
+    with saved_figure(path, max(10.0, 2.6 * len(found) + 7), 4.6, dpi=130) as figure:
         times, volumes = figure.subplots(1, 2)
         _bar_limiters(times, labels, found)
         _bar_volumes(volumes, labels, found)
@@ -43,15 +35,9 @@ def draw_breakdown(
 
 
 def draw_ranking(path: Path, title: str, sweeps: Sequence[tuple[str, Sweep]], shown: int) -> None:
-    """Draw the limiters of the fastest configurations, one row of bars per machine.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw the limiters of the fastest configurations, one row of bars per machine."""
     widest = max(min(shown, len(sweep.configurations)) for _, sweep in sweeps)
-    with _figure(path, width=max(8.0, 1.0 * widest + 3), height=3.6 * len(sweeps) + 0.6) as figure:
+    with saved_figure(path, max(8.0, 1.0 * widest + 3), 3.6 * len(sweeps) + 0.6, dpi=130) as figure:
         rows = figure.subplots(len(sweeps), 1, squeeze=False)
         for axes, (machine, sweep) in zip(rows[:, 0], sweeps, strict=True):
             best = sweep.configurations[:shown]
@@ -70,14 +56,8 @@ def draw_sizes(
     curves: Mapping[str, Sequence[tuple[int, Configuration]]],
     transitions: Mapping[str, Transition | None],
 ) -> None:
-    """Draw DRAM loads per update over a size, with the places where they climb (Fig. 23).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    with _figure(path, width=8.0, height=5.0) as figure:
+    """Draw DRAM loads per update over a size, with the places where they climb (Fig. 23)."""
+    with saved_figure(path, 8.0, 5.0, dpi=130) as figure:
         axes = figure.subplots()
         for label, curve in curves.items():
             volumes = [one.estimate.volumes["DRAM_to_L2"] / one.updates for _, one in curve]
@@ -107,13 +87,8 @@ def draw_scatter(
         Its title.
     points : mapping of str to (sequence of float, sequence of float)
         Measured and predicted values by the quantity's name.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
-    with _figure(path, width=max(5.0, 3.9 * len(points)), height=4.4) as figure:
+    with saved_figure(path, max(5.0, 3.9 * len(points)), 4.4, dpi=130) as figure:
         panels = figure.subplots(1, len(points), squeeze=False)
         for axes, (name, (measured, predicted)) in zip(panels[0], points.items(), strict=True):
             highest = 1.05 * max(*measured, *predicted)
@@ -131,14 +106,8 @@ def draw_scatter(
 def draw_hit_rates(
     path: Path, points: Sequence[HitRatePoint], fits: Mapping[str, HitRateFit]
 ) -> None:
-    """Draw measured hit rates and the curves fitted to them (Fig. 12, 16 and 18).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    with _figure(path, width=max(5.0, 3.8 * len(fits)), height=4.0) as figure:
+    """Draw measured hit rates and the curves fitted to them (Fig. 12, 16 and 18)."""
+    with saved_figure(path, max(5.0, 3.8 * len(fits)), 4.0, dpi=130) as figure:
         panels = figure.subplots(1, len(fits), squeeze=False)
         for axes, (name, fit) in zip(panels[0], fits.items(), strict=True):
             own = [one for one in points if one.function == name]
@@ -151,19 +120,6 @@ def draw_hit_rates(
             axes.set_ylabel("hit rate")
             axes.set_ylim(-0.03, 1.03)
             axes.legend(fontsize="small")
-
-
-@contextmanager
-def _figure(path: Path, *, width: float, height: float) -> Iterator["Figure"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure
-    try:
-        figure.savefig(path, dpi=130)
-    except OSError as error:
-        msg = f"{path}: the picture cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def _bar_limiters(axes: "Axes", labels: Sequence[str], found: Sequence[Configuration]) -> None:

@@ -3,49 +3,38 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from rich import box
-from rich.table import Table
-
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import complain, make_table, show, show_json, show_line
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.service_state import Scope, TokenRecord
+from kernelcast.reports.plain import to_plain
 from kernelcast.service_state import ServiceState, open_state
 
+_SECRET = ("salt", "digest")
 
-def run_service(  # noqa: PLR0913 - one per option
+
+def run_service(  # noqa: PLR0913 - options that are no settings as they are
     *,
-    host: str,
-    port: int,
     database: str | None,
-    registry: str | None,
-    workers: int,
     token_file: Path | None,
-    require_tokens: bool,
-    trusted_proxies: Sequence[str],
-    allow_run: bool,
     sandbox: str,
     no_jobs: bool,
     queue: int,
     timeout_s: float,
+    **options: Any,  # noqa: ANN401 - ServiceSettings has the types
 ) -> None:
     """Check what can be checked before anything listens, then serve."""
+    from kernelcast.service.authentication import read_token_file
     from kernelcast.service.process import serve
-    from kernelcast.service.protecting import describe_gap, protect
-    from kernelcast.service.security import read_token_file
+    from kernelcast.service.sandboxing import describe_gap, protect
     from kernelcast.service.settings import Limits, ServiceSettings
 
     settings = ServiceSettings(
-        host=host,
-        port=port,
-        workers=workers,
+        **options,
         database=database or str(choose_store()),
-        registry=registry,
-        allow_run=allow_run,
         sandbox=SandboxMode(sandbox),
-        require_tokens=require_tokens,
-        trusted_proxies=tuple(trusted_proxies),
         token_file=token_file,
         runs_jobs=not no_jobs,
         limits=replace(Limits(), queue=queue, sample_seconds=timeout_s),
@@ -69,7 +58,7 @@ def create_token(name: str, scopes: Sequence[str], database: str | None, *, as_j
     with _open(database) as state:
         state.tokens.add(record)
     if as_json:
-        show_json({**_describe(record), "token": text})
+        show_json({**to_plain(record, omit=_SECRET), "token": text})
         return
     show_line(text)
     complain(f"token {record.id} for {name} ({_list_scopes(record)}); it is not shown again")
@@ -80,12 +69,12 @@ def list_tokens(database: str | None, *, as_json: bool) -> None:
     with _open(database) as state:
         found = state.tokens.list()
     if as_json:
-        show_json([_describe(one) for one in found])
+        show_json([to_plain(one, omit=_SECRET) for one in found])
         return
     if not found:
         show_line("no tokens yet; `kernelcast serve token create NAME` makes one")
         return
-    table = Table("id", "name", "scopes", "made", "revoked", box=box.SIMPLE_HEAD)
+    table = make_table("id", "name", "scopes", "made", "revoked")
     for one in found:
         revoked = "" if one.revoked_at is None else f"{one.revoked_at:%Y-%m-%d %H:%M}"
         made = f"{one.created_at:%Y-%m-%d %H:%M}"
@@ -98,7 +87,7 @@ def revoke_token(token_id: str, database: str | None, *, as_json: bool) -> None:
     with _open(database) as state:
         record = state.tokens.revoke(token_id)
     if as_json:
-        show_json(_describe(record))
+        show_json(to_plain(record, omit=_SECRET))
     else:
         show_line(f"token {record.id} for {record.name} is refused from now on")
 
@@ -109,13 +98,3 @@ def _open(database: str | None) -> ServiceState:
 
 def _list_scopes(one: TokenRecord) -> str:
     return ", ".join(sorted(one.scopes))
-
-
-def _describe(one: TokenRecord) -> dict[str, object]:
-    return {
-        "id": one.id,
-        "name": one.name,
-        "scopes": sorted(one.scopes),
-        "created_at": one.created_at.isoformat(),
-        "revoked_at": None if one.revoked_at is None else one.revoked_at.isoformat(),
-    }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import saved_figure
 from kernelcast.scheduling.cluster.graphs import Shape
 from kernelcast.scheduling.cluster.study import Outcome, StudySettings
 
@@ -18,33 +18,20 @@ _POINT = "#aa3377"
 
 
 def save_simulation_plot(path: Path, settings: StudySettings, outcomes: Sequence[Outcome]) -> None:
-    """Draw one panel per shape: the curve over errors, lines for history and no knowledge.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from matplotlib.figure import Figure
-
+    """Draw one panel per shape: the curve over errors, lines for history and no knowledge."""
     shapes = settings.shapes
     columns = min(_COLUMNS, len(shapes))
     rows = -(-len(shapes) // columns)
-    figure = Figure(figsize=(5.2 * columns, 3.6 * rows + 0.5), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).flat
-    for axes, shape in zip(panels, shapes, strict=False):
-        _draw_shape(axes, shape, [one for one in outcomes if one.shape is shape])
-    for axes in list(figure.axes)[len(shapes) :]:
-        axes.remove()
-    figure.suptitle(
-        f"{settings.devices:,} devices of {min(settings.models, settings.devices)} models, "
-        f"{settings.tasks:,} tasks, median of {settings.repeats}"
-    )
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        msg = f"{path}: the chart cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
+    with saved_figure(path, 5.2 * columns, 3.6 * rows + 0.5) as figure:
+        panels = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, shape in zip(panels, shapes, strict=False):
+            _draw_shape(axes, shape, [one for one in outcomes if one.shape is shape])
+        for axes in list(figure.axes)[len(shapes) :]:
+            axes.remove()
+        figure.suptitle(
+            f"{settings.devices:,} devices of {min(settings.models, settings.devices)} models, "
+            f"{settings.tasks:,} tasks, median of {settings.repeats}"
+        )
 
 
 def _draw_shape(axes: "Axes", shape: Shape, outcomes: Sequence[Outcome]) -> None:

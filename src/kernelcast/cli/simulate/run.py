@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.plot import check_plot
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import show, show_json
-from kernelcast.records.errors import InputError
+from kernelcast.cli.terminal import make_table, show, show_json
+from kernelcast.reports.drawing import check_plot
+from kernelcast.reports.numbers import format_share
 from kernelcast.scheduling.cluster.errors import ErrorModel, lognormal_errors
 from kernelcast.scheduling.cluster.graphs import Shape
 from kernelcast.scheduling.cluster.study import Outcome, StudySettings, run_study
@@ -43,20 +42,10 @@ class SimulateRequest:
         if self.model_name is not None and self.validation_file is None:
             msg = "--model chooses among the models of --validation; give both"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
+        check_plot(self.plot_file)
 
     def settings(self) -> StudySettings:
-        """Give what is simulated.
-
-        Raises
-        ------
-        InputError
-            If a number is out of its range or the validation cannot be read.
-        """
+        """Give what is simulated."""
         return StudySettings(
             devices=self.devices,
             tasks=self.tasks,
@@ -88,7 +77,7 @@ def run_simulation(request: SimulateRequest) -> ExitStatus:
         def report(done: int, description: str) -> None:
             rest_s = (time.monotonic() - started_s) * (settings.simulations / max(done, 1) - 1)
             tell(
-                Standing(
+                ProgressUpdate(
                     done=done,
                     total=settings.simulations,
                     description=description,
@@ -107,16 +96,15 @@ def run_simulation(request: SimulateRequest) -> ExitStatus:
 
 
 def _make_table(outcomes: Sequence[Outcome]) -> Table:
-    table = Table(
+    table = make_table(
         "shape", "the scheduler knows", "mean error", "makespan", "least", "most",
-        box=box.SIMPLE_HEAD, caption="makespan: over that with perfect knowledge, median of all "
-        "repeats", caption_justify="left",
+        caption="makespan: over that with perfect knowledge, median of all repeats",
     )  # fmt: skip
     for one in outcomes:
         table.add_row(
             one.shape.value,
             one.label,
-            "" if one.mean_error is None else f"{one.mean_error * 100:.1f} %",
+            "" if one.mean_error is None else format_share(one.mean_error),
             f"{one.ratio:.3f}",
             f"{min(one.ratios):.3f}",
             f"{max(one.ratios):.3f}",

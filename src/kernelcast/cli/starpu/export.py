@@ -5,16 +5,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich import box
-from rich.table import Table
-
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import show, show_json, show_line
-from kernelcast.cli.text import format_seconds
+from kernelcast.cli.terminal import make_table, show, show_json, show_line
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_COVERAGE, make_settings
 from kernelcast.records.errors import InputError
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.scheduling.starpu.codelet_file import Codelet, read_codelets
 from kernelcast.scheduling.starpu.estimated_now import EstimatesNow
 from kernelcast.scheduling.starpu.export import (
@@ -53,13 +50,7 @@ class ExportRequest:
     as_json: bool
 
     def codelets(self) -> list[Codelet]:
-        """Read the codelets, with the devices named on the command line.
-
-        Raises
-        ------
-        InputError
-            If a file cannot be used, a codelet is in two, or a worker is in none.
-        """
+        """Read the codelets, with the devices named on the command line."""
         devices = {parse_worker(name): device for name, device in self.devices.items()}
         found: dict[str, Codelet] = {}
         for path in self.codelet_files:
@@ -91,7 +82,7 @@ def run_export(request: ExportRequest) -> ExitStatus:
         def report(wanted: Wanted) -> None:
             nonlocal done
             done += 1
-            tell(Standing(done=done, total=total, description=wanted.label))
+            tell(ProgressUpdate(done=done, total=total, description=wanted.label))
 
         sources = _open_sources(request, stack)
         models = [
@@ -130,10 +121,7 @@ def _present(models: list[ExportedModel], paths: list[Path], request: ExportRequ
     if request.as_json:
         show_json([_describe(one, path) for one, path in rows])
         return
-    table = Table(
-        "codelet", "worker", "size", "footprint", "time", "+-", "from", "device",
-        box=box.SIMPLE_HEAD,
-    )  # fmt: skip
+    table = make_table("codelet", "worker", "size", "footprint", "time", "+-", "from", "device")
     for one, _ in rows:
         table.add_row(
             one.wanted.symbol,

@@ -1,13 +1,13 @@
 """``kernelcast trace``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelcast.cli.collecting import Report
+from kernelcast.cli.collecting import Collected, Report, prefix
 from kernelcast.cli.options import (
     FILE,
     debug_option,
@@ -18,9 +18,8 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.plot import check_plot
 from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.cli.terminal import progress, show, show_json, show_line
 from kernelcast.cli.trace.plot import save_trace_plot
 from kernelcast.cli.trace.table import list_remarks, make_table
 from kernelcast.launches.devices import choose_devices
@@ -30,6 +29,7 @@ from kernelcast.launches.trace_task import TraceSettings
 from kernelcast.launches.tracing import trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.work_group_trace import TraceAnswer, TraceMethod
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.trace_formats import trace_to_json
 
 
@@ -48,37 +48,13 @@ class _Request:
     plot_file: Path | None
 
     def __post_init__(self) -> None:
-        if self.plot_file is not None:
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
 
     def settings(self) -> TraceSettings:
         """Give what every trace is made with."""
         return TraceSettings(
             method=TraceMethod(self.method), work_groups=self.work_groups, seed=self.seed
         )
-
-
-@dataclass(slots=True)
-class _Collected:
-    """What has been answered so far."""
-
-    answers: list[TraceAnswer] = field(default_factory=list)
-    is_interrupted: bool = False
-
-    @property
-    def status(self) -> ExitStatus:
-        """Exit status of the program: bad input only if every device refuses the problem."""
-        if self.is_interrupted:
-            return ExitStatus.INTERRUPTED
-        errors = [one.error for one in self.answers if one.error is not None]
-        if not errors:
-            return ExitStatus.ANSWERED
-        refused = [error for error in errors if isinstance(error, InputError)]
-        is_refused = len(refused) == len(self.answers)
-        return ExitStatus.BAD_INPUT if is_refused else ExitStatus.FAILED
 
 
 @click.command(
@@ -133,28 +109,30 @@ def trace(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Req
         ctx.exit(collected.status)
 
 
-def _collect(request: _Request, report: Report) -> _Collected:
+def _collect(request: _Request, report: Report) -> Collected[TraceAnswer]:
     """Ask every device; Ctrl-C ends the asking and keeps what is there."""
     problem = read_problem(request.problem_file, parameters=request.parameters)
-    settings = request.settings()
-    collected = _Collected()
-    try:
+    collected = Collected[TraceAnswer]()
+    with collected.until_interrupted():
         report("looking for devices")
         devices = choose_devices(request.device_ids)
         for one in trace_on_devices(
             problem,
             devices,
-            settings=settings,
+            settings=request.settings(),
             timeout_s=request.timeout_s,
-            report=lambda stage: report(f"{problem.name} on {stage}"),
+            report=prefix(report, f"{problem.name} on "),
         ):
             collected.answers.append(one)
-    except KeyboardInterrupt:
-        collected.is_interrupted = True
+    errors = [(one.problem, one.error) for one in collected.answers if one.error is not None]
+    is_refused = len(errors) == len(collected.answers) and all(
+        isinstance(error, InputError) for _, error in errors
+    )
+    (collected.refusals if is_refused else collected.failures).extend(errors)
     return collected
 
 
-def _present(collected: _Collected, request: _Request) -> None:
+def _present(collected: Collected[TraceAnswer], request: _Request) -> None:
     """Print traces and remarks to standard output, every error to standard error."""
     answers = collected.answers
     if request.as_json:
@@ -163,8 +141,4 @@ def _present(collected: _Collected, request: _Request) -> None:
         show(make_table(answers))
         for remark in list_remarks(answers):
             show_line(remark)
-    for one in answers:
-        if one.error is not None:
-            complain(f"{one.problem}: {one.error}")
-    if collected.is_interrupted:
-        complain("interrupted; what was done by then is shown")
+    collected.complain()

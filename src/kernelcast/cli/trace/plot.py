@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.launches.tracing import average_active
-from kernelcast.records.errors import InputError
 from kernelcast.records.work_group_trace import (
     Staircase,
     StepTimes,
@@ -16,6 +15,8 @@ from kernelcast.records.work_group_trace import (
     TraceAnswer,
     WorkGroupTrace,
 )
+from kernelcast.reports.drawing import saved_figure
+from kernelcast.reports.numbers import unit_of_time
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
@@ -28,33 +29,19 @@ _BINS = 300
 _MOST_NAMED_LANES = 8
 _THINNEST, _THICKEST = 1.2, 8.0
 _POINTS_OF_A_PANEL = 230.0
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 def save_trace_plot(path: Path, answers: Sequence[TraceAnswer]) -> None:
-    """Draw each device's timeline above its active work-groups, or its t(n).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from matplotlib.figure import Figure
-
+    """Draw each device's timeline above its active work-groups, or its t(n)."""
     traces = [one.trace for one in answers if one.trace is not None]
-    figure = Figure(figsize=(_SIZE[0], _SIZE[1] * len(traces)), layout="constrained")
-    parts = figure.subfigures(len(traces), 1, squeeze=False, hspace=0.03)[:, 0]
-    for part, trace in zip(parts, traces, strict=True):
-        part.suptitle(_title(trace), fontsize=10)
-        if isinstance(trace.outcome, Timeline):
-            _draw_timeline(part, trace, trace.outcome)
-        else:
-            _draw_steps(part, trace, trace.outcome)
-    try:
-        figure.savefig(path, dpi=110)
-    except OSError as error:
-        msg = f"{path}: the chart cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
+    with saved_figure(path, _SIZE[0], _SIZE[1] * len(traces), dpi=110) as figure:
+        parts = figure.subfigures(len(traces), 1, squeeze=False, hspace=0.03)[:, 0]
+        for part, trace in zip(parts, traces, strict=True):
+            part.suptitle(_title(trace), fontsize=10)
+            if isinstance(trace.outcome, Timeline):
+                _draw_timeline(part, trace, trace.outcome)
+            else:
+                _draw_steps(part, trace, trace.outcome)
 
 
 def choose_bars(waves: Sequence[int], most: int = _MOST_BARS) -> list[int]:
@@ -93,7 +80,7 @@ def _draw_timeline(part: "SubFigure", trace: WorkGroupTrace, timeline: Timeline)
     from matplotlib.ticker import MaxNLocator
 
     upper, lower = part.subplots(2, 1, sharex=True, height_ratios=(3.2, 1))
-    scale, unit = _unit_of(max(timeline.finishes_s))
+    scale, unit = unit_of_time(max(timeline.finishes_s))
     _draw_bars(upper, timeline, scale)
     upper.set_ylabel("work-group number")
     upper.set_ylim(-1, len(timeline.starts_s))
@@ -164,7 +151,7 @@ def _draw_steps(part: "SubFigure", trace: WorkGroupTrace, steps: StepTimes) -> N
     from matplotlib.ticker import MaxNLocator
 
     axes = part.subplots()
-    scale, unit = _unit_of(max(steps.times_s))
+    scale, unit = unit_of_time(max(steps.times_s))
     times = [time_s / scale for time_s in steps.times_s]
     if trace.concurrency is not None:
         edges = range(trace.concurrency, steps.work_groups[-1] + 1, trace.concurrency)
@@ -175,8 +162,3 @@ def _draw_steps(part: "SubFigure", trace: WorkGroupTrace, steps: StepTimes) -> N
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("work-groups n in the launch")
     axes.set_ylabel(f"time t(n) of the launch ({unit})")
-
-
-def _unit_of(longest_s: float) -> tuple[float, str]:
-    """Give the unit in which the longest time is at least 1."""
-    return next((entry for entry in _UNITS if longest_s >= entry[0]), _UNITS[-1])

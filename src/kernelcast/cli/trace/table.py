@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
+from kernelcast.cli import terminal
 from kernelcast.records.work_group_trace import StepTimes, TraceAnswer, WorkGroupTrace
+from kernelcast.reports.numbers import format_seconds
 
 _COLUMNS = (
     "problem", "device", "method", "work-groups", "active\nat once", "P_sat", "waves",
@@ -18,9 +18,7 @@ _SLOWED = 1.2
 
 def make_table(answers: Sequence[TraceAnswer]) -> Table:
     """Lay traces out, one per row; a device that failed says so, its error goes elsewhere."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in _COLUMNS:
-        table.add_column(title, justify="left" if title in _TEXTS else "right", overflow="fold")
+    table = terminal.make_table(*_COLUMNS, right={*_COLUMNS} - _TEXTS)
     for answer in answers:
         row = [answer.problem, answer.device_id]
         table.add_row(*row, *(_describe(answer.trace) if answer.trace else ["failed"]))

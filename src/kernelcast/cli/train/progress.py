@@ -4,32 +4,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 
 
 @contextmanager
 def fit_progress(what: str, *, is_wanted: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show on standard error how many fits are done while the block runs, on a terminal only.
-
-    Parameters
-    ----------
-    what : str
-        What is at work.
-    is_wanted : bool
-        Whether to show it.
-
-    Yields
-    ------
-    callable
-        Takes the fits done and all fits.
-    """
+    """Show on standard error how many fits are done while the block runs, on a terminal only."""
     with progress_bar(is_wanted=is_wanted) as tell:
         begin_s = time.monotonic()
 
         def report(done: int, total: int) -> None:
             passed_s = time.monotonic() - begin_s
             tell(
-                Standing(
+                ProgressUpdate(
                     done=done,
                     total=total,
                     description=what,

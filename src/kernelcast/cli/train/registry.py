@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich import box
 from rich.table import Table
 
 from kernelcast.cli.options import debug_option, json_flag
-from kernelcast.cli.terminal import show, show_json, show_line
+from kernelcast.cli.terminal import make_table, show, show_json, show_line
 from kernelcast.cli.train.options import registry_option
-from kernelcast.cli.train.tables import list_devices, make_score_table, summarise_report
+from kernelcast.cli.train.tables import make_score_table
 from kernelcast.models.persistence import StoredModel
+from kernelcast.models.validation import summarise_report
+from kernelcast.reports.numbers import NOTHING
+from kernelcast.training import model_admin
+from kernelcast.training.model_admin import activate_version
 from kernelcast.training.registry import (
     ModelVersions,
     find_model,
@@ -19,8 +22,6 @@ from kernelcast.training.registry import (
     list_models,
     open_registry,
 )
-
-_ABSENT = "-"
 
 
 @click.command("ls", short_help="List the models.")
@@ -70,9 +71,7 @@ def show_model(name: str, version: str | None, registry_url: str | None, *, as_j
 @debug_option
 def pin_version(name: str, version: str, registry_url: str | None, *, as_json: bool) -> None:
     """Use one version (or the one that begins so), whatever is trained later."""
-    registry = open_registry(registry_url)
-    registry.pin(name, find_version(find_model(registry, name), version))
-    _tell(find_model(registry, name), as_json=as_json)
+    _tell(activate_version(name, version, registry_url), as_json=as_json)
 
 
 @click.command("unpin", short_help="Use the latest version again.")
@@ -82,10 +81,7 @@ def pin_version(name: str, version: str, registry_url: str | None, *, as_json: b
 @debug_option
 def unpin_version(name: str, registry_url: str | None, *, as_json: bool) -> None:
     """Use the latest version again."""
-    registry = open_registry(registry_url)
-    find_model(registry, name)
-    registry.pin(name, None)
-    _tell(find_model(registry, name), as_json=as_json)
+    _tell(activate_version(name, None, registry_url), as_json=as_json)
 
 
 @click.command("rollback", short_help="Make the version before the latest the latest.")
@@ -95,17 +91,7 @@ def unpin_version(name: str, registry_url: str | None, *, as_json: bool) -> None
 @debug_option
 def roll_back(name: str, registry_url: str | None, *, as_json: bool) -> None:
     """Make the version before the latest the latest; nothing is deleted."""
-    registry = open_registry(registry_url)
-    find_model(registry, name)
-    registry.roll_back(name)
-    _tell(find_model(registry, name), as_json=as_json)
-
-
-COMMANDS = {
-    one.name or "": one for one in (list_versions, pin_version, roll_back, show_model,
-                                    unpin_version)
-}  # fmt: skip
-"""By name."""
+    _tell(model_admin.roll_back(name, registry_url), as_json=as_json)
 
 
 def _tell(one: ModelVersions, *, as_json: bool) -> None:
@@ -117,14 +103,14 @@ def _tell(one: ModelVersions, *, as_json: bool) -> None:
 
 
 def _make_table(found: Sequence[ModelVersions]) -> Table:
-    table = Table("model", "versions", "in use", "latest", "pinned", box=box.SIMPLE_HEAD)
+    table = make_table("model", "versions", "in use", "latest", "pinned")
     for one in found:
         table.add_row(
             one.name,
             str(len(one.versions)),
-            one.used or _ABSENT,
-            one.latest or _ABSENT,
-            one.pinned or _ABSENT,
+            one.used or NOTHING,
+            one.latest or NOTHING,
+            one.pinned or NOTHING,
         )
     return table
 
@@ -145,7 +131,7 @@ def _show_stored(stored: StoredModel, versions: ModelVersions, version: str | No
         show_line("was not validated")
         return
     show_line(f"validated with one {report.split} held out at a time")
-    for device in list_devices(report):
+    for device in report.devices:
         show_line(device)
         show(make_score_table(report, device))
 

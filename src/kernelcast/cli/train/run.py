@@ -40,13 +40,7 @@ class TrainRequest:
     as_json: bool
 
     def name(self) -> str:
-        """Give the model's name.
-
-        Raises
-        ------
-        click.UsageError
-            If options contradict each other.
-        """
+        """Give the model's name."""
         if self.out is not None and self.registry_url is not None:
             msg = "--out and --registry: give one of them, the file or the registry"
             raise click.UsageError(msg)

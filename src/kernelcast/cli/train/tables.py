@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_share
+from kernelcast.cli.terminal import make_table
 from kernelcast.models.validation import (
     ClassScore,
     DeviceScore,
     ErrorSummary,
     RankingScore,
     ValidationReport,
+    summarise_report,
 )
 from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports.numbers import NOTHING, format_share
 from kernelcast.training.training import TrainedModel
 
 WORST_GROUPS = 10
 """How many of the worst groups are shown."""
-_ABSENT = "-"
 
 
 def make_training_table(models: Sequence[TrainedModel]) -> Table:
@@ -29,7 +29,7 @@ def make_training_table(models: Sequence[TrainedModel]) -> Table:
         "covered", "half\nwidth",
     )  # fmt: skip
     for one in models:
-        scores = list_scores(one.report)
+        scores = () if one.report is None else one.report.scores
         facts = (f"{one.rows:,}", str(len(one.kernels)))
         for device in one.devices:
             score = next((found for found in scores if found.device == device), None)
@@ -52,38 +52,6 @@ def trained_to_json(one: TrainedModel, place: str) -> dict[str, Any]:
     }
 
 
-def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
-    """Give an object per model and device of a report, without its rows."""
-    return [
-        {
-            "split": report.split,
-            "model": one.model,
-            "device": one.device,
-            "rows": one.errors.rows if one.errors else 0,
-            "unanswered": one.unanswered,
-            "mean": one.errors.mean if one.errors else None,
-            "median": one.errors.median if one.errors else None,
-            "p90": one.errors.p90 if one.errors else None,
-            "worst": one.errors.worst if one.errors else None,
-            "noise": one.noise,
-            "coverage_wanted": report.coverage,
-            "coverage": one.coverage,
-            "half_width": one.half_width,
-        }
-        for one in report.scores
-    ]
-
-
-def list_scores(report: ValidationReport | None) -> tuple[DeviceScore, ...]:
-    """Give the scores of a report, none where there is no report."""
-    return () if report is None else report.scores
-
-
-def list_devices(report: ValidationReport) -> list[str]:
-    """Give the devices of a report, sorted."""
-    return sorted({one.device for one in report.scores})
-
-
 def make_score_table(report: ValidationReport, device: str) -> Table:
     """Lay out every model's errors on a device, in the order the models were named."""
     table = _make_table(
@@ -95,9 +63,9 @@ def make_score_table(report: ValidationReport, device: str) -> Table:
         table.add_row(
             one.model,
             *_list_errors(errors),
-            _share(one.noise),
-            _share(one.coverage),
-            _share(one.half_width),
+            format_share(one.noise),
+            format_share(one.coverage),
+            format_share(one.half_width),
             str(errors.rows if errors else 0),
             str(one.unanswered),
         )
@@ -125,7 +93,7 @@ def make_ranking_table(rankings: Iterable[RankingScore]) -> Table:
             one.model,
             str(one.problems),
             str(one.differing),
-            _share(one.top_1),
+            format_share(one.top_1),
             _factor(one.mean_regret),
             _factor(one.worst_regret),
         )
@@ -136,7 +104,9 @@ def make_worst_table(score: DeviceScore, split: str) -> Table:
     """Lay out the groups with the largest mean errors."""
     table = _make_table(split, "rows", "mean\nerror", "linear\nmodel")
     for one in score.groups[:WORST_GROUPS]:
-        table.add_row(one.group, str(one.rows), _share(one.error), _share(one.linear_error))
+        table.add_row(
+            one.group, str(one.rows), format_share(one.error), format_share(one.linear_error)
+        )
     return table
 
 
@@ -147,7 +117,7 @@ def make_point_table(points: Sequence[SamplingPointScore]) -> Table:
     )
     for one in points:
         numbers = (one.mean, one.median, one.p90, one.cost)
-        table.add_row(one.device, one.label, *map(_share, numbers), str(one.rows))
+        table.add_row(one.device, one.label, *map(format_share, numbers), str(one.rows))
     return table
 
 
@@ -157,12 +127,8 @@ def point_to_json(one: SamplingPointScore) -> dict[str, Any]:
 
 
 def _make_table(first: str, *headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(first)
     texts = {"device", "sampling\npoints"}
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in texts else "right")
-    return table
+    return make_table(first, *headings, right=set(headings) - texts)
 
 
 def _scores_of(report: ValidationReport, device: str) -> list[DeviceScore]:
@@ -172,15 +138,15 @@ def _scores_of(report: ValidationReport, device: str) -> list[DeviceScore]:
 def _list_errors(errors: ErrorSummary | None) -> list[str]:
     """Give mean, median, 90th percentile and worst."""
     if errors is None:
-        return [_ABSENT] * 4
-    return [_share(one) for one in (errors.mean, errors.median, errors.p90, errors.worst)]
+        return [NOTHING] * 4
+    return [format_share(one) for one in (errors.mean, errors.median, errors.p90, errors.worst)]
 
 
 def _describe_quality(score: DeviceScore | None) -> list[str]:
     if score is None:
-        return [_ABSENT] * 5
+        return [NOTHING] * 5
     mean, median, p90, _ = _list_errors(score.errors)
-    return [mean, median, p90, _share(score.coverage), _share(score.half_width)]
+    return [mean, median, p90, format_share(score.coverage), format_share(score.half_width)]
 
 
 def _name_class(one: ClassScore) -> str:
@@ -192,13 +158,9 @@ def _name_class(one: ClassScore) -> str:
 
 def _describe_class(one: ClassScore) -> str:
     if one.linear_error is None or one.error is None:
-        return _ABSENT
+        return NOTHING
     return f"{one.linear_error * 100:.1f} -> {one.error * 100:.1f} % ({one.groups})"
 
 
-def _share(value: float | None) -> str:
-    return _ABSENT if value is None else format_share(value)
-
-
 def _factor(value: float | None) -> str:
-    return _ABSENT if value is None else f"{value:.3f}"
+    return NOTHING if value is None else f"{value:.3f}"

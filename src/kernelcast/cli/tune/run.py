@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.progress_bar import Standing, progress_bar
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.tune.table import list_lines, make_table
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.reports.drawing import check_target
 from kernelcast.tuning.api import TuneProgress, tune_on_device
-from kernelcast.tuning.formats import report_to_json, report_to_t4
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import TuneFailure, TuneReport
+from kernelcast.tuning.report import TuneFailure, TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from kernelcast.tuning.t1 import read_t1
@@ -26,15 +26,7 @@ from kernelcast.tuning.t1 import read_t1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneRequest:
-    """The command line of ``kernelcast tune``; fields are its options.
-
-    Raises
-    ------
-    click.UsageError
-        If not exactly one problem is given, or nothing would be written.
-    InputError
-        If a file could not be written.
-    """
+    """The command line of ``kernelcast tune``; fields are its options."""
 
     problem_file: Path | None
     device_ids: tuple[str, ...]
@@ -62,9 +54,8 @@ class TuneRequest:
             msg = "--t4 writes what was measured: give --measure as well"
             raise click.UsageError(msg)
         for path in (self.save_file, self.t4_file):
-            if path is not None and not path.parent.is_dir():
-                msg = f"{path}: there is no folder {path.parent}; make it first"
-                raise InputError(msg)
+            if path is not None:
+                check_target(path)
 
     def space(self) -> SearchSpace:
         """Read the configurations."""
@@ -123,7 +114,7 @@ def _tune(
 
         def report(progress: TuneProgress) -> None:
             tell(
-                Standing(
+                ProgressUpdate(
                     done=progress.done,
                     total=progress.total,
                     description=f"{progress.device_id}: {progress.stage}",

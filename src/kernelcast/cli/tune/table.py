@@ -1,9 +1,9 @@
 """The table that ``kernelcast tune`` prints."""
 
-from rich import box
 from rich.table import Table
 
-from kernelcast.cli.text import format_seconds
+from kernelcast.cli import terminal
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 
 
@@ -12,24 +12,16 @@ def make_table(report: TuneReport, *, top: int) -> Table:
     shown = [one for one in report.configurations if not one.obstacle][:top]
     is_sampled = any(one.sampled_s is not None for one in shown)
     is_measured = any(one.runs_s for one in shown)
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        title=f"{report.problem} on {report.device_id}",
-        title_justify="left",
+    numbers = [*report.names, "local size", "predicted"]
+    numbers += ["sampled"] * is_sampled + ["measured"] * is_measured
+    table = terminal.make_table(
+        *numbers, "limited by", right=numbers, title=f"{report.problem} on {report.device_id}"
     )
-    for name in (*report.names, "local size", "predicted"):
-        table.add_column(name, justify="right")
-    for name, is_there in (("sampled", is_sampled), ("measured", is_measured)):
-        if is_there:
-            table.add_column(name, justify="right")
-    table.add_column("limited by")
     for one in shown:
         cells = [*(f"{one.parameters[name]:g}" for name in report.names)]
-        cells += [" x ".join(map(str, one.local_size)), _time(one.predicted_s)]
-        cells += [_time(one.sampled_s)] if is_sampled else []
-        cells += [_time(one.measured_s)] if is_measured else []
+        cells += [" x ".join(map(str, one.local_size)), format_seconds(one.predicted_s)]
+        cells += [format_seconds(one.sampled_s)] if is_sampled else []
+        cells += [format_seconds(one.measured_s)] if is_measured else []
         table.add_row(*cells, one.limiter.partition(":")[0])
     return table
 
@@ -57,7 +49,3 @@ def list_lines(report: TuneReport) -> list[str]:
 
 def _name(one: TunedConfiguration) -> str:
     return " ".join(f"{name}={value:g}" for name, value in one.parameters.items())
-
-
-def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else format_seconds(seconds)

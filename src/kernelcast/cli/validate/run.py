@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelcast.cli.html_page import require_matplotlib
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.train.progress import fit_progress
 from kernelcast.cli.train.tables import (
-    list_devices,
     make_class_table,
     make_point_table,
     make_ranking_table,
@@ -23,6 +21,7 @@ from kernelcast.models.validation import ValidationReport, report_to_json
 from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.training.reading import read_observations
 from kernelcast.training.sampling_points import score_sampling_points
 from kernelcast.training.settings import RowFilter, Split, ValidationSettings
@@ -89,7 +88,7 @@ def run_validation(request: ValidateRequest) -> ExitStatus:
         _write(request.folder, table, report, points)
         if not request.as_json:
             show_line(f"written to {request.folder}")
-    is_whole = {*map(str, table.devices)} == {*list_devices(report)}
+    is_whole = {*map(str, table.devices)} == {*report.devices}
     return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
 
 
@@ -100,7 +99,7 @@ def _present(report: ValidationReport, points: Sequence[SamplingPointScore]) -> 
         f"{report.split} at a time; intervals shall hold {report.coverage * 100:g} %"
     )
     last = rows.models[-1].model
-    for device in list_devices(report):
+    for device in report.devices:
         show_line(f"\n{device}")
         show(make_score_table(report, device))
         show_line(f"by class of the linear model's error: its own -> the model's (number of "
@@ -122,13 +121,7 @@ def _write(
     report: ValidationReport,
     points: Sequence[SamplingPointScore],
 ) -> None:
-    """Write files of a validation.
-
-    Raises
-    ------
-    InputError
-        If one cannot be written.
-    """
+    """Write files of a validation."""
     # Figures need a library that only the page needs.
     from kernelcast.cli.validate.page.page import write_validation_page
 

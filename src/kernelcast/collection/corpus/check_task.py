@@ -2,18 +2,83 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kernelcast.collection.corpus.comparison import find_difference
+import numpy as np
+
 from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.whole_run import run_whole
+from kernelcast.sampling.whole_run import WholeRun, run_whole
 from kernelcast.training_data.applications import CorpusKernel, load_reference
+from kernelcast.training_data.reference import Array, Reference, Value
+
+
+def find_difference(
+    run: WholeRun, reference: Reference, parameters: Mapping[str, int]
+) -> str | None:
+    """Say where a run differs from its reference, or None."""
+    given: list[Value] = [None if value is None else np.copy(value) for value in run.before]
+    wanted = reference.expected(given, parameters)
+    if not wanted:
+        return "the reference wants nothing"
+    for index, (before, after) in enumerate(zip(run.before, run.after, strict=True)):
+        if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
+            continue
+        if index in wanted:
+            complaint = compare(after, np.asarray(wanted[index]), reference.tolerance)
+        else:
+            complaint = compare(after, before, 0.0, verb="changed")
+        if complaint is not None:
+            return f"argument {index}: {complaint}"
+    return None
+
+
+def compare(found: Array, wanted: Array, tolerance: float, *, verb: str = "differ") -> str | None:
+    """Say how two arrays differ, or None.
+
+    Parameters
+    ----------
+    found, wanted : ndarray
+        Of the same type and number of values.
+    tolerance : float
+        Relative; near zero the mean of the absolute values counts. Integers are compared exactly.
+    verb : str, optional
+        What the complaint says that values do.
+
+    Examples
+    --------
+    >>> compare(np.array([1, 2, 4]), np.array([1, 2, 3]), 0.1)
+    '1 of 3 values differ, the first at 2: found 4, wanted 3'
+    """
+    if found.dtype != wanted.dtype or found.size != wanted.size:
+        return (
+            f"the reference gives {wanted.size} values of {wanted.dtype}, the buffer holds "
+            f"{found.size} of {found.dtype}"
+        )
+    found, wanted = found.ravel(), wanted.ravel()
+    if tolerance == 0.0 or found.dtype.kind in "iu":
+        is_fine = found == wanted
+        if found.dtype.kind == "f":
+            is_fine |= np.isnan(found) & np.isnan(wanted)
+    else:
+        finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
+        # near zero the values' own scale counts, not the element's
+        scale = float(finite.mean()) if finite.size else 0.0
+        is_fine = np.isclose(found, wanted, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    places = np.flatnonzero(~is_fine)
+    if not places.size:
+        return None
+    first = int(places[0])
+    return (
+        f"{places.size} of {found.size} values {verb}, the first at {first}: "
+        f"found {found[first]}, wanted {wanted[first]}"
+    )
+
 
 SEED = 11
 
@@ -29,27 +94,16 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """How a kernel's check ended on a device.
-
-    Parameters
-    ----------
-    kernel : str
-        Name of the kernel in the corpus.
-    device_id : str
-        The device.
-    status : CheckStatus
-        Passed, result differs, could not be run, or not possible on this device.
-    explanation : str
-        Why it did not pass; else empty.
-    seconds : float
-        How long the check took, build and reference included.
-    """
+    """How a kernel's check ended on a device."""
 
     kernel: str
+    """Name of the kernel in the corpus."""
     device_id: str
     status: CheckStatus
+    """Passed, result differs, could not be run, or not possible on this device."""
     explanation: str = ""
     seconds: float = 0.0
+    """How long the check took, build and reference included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +137,6 @@ def check_in_session(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device; its lock is held by the caller.
-    kernel : CorpusKernel
-        The kernel.
-    cache_folder : Path
-        Where generated inputs are kept.
     local_sizes : tuple of tuple of int, optional
         Local sizes to check; all of the kernel's when left out.
     """

@@ -28,17 +28,8 @@ def check_on_devices(
     ----------
     kernels : sequence of CorpusKernel
         The kernels; those of one application should follow each other.
-    devices : sequence of DeviceDescription
-        The devices.
     timeout_s : float
         Time limit for one kernel on one device, in seconds.
-    report : callable, optional
-        Is told of each device and kernel.
-
-    Yields
-    ------
-    CheckOutcome
-        One per kernel and device, device by device.
     """
     for device in devices:
         for _, group in groupby(kernels, key=lambda one: one.application):

@@ -22,8 +22,6 @@ def write_runnable_copy(
 
     Parameters
     ----------
-    kernel : CorpusKernel
-        The kernel.
     folder : Path
         Is made if it is not there; files of an earlier copy are replaced.
     parameters : mapping of str to int, optional

@@ -17,62 +17,17 @@ LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedProblem:
-    """A launch of a corpus kernel.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    parameters : mapping of str to int
-        All parameters of the problem file, those that follow from others and from the inputs
-        included.
-    replaced : mapping of str to int
-        Those of them that are not as the problem file has them: given, of the local size, of the
-        inputs.
-    inputs_folder : Path or None
-        Where the generated inputs lie, if there are any.
-    """
+    """A launch of a corpus kernel."""
 
     problem: Problem
     parameters: Mapping[str, int]
+    """All parameters of the problem file, those that follow from others and from the inputs
+    included."""
     replaced: Mapping[str, int]
+    """Those of them that are not as the problem file has them: given, of the local size, of the
+    inputs."""
     inputs_folder: Path | None
-
-
-def prepare_corpus_problem(
-    kernel: CorpusKernel, size: int, local_size: tuple[int, ...], cache_folder: Path
-) -> Problem:
-    """Make the problem of a corpus kernel at a size.
-
-    Parameters
-    ----------
-    kernel : CorpusKernel
-        The kernel.
-    size : int
-        Value of its size parameter.
-    local_size : tuple of int
-        One of `kernel.local_sizes`, or another that the kernel can take.
-    cache_folder : Path
-        Where generated inputs are kept: made once for each application and set of parameters,
-        by whichever process comes first.
-
-    Raises
-    ------
-    InputError
-        If the size or the local size is none that the kernel can take.
-    """
-    if not kernel.size.can_be(size):
-        msg = (
-            f"{kernel.name}: {kernel.size.parameter} cannot be {size}; the nearest value is "
-            f"{kernel.size.fit(size)}"
-        )
-        raise InputError(msg)
-    return prepare_launch(
-        kernel,
-        {kernel.size.parameter: size},
-        local_size=local_size,
-        cache_folder=cache_folder,
-    ).problem
+    """Where the generated inputs lie, if there are any."""
 
 
 def prepare_launch(
@@ -83,6 +38,14 @@ def prepare_launch(
     cache_folder: Path,
 ) -> PreparedProblem:
     """Make the problem of a corpus kernel with any of its parameters replaced.
+
+    Parameters
+    ----------
+    local_size : tuple of int
+        One of `kernel.local_sizes`, or another that the kernel can take.
+    cache_folder : Path
+        Where generated inputs are kept: made once for each application and set of parameters,
+        by whichever process comes first.
 
     Raises
     ------

@@ -19,22 +19,16 @@ _MAKING = "making-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCache:
-    """A folder of inputs; several processes may use it at once.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they are kept: a folder per application, in it one for each set of parameters.
-    most_bytes : int
-        What all together may take; those that were used longest ago go first. A collection of
-        every kernel at some sizes generates tens of GB.
-    in_use_s : float
-        Whoever asked for inputs within so many seconds may still be about to read them: they stay.
-    """
+    """A folder of inputs; several processes may use it at once."""
 
     folder: Path
+    """Where they are kept: a folder per application, in it one for each set of parameters."""
     most_bytes: int = 8 << 30
+    """What all together may take; those that were used longest ago go first. A collection of every
+    kernel at some sizes generates tens of GB."""
     in_use_s: float = 600.0
+    """Whoever asked for inputs within so many seconds may still be about to read them: they
+    stay."""
 
     def get(
         self, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker
@@ -43,14 +37,10 @@ class InputCache:
 
         Parameters
         ----------
-        application : str
-            Whose inputs.
         parameters : mapping of str to int
             What they depend on.
         code : bytes
             What makes them: inputs of other code are others.
-        make : callable
-            Makes them.
         """
         identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
         kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]

@@ -8,31 +8,29 @@ a large one, divisions and remainders bring it into the range first where that m
 
 from collections.abc import Mapping
 
+from kernelcast.expressions import (
+    Condition,
+    Expr,
+    Geometric,
+    SymbolKind,
+    Unknown,
+    conjunction,
+    disjunction,
+    equal,
+    floor_div,
+    floor_mod,
+    geometric,
+    less,
+    negation,
+    not_equal,
+    trunc_div,
+    trunc_mod,
+)  # fmt: skip  # fmt: skip
 from kernelcast.features.addresses.bits import combine_bits
 from kernelcast.features.addresses.ranges import is_non_negative
 from kernelcast.features.addresses.values import Opaque, Value, as_number, blur
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.conditions import (
-    Condition,
-    Unknown,
-    conjunction,
-    disjunction,
-    equal,
-    less,
-    negation,
-    not_equal,
-)  # fmt: skip
-from kernelcast.records.quasi_affine import (
-    Expr,
-    Geometric,
-    SymbolKind,
-    floor_div,
-    floor_mod,
-    geometric,
-    trunc_div,
-    trunc_mod,
-)  # fmt: skip
 
 _LONGEST_SHIFT = 62
 _TOO_LARGE = 400

@@ -1,9 +1,9 @@
 """Masks, unions and exclusive unions of bits, written with remainders."""
 
+from kernelcast.expressions import Expr, floor_div, floor_mod
 from kernelcast.features.addresses.ranges import range_of
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.quasi_affine import Expr, floor_div, floor_mod
 
 _MOST_RUNS = 4
 """Runs of ones, or single ones, beyond which a mask is given up: each adds a remainder."""
@@ -29,7 +29,7 @@ def combine_bits(operator: int, one: Expr, two: Expr, info: TypeInfo) -> Expr | 
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Symbol, SymbolKind
     >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
     >>> uint = TypeInfo(name="uint", type_class=TypeClass.UNSIGNED, bits=32, bytes=4)
     >>> print(combine_bits(kinds.BIT_AND, n, Expr.constant(0xFFFFFFF0), uint))

@@ -3,6 +3,17 @@
 import re
 from collections.abc import Sequence
 
+from kernelcast.expressions import (
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    floor_div,
+    less,
+    maximum,
+    minimum,
+    select,
+)  # fmt: skip
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.conversion import narrow
 from kernelcast.features.addresses.values import (
@@ -16,17 +27,7 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.conditions import Condition, less
 from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import (
-    Expr,
-    Symbol,
-    SymbolKind,
-    floor_div,
-    maximum,
-    minimum,
-    select,
-)  # fmt: skip
 
 _IDS = {
     "get_global_id": (SymbolKind.GLOBAL_ID, 0), "get_local_id": (SymbolKind.LOCAL_ID, 0),
@@ -45,17 +46,6 @@ def call_builtin(
     name: str, arguments: Sequence[Value], info: TypeInfo, arithmetic: Arithmetic
 ) -> Value:
     """Evaluate a builtin function.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    arguments : sequence of Value
-        Evaluated arguments.
-    info : TypeInfo
-        Type of the result.
-    arithmetic : Arithmetic
-        To calculate with.
 
     Returns
     -------

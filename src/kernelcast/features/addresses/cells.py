@@ -1,5 +1,6 @@
 """Reads and writes parts of what a work-item keeps for itself: structures, arrays, variables."""
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.addresses.values import (
     ZERO,
     Cells,
@@ -10,7 +11,6 @@ from kernelcast.features.addresses.values import (
     blur,
 )  # fmt: skip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _MOST_CELLS = 512
 """Cells per variable that are kept apart; a larger array is one thing."""

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod
 from kernelcast.features.addresses.ranges import range_of
 from kernelcast.features.addresses.values import (
     PLACES,
@@ -14,7 +15,6 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod
 
 _INT = TypeInfo(name="int", type_class=TypeClass.SIGNED, bits=32, bytes=4)
 _NARROW_BITS = 16

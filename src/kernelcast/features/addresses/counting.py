@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 
-from kernelcast.features.addresses.ranges import is_non_negative, range_of
-from kernelcast.records.conditions import And, Comparison, Condition, Relation
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
+    And,
+    Comparison,
+    Condition,
     Expr,
     FloorMod,
     Geometric,
+    Relation,
     Symbol,
     floor_div,
     maximum,
     minimum,
 )  # fmt: skip
+from kernelcast.features.addresses.ranges import is_non_negative, range_of
 
 _MOST_TRIED = 4096
 _ONE = Expr.constant(1)
@@ -159,7 +162,7 @@ def split_linear(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | tuple[None, 
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import SymbolKind
+    >>> from kernelcast.expressions import SymbolKind
     >>> k, n = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.SCALAR, "n")
     >>> print(*split_linear(Expr.symbol(k) * n + 3, k))
     3 n

@@ -4,6 +4,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import ClassVar
 
+from kernelcast.expressions import (
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    Unknown,
+    conjunction,
+    disjunction,
+    negation,
+)
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.builtins import call_builtin, sign_select
 from kernelcast.features.addresses.cells import is_aggregate, make_cells
@@ -33,8 +43,6 @@ from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.lvalues import classify, lanes_of
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.conditions import Condition, Unknown, conjunction, disjunction, negation
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _LARGEST_NAMED = (1 << 31) - 1
 _FLOATING = Opaque(reason="a floating-point number")
@@ -129,7 +137,7 @@ class Evaluator:
         return convert(self.value(child, state), child.type, node.type, is_explicit=True)
 
     def _reference(self, node: Node, state: State) -> Value:
-        if node.is_stand_in:
+        if node.is_placeholder:
             name = node.spelling
             self._findings.largest_unsigned[name] = _LARGEST_NAMED
             return Expr.symbol(Symbol(SymbolKind.SCALAR, name))

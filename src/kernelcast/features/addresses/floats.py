@@ -23,13 +23,6 @@ _PLAIN = frozenset((
 def may_decide(tree: SyntaxTree, kernel: Node) -> bool:
     """Tell whether floating-point numbers may become whole numbers, pointers or conditions.
 
-    Parameters
-    ----------
-    tree : SyntaxTree
-        The unit.
-    kernel : Node
-        The kernel's definition.
-
     Returns
     -------
     bool

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import Condition, Expr, Unknown, conjunction, equal, not_equal
 from kernelcast.features.addresses.state import State
 from kernelcast.features.addresses.values import Opaque, Value
 from kernelcast.features.syntax.tree import Node
-from kernelcast.records.conditions import Condition, Unknown, conjunction, equal, not_equal
-from kernelcast.records.quasi_affine import Expr
 
 
 @dataclass(slots=True)

@@ -4,22 +4,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Condition,
+    Expr,
+    Symbol,
+    disjunction,
+    equal,
+    less,
+)  # fmt: skip
+from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.features.addresses.assignments import Changes, Outline, is_assignment
 from kernelcast.features.addresses.counting import count_iterations, ends_for_good
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node
-from kernelcast.records.accesses import LoopFacts
-from kernelcast.records.conditions import (
-    FALSE,
-    TRUE,
-    UNKNOWN,
-    Condition,
-    disjunction,
-    equal,
-    less,
-)  # fmt: skip
-from kernelcast.records.quasi_affine import Expr, Symbol
 
 _NOTED = frozenset((kinds.CALL, kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE, kinds.CONDITIONAL))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from kernelcast.expressions import Expr, Symbol, geometric, less
 from kernelcast.features.addresses.assignments import (
     Assignment,
     Changes,
@@ -29,8 +30,6 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
-from kernelcast.records.conditions import less
-from kernelcast.records.quasi_affine import Expr, Symbol, geometric
 
 _LONGEST_SHIFT = 32
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.addresses.cells import (
     is_aggregate,
     name_given,
@@ -32,7 +33,6 @@ from kernelcast.features.syntax.lvalues import base_object, lanes_of
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 Evaluate = Callable[[Node, State], Value]
 
@@ -173,7 +173,7 @@ class ObjectAccess:
             array, index = index, array
         if not isinstance(array, PLACES):
             return blur(array, index, reason="a pointer that is not followed")
-        if node.type.type_class is TypeClass.ARRAY and node.unit.stand_ins:
+        if node.type.type_class is TypeClass.ARRAY and node.unit.placeholders:
             size = Opaque(reason="the size of an array depends on a name that is not defined")
             return map_place(array, lambda one: Pointer(one.memory, size))
         return move_place(array, scale(as_number(index), max(1, node.type.bytes)))

@@ -1,5 +1,6 @@
 """Arithmetic on pointers."""
 
+from kernelcast.expressions import Expr, Unknown, trunc_div
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.conversion import scale
 from kernelcast.features.addresses.values import (
@@ -14,8 +15,6 @@ from kernelcast.features.addresses.values import (
 )  # fmt: skip
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.conditions import Unknown
-from kernelcast.records.quasi_affine import Expr, trunc_div
 
 _ADDRESS = TypeInfo(name="long", type_class=TypeClass.SIGNED, bits=64, bytes=8)
 
@@ -38,19 +37,7 @@ def _move(one: Pointer, distance: Expr | Opaque) -> Pointer:
 def combine_places(
     operator: int, one: Value, two: Value, info: TypeInfo, arithmetic: Arithmetic
 ) -> Value:
-    """Add a number of elements to a pointer, or compare or subtract pointers.
-
-    Parameters
-    ----------
-    operator : int
-        One of `kinds`.
-    one, two : Value
-        The operands; at least one is a pointer.
-    info : TypeInfo
-        Type of the result; of the operands for comparisons.
-    arithmetic : Arithmetic
-        To compare offsets with.
-    """
+    """Add a number of elements to a pointer, or compare or subtract pointers."""
     is_comparison = operator in kinds.COMPARISONS
     if isinstance(one, Pointer) and isinstance(two, Pointer) and one.memory == two.memory:
         if is_comparison:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
     Expr,
     FloorDiv,
     FloorMod,
@@ -41,7 +41,7 @@ def range_of(expr: Expr, unsigned: Mapping[str, int] = _NONE) -> Range:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import floor_mod
+    >>> from kernelcast.expressions import floor_mod
     >>> range_of(floor_mod(Symbol(SymbolKind.SCALAR, "n"), 8) * 4 + 1)
     (1, 29)
     """

@@ -8,6 +8,7 @@ what holds no such symbol is set anew each time.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import UNKNOWN, Expr, Symbol, equal, floor_div, select
 from kernelcast.features.addresses.counting import split_linear
 from kernelcast.features.addresses.slots import (
     Leaf,
@@ -29,8 +30,6 @@ from kernelcast.features.addresses.values import (
     sources_of,
     stand_in_for,
 )  # fmt: skip
-from kernelcast.records.conditions import UNKNOWN, equal
-from kernelcast.records.quasi_affine import Expr, Symbol, floor_div, select
 
 _MOST_ROUNDS = 3
 _REASON = "changes from iteration to iteration in a way that is not followed"

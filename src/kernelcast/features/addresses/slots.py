@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from kernelcast.expressions import Condition, Expr, Symbol
 from kernelcast.features.addresses.values import (
     Cells,
     Choice,
@@ -12,9 +13,7 @@ from kernelcast.features.addresses.values import (
     as_number,
     blur,
 )  # fmt: skip
-from kernelcast.records.conditions import Condition
 from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine import Expr, Symbol
 
 Leaf = Expr | Opaque
 

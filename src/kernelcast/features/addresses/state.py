@@ -3,6 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    conjunction,
+    disjunction,
+)
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.kernel_facts import ContentRead, CounterReach
 from kernelcast.features.addresses.values import (
     Memory,
     Opaque,
@@ -16,11 +28,7 @@ from kernelcast.features.addresses.values import (
 from kernelcast.features.blocks.model import BlockList, Site
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import FALSE, TRUE, Condition, conjunction, disjunction
-from kernelcast.records.kernel_facts import ContentRead, CounterReach
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _LONGEST_TEXT = 80
 

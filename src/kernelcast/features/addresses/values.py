@@ -4,9 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kernelcast.records.conditions import Condition, Unknown, negation, not_equal
+from kernelcast.expressions import (
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    Unknown,
+    negation,
+    not_equal,
+    select,
+)
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, select
 
 _MOST_PLACES = 4
 

@@ -4,6 +4,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Condition,
+    Symbol,
+    SymbolKind,
+    Unknown,
+    conjunction,
+    negation,
+)  # fmt: skip
+from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.features.addresses.evaluation import Evaluator
 from kernelcast.features.addresses.floats import may_decide
 from kernelcast.features.addresses.frames import Frame, Target
@@ -32,17 +44,6 @@ from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.features.syntax.types import TypeClass
-from kernelcast.records.accesses import LoopFacts
-from kernelcast.records.conditions import (
-    FALSE,
-    TRUE,
-    UNKNOWN,
-    Condition,
-    Unknown,
-    conjunction,
-    negation,
-)  # fmt: skip
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 _BUDGET = 120_000
 """Expressions evaluated per kernel: about a second."""

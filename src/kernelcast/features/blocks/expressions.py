@@ -58,15 +58,7 @@ class ExpressionCounter:
         self._name = function.spelling
 
     def value(self, node: Node, block: Block) -> None:
-        """Count an expression whose value is used, or that is a statement.
-
-        Parameters
-        ----------
-        node : Node
-            The expression.
-        block : Block
-            Where it is executed.
-        """
+        """Count an expression whose value is used, or that is a statement."""
         handler = self._HANDLERS.get(node.kind)
         if handler is not None:
             handler(self, node, block)

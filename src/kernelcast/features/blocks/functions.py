@@ -9,13 +9,6 @@ from kernelcast.features.syntax.tree import Node, SyntaxTree
 def divide(tree: SyntaxTree, kernel: Node) -> BlockList:
     """Divide a kernel and the functions it calls into blocks.
 
-    Parameters
-    ----------
-    tree : SyntaxTree
-        The unit.
-    kernel : Node
-        The kernel's definition.
-
     Returns
     -------
     BlockList

@@ -67,13 +67,7 @@ class StatementWalker:
         self._expressions = ExpressionCounter(tree, found, function)
 
     def walk(self, count: LinearCount) -> None:
-        """Add the function's blocks.
-
-        Parameters
-        ----------
-        count : LinearCount
-            How often the function is entered.
-        """
+        """Add the function's blocks."""
         body = self._state.node.children[-1]
         entry = self._found.new_block(self._name, BlockKind.ENTRY, count, body, None)
         last = self._statement(body, entry)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import Argument, HeldBuffer, ScalarArgument
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.axes import Axis, list_axes
+from kernelcast.expressions.evaluation import IntArray
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
-from kernelcast.records.kernel_facts import KernelFacts
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.records.ndrange import NDRange
 
 Numbers = npt.NDArray[np.generic]
 
@@ -68,18 +70,21 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     """
     numbers = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
     _check(numbers, ndrange)
-    places, sizes = _locate(numbers, ndrange)
+    axes = list_axes(ndrange)
+    places, sizes = _locate(numbers, axes)
     linear = np.arange(ndrange.work_group_size, dtype=np.int64)[None, :]
     is_present = linear < math.prod(sizes)
     rest = np.where(is_present, linear, 0)
     bindings: dict[Symbol, Value] = {}
-    for axis in range(MAX_DIMENSIONS):
-        local, rest = rest % sizes[axis], rest // sizes[axis]
-        bindings |= _bind_axis(ndrange, axis, (places[axis], sizes[axis], local))
+    for axis, place, size in zip(axes, places, sizes, strict=True):
+        local, rest = rest % size, rest // size
+        is_whole = bool((size == axis.local).all())
+        own_size = axis.local if is_whole else np.broadcast_to(size, local.shape)
+        bindings |= axis.bind(np.broadcast_to(place, local.shape), local, own_size)
     return WorkItems(bindings=bindings, is_present=is_present)
 
 
-def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument | HeldBuffer]) -> dict[str, int]:
+def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
     """Give the whole numbers that a kernel is called with, by the names of their symbols.
 
     Parameters
@@ -161,43 +166,12 @@ def _check(numbers: npt.NDArray[np.int64], ndrange: NDRange) -> None:
         raise NDRangeError(msg)
 
 
-def _locate(
-    numbers: npt.NDArray[np.int64], ndrange: NDRange
-) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.int64]]]:
+def _locate(numbers: IntArray, axes: Sequence[Axis]) -> tuple[list[IntArray], list[IntArray]]:
     """Give group ids and sizes of work-groups per dimension, remainders cut."""
     places, sizes = [], []
     rest = numbers
-    for axis in range(MAX_DIMENSIONS):
-        if axis >= ndrange.dimensions:
-            places.append(np.zeros_like(numbers))
-            sizes.append(np.ones_like(numbers))
-            continue
-        count, local = ndrange.group_counts[axis], ndrange.known_local_size[axis]
-        place, rest = rest % count, rest // count
+    for axis in axes:
+        place, rest = rest % axis.groups, rest // axis.groups
         places.append(place)
-        sizes.append(np.minimum(local, ndrange.global_size[axis] - place * local))
+        sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
     return places, sizes
-
-
-def _bind_axis(
-    ndrange: NDRange,
-    axis: int,
-    found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-) -> dict[Symbol, Value]:
-    place, size, local = found
-    is_used = axis < ndrange.dimensions
-    whole = ndrange.known_local_size[axis] if is_used else 1
-    offset = ndrange.global_offset[axis] if is_used else 0
-    own_size: Value = whole
-    if np.any(size != whole):
-        own_size = np.broadcast_to(size, local.shape)
-    values: dict[SymbolKind, Value] = {
-        SymbolKind.LOCAL_ID: local,
-        SymbolKind.GROUP_ID: np.broadcast_to(place, local.shape),
-        SymbolKind.GLOBAL_ID: place * whole + local + offset,
-        SymbolKind.LOCAL_SIZE: own_size,
-        SymbolKind.GLOBAL_SIZE: ndrange.global_size[axis] if is_used else 1,
-        SymbolKind.GROUP_COUNT: ndrange.group_counts[axis] if is_used else 1,
-        SymbolKind.GLOBAL_OFFSET: offset,
-    }
-    return {Symbol(kind, axis=axis): value for kind, value in values.items()}

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.quasi_affine import Value
+from kernelcast.expressions import Value
 
 LARGEST = 2**62
 """Beyond every address and count; two of them still add up within 64 bits."""

@@ -1,16 +1,11 @@
 """Buffers whose contents decide how much work-items do: row pointers, edge lists, bins."""
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.addresses.values import sources_of
-from kernelcast.records.kernel_facts import KernelFacts
 
 
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
     """Give the buffers that would tell how long loops run and where conditions hold.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        The kernel.
 
     Returns
     -------

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions.kernel_facts import BlockFacts, KernelFacts
 from kernelcast.features.blocks.model import BlockKind
-from kernelcast.records.kernel_facts import BlockFacts, KernelFacts
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -5,9 +5,18 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import (
+    And,
+    Comparison,
+    Condition,
+    EvaluationError,
+    Expr,
+    Or,
+    Relation,
+    Symbol,
+    Value,
+)
 from kernelcast.features.counting.broadcasting import widen
-from kernelcast.records.conditions import And, Comparison, Condition, Or, Relation
-from kernelcast.records.quasi_affine import EvaluationError, Expr, Symbol, Value
 
 UNKNOWN_SHARE = 0.5
 """How often a condition on data is taken to hold."""
@@ -77,8 +86,8 @@ def count_solutions(
 
     Examples
     --------
-    >>> from kernelcast.records.conditions import less
-    >>> from kernelcast.records.quasi_affine import SymbolKind
+    >>> from kernelcast.expressions import less
+    >>> from kernelcast.expressions import SymbolKind
     >>> k = Symbol(SymbolKind.LOOP, "k")
     >>> count_solutions(less(10, 3 * Expr.symbol(k)), k, {}, np.array([[8], [2]]))
     (array([4., 0.]), True)

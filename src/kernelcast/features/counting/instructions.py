@@ -19,11 +19,6 @@ _FREE = frozenset({OperationKind.ADDRESS, OperationKind.JUMP})
 def count_instructions(counts: OperationCounts) -> float:
     """Count the instructions of a work-item.
 
-    Parameters
-    ----------
-    counts : OperationCounts
-        What it executes.
-
     Returns
     -------
     float

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import Symbol, Value
 from kernelcast.features.counting.trips import Loop, count_trips
-from kernelcast.records.quasi_affine import Symbol, Value
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import EvaluationError, Symbol, Value
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.evaluation import evaluate_where
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import bind_ids, bind_names
 from kernelcast.features.counting.broadcasting import widen
 from kernelcast.features.counting.guards import estimate_share
@@ -13,12 +17,8 @@ from kernelcast.features.counting.points import Points, run_loops
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.touches import Touches, find_touches
 from kernelcast.features.counting.trips import find_loops
-from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, Value
-from kernelcast.records.quasi_affine.evaluation import evaluate_where
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import RequestPattern
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import Condition, Symbol
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import (
     Numbers,
     WorkItems,
@@ -16,10 +18,7 @@ from kernelcast.features.counting.bindings import (
 from kernelcast.features.counting.guards import count_solutions, estimate_share
 from kernelcast.features.counting.points import Points, run_loops
 from kernelcast.features.counting.trips import Loop, count_trips, find_loops
-from kernelcast.records.conditions import Condition
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Symbol
 from kernelcast.records.software_counters import CounterSample
 
 BUDGET = 400_000

@@ -5,13 +5,13 @@ from typing import Final
 
 import numpy as np
 
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.evaluation import BoolArray, evaluate_where
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import bind_ids, bind_names
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.records.quasi_affine.evaluation import BoolArray, evaluate_where
 
 _MOST_ITEMS: Final = 1 << 16
 _MOST_GROUPS: Final = 64

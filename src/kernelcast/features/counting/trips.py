@@ -7,11 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import (
+    TRUE,
+    UNKNOWN,
+    And,
+    Condition,
+    EvaluationError,
+    Symbol,
+    SymbolKind,
+    Value,
+    conjunction,
+)
+from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.broadcasting import LARGEST, widen
-from kernelcast.records.accesses import LoopFacts
-from kernelcast.records.conditions import TRUE, UNKNOWN, And, Condition, conjunction
-from kernelcast.records.kernel_facts import KernelFacts
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
 
 ASSUMED_TRIPS = 16
 """Iterations of a loop of which nothing is known: the usual order of inner loops on data."""

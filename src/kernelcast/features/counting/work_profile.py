@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import SymbolKind
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import Numbers
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically
 from kernelcast.features.counting.summary import count_blocks, split_lanes
 from kernelcast.features.counting.trips import find_loops
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.quasi_affine import SymbolKind
 
 # Work-items counted at most: about 20 ms.
 _MOST_ITEMS = 40_000

@@ -14,13 +14,6 @@ _IMAGE_QUALIFIER = re.compile(r"(?<=\w) (?:read_only|write_only|read_write)(?=[,
 def expand_functions(tree: SyntaxTree, source: str) -> str:
     """Replace each function's text by what clang prints for it: the same code without macros.
 
-    Parameters
-    ----------
-    tree : SyntaxTree
-        The unit.
-    source : str
-        Its text.
-
     Returns
     -------
     str

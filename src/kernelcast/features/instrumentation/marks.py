@@ -9,17 +9,6 @@ from kernelcast.records.errors import InputError
 def mark_body(edits: SourceEdits, kernel: Node, *, begin: str, end: str, label: str) -> None:
     """Put a text at the start of a kernel's body, and one where it ends or returns.
 
-    Parameters
-    ----------
-    edits : SourceEdits
-        Takes the edits.
-    kernel : Node
-        The kernel's definition.
-    begin, end : str
-        Statements.
-    label : str
-        Name of the place that `return` jumps to.
-
     Raises
     ------
     InputError

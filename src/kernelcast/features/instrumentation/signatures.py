@@ -27,15 +27,6 @@ def exact_span(node: Node, what: str) -> Span:
 def add_parameter(edits: SourceEdits, function: Node, text: str) -> None:
     """Put a parameter behind a function's last one.
 
-    Parameters
-    ----------
-    edits : SourceEdits
-        Takes the edit.
-    function : Node
-        A definition or a declaration.
-    text : str
-        The parameter's declaration.
-
     Raises
     ------
     InputError

@@ -35,11 +35,6 @@ _MEETING = re.compile(
 def make_tracing_kernel(kernel: Kernel) -> Kernel:
     """Give the copy of a kernel that begins and ends with the marks of a trace.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel; must compile.
-
     Returns
     -------
     Kernel

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import NestAccess, NestArray
 from kernelcast.features.blocks.builtins import find_parts
 from kernelcast.features.blocks.operators import number_class
 from kernelcast.features.loop_nest.arrays import Element, read_element
@@ -14,10 +16,8 @@ from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import NestAccess, NestArray
 from kernelcast.records.operations import Operation
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _ARITHMETIC = {
     kinds.ADD: Kind.ADD, kinds.SUBTRACT: Kind.ADD, kinds.MULTIPLY: Kind.MULTIPLY,

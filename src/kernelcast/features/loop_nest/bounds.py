@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
+from kernelcast.expressions import Expr, maximum, minimum
 from kernelcast.features.loop_nest.listing import Listing
 from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
-from kernelcast.records.quasi_affine import Expr, maximum, minimum
 
 Combine = Callable[[Expr, Expr], Expr]
 _CALLS: Mapping[str, Combine] = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from clang import cindex
 
+from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
 from kernelcast.records.errors import InputError
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 _FILE = "/kernelcast-virtual/listing.c"
 _HEADER_FILE = "/kernelcast-virtual/listing.h"

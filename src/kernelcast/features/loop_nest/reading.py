@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest.arrays import read_arrays
 from kernelcast.features.loop_nest.body import Body
 from kernelcast.features.loop_nest.listing import parse_listing
 from kernelcast.features.loop_nest.loops import find_nest
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from operator import add, mul, sub
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.loop_nest.listing import Listing
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, strip
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _OPERATORS: dict[int, Callable[[Expr, Expr], Expr]] = {
     kinds.ADD: add, kinds.SUBTRACT: sub, kinds.MULTIPLY: mul,

@@ -32,13 +32,7 @@ def is_object(node: Node) -> bool:
 
 
 def classify(node: Node) -> Implicit:
-    """Tell what an unexposed expression does.
-
-    Parameters
-    ----------
-    node : Node
-        Of kind `UNEXPOSED`, with a child.
-    """
+    """Tell what an unexposed expression does."""
     if node.implicit is None:
         node.implicit = _classify(node)
     return node.implicit

@@ -53,12 +53,6 @@ class SourcePlaces:
             self._line_starts.append(position + 1)
             position = source.find(b"\n", position + 1)
 
-    def is_here(self, cursor: clang.CXCursor) -> bool:
-        """Tell whether a cursor begins in the main file."""
-        start = clang.range_start(clang.cursor_extent(cursor))
-        name, _, _ = self._locate(clang.expansion_location, start)
-        return name == self._main_file
-
     def span(self, cursor: clang.CXCursor) -> Span | None:
         """Give a cursor's range; None if it is not in the main file."""
         extent = clang.cursor_extent(cursor)

@@ -25,11 +25,6 @@ class ForParts:
 def split_for(node: Node) -> ForParts:
     """Tell the parts of a `for` statement apart.
 
-    Parameters
-    ----------
-    node : Node
-        The statement.
-
     Returns
     -------
     ForParts

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from clang import cindex
 
-from kernelcast.features.garbage import paused_collector
+from kernelcast.features.interpreter import paused_collector
 from kernelcast.features.syntax import bindings as clang
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.places import SourcePlaces, Span
@@ -98,9 +98,9 @@ class Node:
         return bool(self.referenced.kind == kinds.ENUM_CONSTANT)
 
     @property
-    def is_stand_in(self) -> bool:
+    def is_placeholder(self) -> bool:
         """Whether it names a constant that the source does not define."""
-        return self.is_enumerator and self.spelling in self.unit.stand_ins
+        return self.is_enumerator and self.spelling in self.unit.placeholders
 
     @property
     def constant(self) -> int | float | None:
@@ -136,7 +136,7 @@ class Node:
         if node.kind in _LITERALS:
             return node.evaluate()
         if node.kind == kinds.DECLARATION_REFERENCE:
-            return node.evaluate() if node.is_enumerator and not node.is_stand_in else None
+            return node.evaluate() if node.is_enumerator and not node.is_placeholder else None
         if node.kind not in _FOLDABLE or any(child.constant is None for child in node.children):
             return None
         if node.kind == kinds.BINARY and node.operator in (kinds.ASSIGN, kinds.COMMA):
@@ -171,7 +171,7 @@ class Unit:
         Its text.
     main_file : str
         The name it was parsed by.
-    stand_ins : frozenset of str
+    placeholders : frozenset of str
         Names of constants that stand in for those that the source does not define.
     """
 
@@ -180,10 +180,10 @@ class Unit:
         handle: cindex.TranslationUnit,
         source: bytes,
         main_file: str,
-        stand_ins: frozenset[str],
+        placeholders: frozenset[str],
     ) -> None:
         self.handle = handle  # the cursors point into it
-        self.stand_ins = stand_ins
+        self.placeholders = placeholders
         self.types = TypeReader()
         self.places = SourcePlaces(source, main_file)
 
@@ -215,7 +215,7 @@ class SyntaxTree:
         Its text.
     main_file : str
         The name it was parsed by.
-    stand_ins : collection of str
+    placeholders : collection of str
         Names of constants that stand in for those that the source does not define.
     """
 
@@ -224,9 +224,9 @@ class SyntaxTree:
         unit: cindex.TranslationUnit,
         source: str,
         main_file: str,
-        stand_ins: Collection[str] = (),
+        placeholders: Collection[str] = (),
     ) -> None:
-        self._unit = Unit(unit, source.encode(errors="replace"), main_file, frozenset(stand_ins))
+        self._unit = Unit(unit, source.encode(errors="replace"), main_file, frozenset(placeholders))
         self.places = self._unit.places
         self.functions: dict[int, Node] = {}
         self.variables: dict[int, Node] = {}

@@ -103,11 +103,6 @@ class TypeReader:
     def read(self, found: clang.CXType) -> TypeInfo:
         """Give a type's description.
 
-        Parameters
-        ----------
-        found : CXType
-            From libclang.
-
         Returns
         -------
         TypeInfo

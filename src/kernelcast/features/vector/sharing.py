@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.vector.definitions import Feature, divide
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kernelcast.expressions import TRUE
+from kernelcast.expressions.accesses import AddressPattern, LoopFacts
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.vector.definitions import Feature, divide
-from kernelcast.records.accesses import AddressPattern, LoopFacts
 from kernelcast.records.arguments import BufferArgument, LocalArgument
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.operations import NumberClass, OperationKind
 from kernelcast.records.problem import Problem
 

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, floor_div, less, maximum
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import COORDINATES, Scope
 from kernelcast.features.written_accesses.tokens import Token
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import TRUE, less
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div, maximum
 
 
 def read_access(

@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _EXTENTS = re.compile(r"\d+(?:x\d+)*")

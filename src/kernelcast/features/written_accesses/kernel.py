@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelcast.features.written_accesses.arrays import WrittenArray
-from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.errors import InputError
-from kernelcast.records.kernel_facts import (
+from kernelcast.expressions import TRUE
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.kernel_facts import (
     ONCE,
     BlockFacts,
     CounterReach,
@@ -15,6 +13,8 @@ from kernelcast.records.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )
+from kernelcast.features.written_accesses.arrays import WrittenArray
+from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,

@@ -3,27 +3,25 @@
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-from kernelcast.features.written_accesses.scope import COORDINATES, FUNCTIONS, KEYWORDS, Scope
-from kernelcast.features.written_accesses.tokens import Token, fail, tokenise
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     Condition,
+    Expr,
+    Symbol,
     conjunction,
     disjunction,
     equal,
     less,
     less_equal,
-    negation,
-    not_equal,
-)
-from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import (
-    Expr,
-    Symbol,
     maximum,
     minimum,
+    negation,
+    not_equal,
     trunc_div,
     trunc_mod,
 )
+from kernelcast.features.written_accesses.scope import COORDINATES, FUNCTIONS, KEYWORDS, Scope
+from kernelcast.features.written_accesses.tokens import Token, fail, tokenise
+from kernelcast.records.ndrange import MAX_DIMENSIONS
 
 Term: TypeAlias = Expr | Condition
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 
 _AXES = "xyz"
 _COORDINATES = {

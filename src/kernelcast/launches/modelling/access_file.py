@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import yaml
 
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import WrittenArray, make_array, read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -19,7 +20,6 @@ from kernelcast.launches.problem_file.parts import (
     read_numbers,
     read_text,
 )
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 

@@ -19,10 +19,10 @@ from kernelcast.analytic.cpu.roofline import RooflinePrediction, predict_rooflin
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.analytic.cpu.volumes import CachePredictor
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.records.operations import NumberClass, OperationKind
 
 PREDICTORS = ("lc", "sim")

@@ -2,12 +2,12 @@
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.gpu.estimate import estimate_gpu
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.problem import Problem
 
 

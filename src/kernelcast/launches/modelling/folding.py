@@ -4,22 +4,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kernelcast.records.accesses import AccessKind, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     TRUE,
     And,
     Comparison,
     Condition,
+    Expr,
     Relation,
+    Symbol,
+    SymbolKind,
     conjunction,
     disjunction,
     less,
 )
+from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 AXES = "xyz"
 _MOST_UPDATES = 64

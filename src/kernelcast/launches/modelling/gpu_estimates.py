@@ -7,6 +7,7 @@ from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.limiters import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.folding import AXES
 from kernelcast.launches.modelling.launches import explain_unknown, find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
@@ -14,7 +15,6 @@ from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.folding import OF_WORK_GROUPS
 from kernelcast.launches.modelling.gpu_estimates import (
     Configuration,
@@ -15,7 +16,6 @@ from kernelcast.launches.modelling.gpu_estimates import (
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait
 

@@ -4,6 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kernelcast.expressions import SymbolKind
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.sampled_groups import choose_work_groups
@@ -12,15 +16,11 @@ from kernelcast.features.counting.summary import summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
-from kernelcast.records.kernel_facts import KernelFacts
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationCounts
 from kernelcast.records.problem import Problem
-from kernelcast.records.quasi_affine import SymbolKind
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import SoftwareCounters
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from kernelcast.analytic.mwp_cwp.inputs import MwpCwpLaunch, MwpCwpMachine
 from kernelcast.analytic.mwp_cwp.model import CaseRule, MwpCwpTerms, model_mwp_cwp
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.launches.modelling.launches import find_unknown, model_launch
 from kernelcast.launches.modelling.mwp_cwp_units import Units, read_units
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel_facts import KernelFacts
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters

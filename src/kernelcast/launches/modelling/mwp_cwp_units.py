@@ -9,10 +9,10 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.modelled_launch import ModelledLaunch
 
 _SECTOR_BYTES = 32
 _NANOSECONDS = 1e9

@@ -3,10 +3,9 @@
 import math
 from dataclasses import replace
 
-from kernelcast.records.conditions import conjunction, less
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import Symbol, SymbolKind, conjunction, less
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import add_weighted
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 
 def pad(launch: ModelledLaunch, local_size: tuple[int, ...]) -> ModelledLaunch:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.sources import LaunchSource, use_problem
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.problem import Problem
 
 

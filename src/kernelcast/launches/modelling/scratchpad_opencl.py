@@ -12,11 +12,11 @@ from kernelcast.analytic.scratchpad.kernel import (
     ScratchpadKernel,
 )
 from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.modelling.scratchpad_requests import GroupRequests, count_group_requests
-from kernelcast.records.accesses import AccessKind, MemoryAccess
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.expressions import EvaluationError, Symbol
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.evaluation import evaluate_where
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.bindings import bind_ids, bind_names
 from kernelcast.features.counting.broadcasting import widen
 from kernelcast.features.counting.guards import estimate_share
 from kernelcast.features.counting.points import Points, run_loops
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.trips import Loop
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.quasi_affine import EvaluationError, Symbol
-from kernelcast.records.quasi_affine.evaluation import evaluate_where
 
 BUDGET = 65_536
 """Addresses evaluated per access, at most; beyond, some iterations stand for all."""

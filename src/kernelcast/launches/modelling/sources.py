@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.access_file import (
     WrittenLaunch,
     is_access_file,
@@ -21,7 +22,6 @@ from kernelcast.launches.modelling.padding import pad
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.problem_file.located import Number
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.problem import Problem

@@ -116,7 +116,7 @@ class Learner(Protocol):
 def cross_predict_by_fits(
     learner: Learner, rows: Rows, targets: Numbers, parts: Sequence[Part]
 ) -> Numbers:
-    """Predict each row out of its group by one fit per part and setting."""
+    """Predict each row out of fold by one fit per part and setting."""
     found = np.zeros((len(learner.settings), len(targets)))
     for part in parts:
         seen, unseen = rows.take(part.train), rows.take(part.test)

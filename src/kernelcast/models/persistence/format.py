@@ -82,13 +82,7 @@ def write_model(
     *,
     samplers: Sequence[int] = (),
 ) -> bytes:
-    """Turn a model into bytes; `read_model` is the inverse.
-
-    Raises
-    ------
-    InputError
-        If the model is none of the catalogue's: a file names its model.
-    """
+    """Turn a model into bytes; `read_model` is the inverse."""
     if make_model(model.name) != getattr(model, "model", None):
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
         raise InputError(msg)
@@ -127,12 +121,6 @@ def read_model(
         them: features that were added later do not make older models useless.
     sampler : int, optional
         Revision of the sampler at work; any when left out.
-
-    Raises
-    ------
-    ModelFileError
-        If it is no model file of this format, or the model takes features of another version, or
-        some that are not among those, or has learned from samples of other samplers.
     """
     _inspect(content, source)
     try:

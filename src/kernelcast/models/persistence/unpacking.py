@@ -17,23 +17,7 @@ _PROTOCOL = 2
 
 
 def unpack(content: bytes) -> Any:  # noqa: ANN401 - files are nested
-    """Give what a file holds; the caller has made sure that it names no types but plain ones.
-
-    Parameters
-    ----------
-    content : bytes
-        Of a file that skops wrote.
-
-    Returns
-    -------
-    object
-        As ``skops.io.loads`` gives it.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile
-        If the file is damaged.
-    """
+    """Give what a file holds; the caller has made sure that it names no types but plain ones."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         tree = json.loads(archive.read("schema.json"))
         if tree["protocol"] == _PROTOCOL:

@@ -3,7 +3,6 @@
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
-    ErrorSummary,
     GroupScore,
     ModelRows,
     RankingScore,
@@ -11,8 +10,10 @@ from kernelcast.models.validation.report import (
     ValidationReport,
     report_from_json,
     report_to_json,
+    summarise_report,
 )
 from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.records.error_summary import ErrorSummary
 
 __all__ = [
     "ClassScore",
@@ -26,5 +27,6 @@ __all__ = [
     "ValidationReport",
     "report_from_json",
     "report_to_json",
+    "summarise_report",
     "validate",
 ]

@@ -8,8 +8,8 @@ few kernels carry most of them, and plain quantiles would then miss the truth mo
 side than on the other.
 """
 
+import warnings
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
-_NORMAL = NormalDist()
 # Drawn at once: memory stays small where there are thousands of clusters.
 _BLOCK = 1000
 
@@ -34,11 +33,6 @@ class Bootstrap:
         Share of samples of clusters whose intervals shall hold the true mean.
     seed : int
         Equal seeds draw equal clusters.
-
-    Raises
-    ------
-    InputError
-        If there are no resamples, or the confidence is no share.
     """
 
     resamples: int = 10_000
@@ -82,39 +76,21 @@ def find_interval(
     if len(counts) < 2:
         return None
     sums: Numbers = np.bincount(clusters, weights=values).astype(np.float64)
-    means = _resample(sums, counts, plan)
-    left_out = (sums.sum() - sums) / (counts.sum() - counts)
-    places = _adjust(float(values.mean()), means, left_out, plan.confidence)
-    low, high = np.quantile(means, places)
-    return float(low), float(high)
+    found = _bootstrap(sums, counts, plan, "BCa")
+    if not np.isfinite(found).all():  # bias and skew cannot be told, as where all are alike
+        found = _bootstrap(sums, counts, plan, "percentile")
+    return found
 
 
-def _resample(sums: Numbers, counts: Numbers, plan: Bootstrap) -> Numbers:
-    rng = np.random.default_rng(plan.seed)
-    means = np.empty(plan.resamples)
-    for begin in range(0, plan.resamples, _BLOCK):
-        block = means[begin : begin + _BLOCK]
-        drawn = rng.integers(len(sums), size=(len(block), len(sums)))
-        block[:] = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    return means
+def _bootstrap(sums: Numbers, counts: Numbers, plan: Bootstrap, method: str) -> tuple[float, float]:
+    from scipy.stats import DegenerateDataWarning, bootstrap  # half a second to import
 
-
-def _adjust(
-    mean: float, means: Numbers, left_out: Numbers, confidence: float
-) -> tuple[float, float]:
-    """Give the quantiles to take: plain ones where bias and skew cannot be told."""
-    plain = (1 - confidence) / 2, (1 + confidence) / 2
-    below = float((means < mean).mean() + (means <= mean).mean()) / 2
-    if not 0 < below < 1:
-        return plain
-    bias = _NORMAL.inv_cdf(below)
-    gaps = left_out.mean() - left_out
-    spread = float((gaps**2).sum())
-    acceleration = float((gaps**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-    low, high = (_adjust_one(one, bias, acceleration) for one in plain)
-    return (low, high) if low < high else plain
-
-
-def _adjust_one(share: float, bias: float, acceleration: float) -> float:
-    moved = bias + _NORMAL.inv_cdf(share)
-    return _NORMAL.cdf(bias + moved / max(1 - acceleration * moved, 1e-6))
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        found = bootstrap(
+            (sums, counts),
+            lambda some, sizes, axis: some.sum(axis=axis) / sizes.sum(axis=axis),
+            n_resamples=plan.resamples, batch=_BLOCK, vectorized=True, paired=True,
+            confidence_level=plan.confidence, method=method, rng=np.random.default_rng(plan.seed),
+        ).confidence_interval  # fmt: skip
+    return float(found.low), float(found.high)

@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
 from kernelcast.models.validation.record_json import read_document
-from kernelcast.models.validation.report import ErrorSummary, ModelRows, ValidationReport
-from kernelcast.models.validation.scoring import CLASSES, summarise
+from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.validation.scoring import mean_of, split_classes
+from kernelcast.records.error_summary import ErrorSummary, summarise_errors
 from kernelcast.records.errors import InputError
-from kernelcast.records.training_table import Numbers, Texts
+from kernelcast.records.frames import make_frame
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
@@ -123,7 +124,7 @@ class DeviceComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class ExplainedError:
     """What pushed a learned model on a kernel, told by a fit without the kernel's group.
 
     Parameters
@@ -170,7 +171,7 @@ class Comparison:
         Why a model could not be trained, by its name and device, and why devices are left out.
     devices : tuple of DeviceComparison
         Sorted by id.
-    explained : tuple of Explanation
+    explained : tuple of ExplainedError
         Kernels on which a learned model errs most.
     """
 
@@ -186,21 +187,18 @@ class Comparison:
     data_digest: str
     refused: Mapping[str, str]
     devices: tuple[DeviceComparison, ...]
-    explained: tuple[Explanation, ...] = ()
+    explained: tuple[ExplainedError, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give a row per device and kernel, with the fields of `ComparedKernel`."""
+        return make_frame(
+            {"device": device.device, **asdict(kernel)}
+            for device in self.devices
+            for kernel in device.kernels
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Paired:
-    """Rows of one device that both models answered, and what there is beside them."""
-
-    kernels: Texts
-    groups: Texts
-    first: Numbers
-    second: Numbers
-    noise: Numbers
-
-
-def compare(  # noqa: PLR0913 - options by name, as a caller says them
+def compare_validated(  # noqa: PLR0913 - options by name, as a caller says them
     report: ValidationReport,
     first: str,
     second: str,
@@ -227,28 +225,13 @@ def compare(  # noqa: PLR0913 - options by name, as a caller says them
     -------
     Comparison
         Whole kernels are resampled, or whole applications where those were held out.
-
-    Raises
-    ------
-    InputError
-        If the report lacks a model, both are the same, or the bootstrap's options are wrong.
     """
     plan = Bootstrap(resamples=resamples, confidence=confidence, seed=seed)
-    errors = [_list_errors(report, name) for name in (first, second)]
     if first == second:
         msg = f"comparison: {first} twice; name two different models"
         raise InputError(msg)
-    rows = report.rows
-    known = [np.nan if noise is None else noise.get(key, np.nan) for key in rows.keys]
-    everything = _Paired(
-        kernels=np.array(rows.kernels, dtype=np.object_),
-        groups=np.array(rows.groups, dtype=np.object_),
-        first=errors[0],
-        second=errors[1],
-        noise=np.array(known, dtype=np.float64),
-    )
-    names = (first, second)
-    others = {one.model for one in rows.models} - {*names}
+    rows = _pair(report, first, second, noise or {})
+    others = {*report.models} - {first, second}
     return Comparison(
         first=first,
         second=second,
@@ -266,37 +249,42 @@ def compare(  # noqa: PLR0913 - options by name, as a caller says them
             if key.partition(" on ")[0] not in others
         },
         devices=tuple(
-            _compare_device(report, names, everything, device, plan)
-            for device in sorted(set(rows.devices))
+            _compare_device(report, (first, second), str(device), own, plan)
+            for device, own in rows.groupby("device")
         ),
     )
 
 
-def _list_errors(report: ValidationReport, name: str) -> Numbers:
-    """Give a model's errors, NaN where it had no answer."""
-    known: dict[str, ModelRows] = {one.model: one for one in report.rows.models}
-    if name not in known:
-        msg = f"report: no model {name}; there are {', '.join(known)}"
-        raise InputError(msg)
-    seconds = np.array([np.nan if one is None else one for one in known[name].seconds])
-    measured = np.array(report.rows.measured_s)
-    found: Numbers = np.abs(seconds - measured) / measured
-    return found
+def _pair(
+    report: ValidationReport, first: str, second: str, noise: Mapping[str, float]
+) -> pd.DataFrame:
+    """Give launches with both models' errors, NaN where one had no answer, and their noise."""
+    rows = report.to_frame()
+    for name in (first, second):
+        if name not in report.models:
+            msg = f"report: no model {name}; there are {', '.join(report.models)}"
+            raise InputError(msg)
+    paired = rows[rows["model"] == first].reset_index(drop=True)
+    return paired.assign(
+        first=paired["error"],
+        second=rows.loc[rows["model"] == second, "error"].to_numpy(),
+        noise=[noise.get(key, np.nan) for key in paired["key"]],
+    )
 
 
 def _compare_device(
     report: ValidationReport,
     names: tuple[str, str],
-    everything: _Paired,
     device: str,
+    rows: pd.DataFrame,
     plan: Bootstrap,
 ) -> DeviceComparison:
-    on_device = np.array(report.rows.devices, dtype=np.object_) == device
-    paired = _take(everything, on_device & np.isfinite(everything.first + everything.second))
-    interval = None
-    if len(paired.first):
-        units = paired.groups if report.split == "application" else paired.kernels
-        interval = find_interval(paired.second - paired.first, _number(units), plan)
+    paired = rows.dropna(subset=["first", "second"])
+    difference = paired["second"] - paired["first"]
+    units = paired["group" if report.split == "application" else "kernel"]
+    numbers = units.factorize(sort=True)[0].astype(np.intp)
+    interval = find_interval(difference.to_numpy(), numbers, plan) if len(paired) else None
+    low, high = interval or (None, None)
     scores = [report.score(name, device) for name in names]
     usual = next((one.noise for one in scores if one.noise is not None), None)
     linear = {
@@ -307,68 +295,57 @@ def _compare_device(
     }
     return DeviceComparison(
         device=device,
-        rows=len(paired.first),
-        unpaired=int(on_device.sum()) - len(paired.first),
-        first_errors=summarise(paired.first),
-        second_errors=summarise(paired.second),
-        difference=float((paired.second - paired.first).mean()) if len(paired.first) else None,
-        low=None if interval is None else interval[0],
-        high=None if interval is None else interval[1],
+        rows=len(paired),
+        unpaired=len(rows) - len(paired),
+        first_errors=summarise_errors(paired["first"].to_numpy()),
+        second_errors=summarise_errors(paired["second"].to_numpy()),
+        difference=mean_of(difference),
+        low=low,
+        high=high,
         noise=usual,
-        classes=tuple(_compare_class(paired, linear, low, high) for low, high in CLASSES),
+        classes=_compare_classes(paired, linear),
         kernels=_compare_kernels(paired, names, usual),
     )
 
 
-def _take(paired: _Paired, rows: npt.NDArray[np.bool_]) -> _Paired:
-    return _Paired(**{name: getattr(paired, name)[rows] for name in _Paired.__slots__})
-
-
-def _number(labels: Texts) -> npt.NDArray[np.intp]:
-    return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.intp)
-
-
 def _compare_kernels(
-    paired: _Paired, names: tuple[str, str], usual: float | None
+    paired: pd.DataFrame, names: tuple[str, str], usual: float | None
 ) -> tuple[ComparedKernel, ...]:
-    found = []
-    for kernel in sorted(set(paired.kernels.tolist())):
-        rows = paired.kernels == kernel
-        first, second = float(paired.first[rows].mean()), float(paired.second[rows].mean())
-        measured = paired.noise[rows][np.isfinite(paired.noise[rows])]
-        noise = float(measured.mean()) if measured.size else usual
-        is_tie = abs(second - first) <= (noise or 0.0)
-        found.append(
-            ComparedKernel(
-                kernel=str(kernel),
-                rows=int(rows.sum()),
-                first_error=first,
-                second_error=second,
-                difference=second - first,
-                noise=noise,
-                winner=None if is_tie else names[second < first],
-            )
+    kernels = paired.groupby("kernel").agg(
+        rows=("first", "size"), first=("first", "mean"), second=("second", "mean"),
+        noise=("noise", "mean"),
+    )  # fmt: skip
+    kernels["difference"] = kernels["second"] - kernels["first"]
+    by_difference = kernels.sort_values("difference", kind="stable").reset_index()
+    return tuple(
+        ComparedKernel(
+            kernel=one["kernel"],
+            rows=one["rows"],
+            first_error=one["first"],
+            second_error=one["second"],
+            difference=one["difference"],
+            noise=(noise := usual if np.isnan(one["noise"]) else one["noise"]),
+            winner=None
+            if abs(one["difference"]) <= (noise or 0.0)
+            else names[one["difference"] < 0],
         )
-    return tuple(sorted(found, key=lambda one: one.difference))
+        for one in by_difference.to_dict("records")
+    )
 
 
-def _compare_class(
-    paired: _Paired, linear: Mapping[str, float], low: float, high: float | None
-) -> ComparedClass:
+def _compare_classes(
+    paired: pd.DataFrame, linear: Mapping[str, float]
+) -> tuple[ComparedClass, ...]:
     """Average groups' mean errors, as the paper's Table 3 does."""
-    present = set(paired.groups.tolist())
-    inside = [
-        paired.groups == group
-        for group, error in sorted(linear.items())
-        if group in present and low <= error < (np.inf if high is None else high)
-    ]
-    first, second = (
-        float(np.mean([errors[rows].mean() for rows in inside])) if inside else None
-        for errors in (paired.first, paired.second)
-    )
-    return ComparedClass(
-        low=low, high=high, groups=len(inside), first_error=first, second_error=second
-    )
+    groups = paired.groupby("group")[["first", "second"]].mean()
+    groups["linear_error"] = [linear.get(str(one), np.nan) for one in groups.index]
+    return tuple(
+        ComparedClass(
+            low=low, high=high, groups=len(some), first_error=mean_of(some["first"]),
+            second_error=mean_of(some["second"]),
+        )
+        for (low, high), some in split_classes(groups)
+    )  # fmt: skip
 
 
 def comparison_to_json(comparison: Comparison) -> str:
@@ -377,11 +354,5 @@ def comparison_to_json(comparison: Comparison) -> str:
 
 
 def comparison_from_json(text: str) -> Comparison:
-    """Read a comparison.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read a comparison."""
     return read_document(Comparison, text, FORMAT, what="comparison")

@@ -3,31 +3,20 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kernelcast.models.validation.record_json import read_document
+from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.records.errors import InputError
+from kernelcast.records.frames import make_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSummary:
-    """Errors |predicted - measured| / measured over rows.
-
-    Parameters
-    ----------
-    rows : int
-        Number of rows.
-    mean, median, p90, worst : float
-        Arithmetic mean, as in the paper, and quantiles.
-    """
-
-    rows: int
-    mean: float
-    median: float
-    p90: float
-    worst: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +168,36 @@ class ValidatedRows:
     measured_s: tuple[float, ...]
     models: tuple[ModelRows, ...]
 
+    def to_frame(self) -> "pd.DataFrame":
+        """Give a row per model and launch.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``key``, ``group``, ``kernel``, ``device``, ``measured_s``; ``model``,
+            ``predicted_s``, ``low_s``, ``high_s`` (NaN without an answer), ``in_domain``, and
+            ``error``, |predicted - measured| / measured.
+        """
+        import pandas as pd
+
+        launches = pd.DataFrame({
+            "key": self.keys, "group": self.groups, "kernel": self.kernels, "device": self.devices,
+            "measured_s": np.array(self.measured_s, dtype=np.float64),
+        })  # fmt: skip
+        parts = [
+            launches.assign(
+                model=one.model,
+                predicted_s=np.array(one.seconds, dtype=np.float64),
+                low_s=np.array(one.low, dtype=np.float64),
+                high_s=np.array(one.high, dtype=np.float64),
+                in_domain=np.array(one.in_domain, dtype=np.bool_),
+            )
+            for one in self.models
+        ]
+        found = pd.concat(parts, ignore_index=True)
+        error = (found["predicted_s"] - found["measured_s"]).abs() / found["measured_s"]
+        return found.assign(error=error)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
@@ -214,6 +233,32 @@ class ValidationReport:
     refused: Mapping[str, str]
     rows: ValidatedRows
 
+    @property
+    def devices(self) -> list[str]:
+        """Ids of the devices that models were scored on, sorted."""
+        return sorted({one.device for one in self.scores})
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in the order they were asked for."""
+        return tuple(one.model for one in self.rows.models)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Give a row per model and launch; see `ValidatedRows.to_frame`."""
+        return self.rows.to_frame()
+
+    def scores_to_frame(self) -> "pd.DataFrame":
+        """Give a row per model and device.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``split``, ``model``, ``device``, ``rows``, ``unanswered``; the errors'
+            ``mean``, ``median``, ``p90`` and ``worst``, the measurements' ``noise``,
+            ``coverage_wanted``, ``coverage`` and ``half_width`` as shares.
+        """
+        return make_frame(summarise_report(self))
+
     def score(self, model: str, device: str) -> DeviceScore:
         """Give one model's score on one device.
 
@@ -228,6 +273,26 @@ class ValidationReport:
         known = ", ".join(sorted({f"{one.model} on {one.device}" for one in self.scores}))
         msg = f"report: no score of {model} on {device}; there are {known}"
         raise InputError(msg)
+
+
+def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
+    """Give an object per model and device of a report, without its rows."""
+    nothing = dict.fromkeys(("mean", "median", "p90", "worst"))
+    return [
+        {
+            "split": report.split,
+            "model": one.model,
+            "device": one.device,
+            "rows": one.errors.rows if one.errors else 0,
+            "unanswered": one.unanswered,
+            **({name: getattr(one.errors, name) for name in nothing} if one.errors else nothing),
+            "noise": one.noise,
+            "coverage_wanted": report.coverage,
+            "coverage": one.coverage,
+            "half_width": one.half_width,
+        }
+        for one in report.scores
+    ]
 
 
 def report_to_json(report: ValidationReport) -> str:

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.models.protocol import COVERAGE, FittedModel, Forecast, TimeModel, check_coverage
-from kernelcast.models.validation.report import ModelRows, ValidatedRows, ValidationReport
-from kernelcast.models.validation.scoring import Answers, score_device, score_ranking
+from kernelcast.models.validation.report import ModelRows, ValidationReport
 from kernelcast.models.validation.sharing import Shared, SharedRows, open_shared, share
 from kernelcast.models.versions import list_versions
 from kernelcast.records.errors import InputError
@@ -90,11 +89,6 @@ def validate(
     -------
     ValidationReport
         The same whatever the order of the rows and the number of processes.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to hold out, or two models have one name.
     """
     plan = plan or ValidationPlan()
     check_coverage(plan.coverage)
@@ -134,7 +128,7 @@ _Work = tuple[TrainingTable, Texts, list[_Task]]
 
 def _run_tasks(
     work: _Work, models: Sequence[TimeModel], plan: ValidationPlan, progress: Progress | None
-) -> tuple[list[Answers], dict[str, str]]:
+) -> tuple[list[ModelRows], dict[str, str]]:
     """Run all fits, and put their predictions into the rows' order."""
     import joblib
 
@@ -151,13 +145,7 @@ def _run_tasks(
                 refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
             if progress is not None:
                 progress(done, len(tasks))
-    answers = [
-        Answers(
-            model=model.name, seconds=values[0], low=values[1], high=values[2],
-            in_domain=values[3] == 1,
-        )
-        for model, values in zip(models, found, strict=True)
-    ]  # fmt: skip
+    answers = [_list_rows(model.name, *values) for model, values in zip(models, found, strict=True)]
     return answers, dict(sorted(refused.items()))
 
 
@@ -199,39 +187,35 @@ def _report(
     table: TrainingTable,
     groups: Texts,
     plan: ValidationPlan,
-    found: tuple[list[Answers], dict[str, str]],
+    found: tuple[list[ModelRows], dict[str, str]],
 ) -> ValidationReport:
+    from kernelcast.models.validation.scoring import list_rows, score_rows
+
     answers, refused = found
-    devices = sorted(set(table.devices.tolist()))
-    rankings = [score_ranking(table, one) for one in answers]
+    rows = list_rows(table, groups, answers)
+    scores, rankings = score_rows(table, rows)
     return ValidationReport(
         split=plan.split,
         coverage=plan.coverage,
         schema_id=table.schema.id,
         data_digest=table.digest,
         versions=list_versions(),
-        scores=tuple(
-            score_device(table, groups, one, device) for one in answers for device in devices
-        ),
-        rankings=tuple(one for one in rankings if one is not None),
+        scores=scores,
+        rankings=rankings,
         refused=refused,
-        rows=ValidatedRows(
-            keys=tuple(table.keys.tolist()),
-            groups=tuple(groups.tolist()),
-            kernels=tuple(table.kernels.tolist()),
-            devices=tuple(table.devices.tolist()),
-            measured_s=tuple(table.seconds.tolist()),
-            models=tuple(_list_rows(one) for one in answers),
-        ),
+        rows=rows,
     )
 
 
-def _list_rows(answers: Answers) -> ModelRows:
-    columns = (answers.seconds, answers.low, answers.high)
-    seconds, low, high = (
-        tuple(one if np.isfinite(one) else None for one in column.tolist()) for column in columns
+def _list_rows(
+    model: str, seconds: Numbers, low: Numbers, high: Numbers, in_domain: Numbers
+) -> ModelRows:
+    times = (
+        tuple(one if np.isfinite(one) else None for one in column.tolist())
+        for column in (seconds, low, high)
     )
+    seconds_s, low_s, high_s = times
     return ModelRows(
-        model=answers.model, seconds=seconds, low=low, high=high,
-        in_domain=tuple(answers.in_domain.tolist()),
+        model=model, seconds=seconds_s, low=low_s, high=high_s,
+        in_domain=tuple((in_domain == 1).tolist()),
     )  # fmt: skip

@@ -1,153 +1,127 @@
-"""From predictions out of group to scores: errors, classes, intervals, ranking."""
+"""From predictions of held-out groups to scores: errors, classes, intervals, ranking."""
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
-    ErrorSummary,
     GroupScore,
+    ModelRows,
     RankingScore,
+    ValidatedRows,
 )
-from kernelcast.records.training_table import Numbers, Texts, TrainingTable
+from kernelcast.records.error_summary import summarise_errors
+from kernelcast.records.training_table import Texts, TrainingTable
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
 """The error classes of the paper's Table 3."""
 _DIFFERING = 1.1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answers:
-    """One model's predictions of rows whose groups it had not seen; NaN where it had none.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    seconds, low, high : ndarray, shape (n,)
-        In seconds.
-    in_domain : ndarray of bool, shape (n,)
-        Whether a row lies inside the domain.
-    """
-
-    model: str
-    seconds: Numbers
-    low: Numbers
-    high: Numbers
-    in_domain: npt.NDArray[np.bool_]
+Scores = tuple[tuple[DeviceScore, ...], tuple[RankingScore, ...]]
 
 
-def score_device(table: TrainingTable, groups: Texts, answers: Answers, device: str) -> DeviceScore:
-    """Score a model on one device.
+def list_rows(table: TrainingTable, groups: Texts, models: Sequence[ModelRows]) -> ValidatedRows:
+    """Put models' answers beside the launches of a table, and the groups that were held out."""
+    return ValidatedRows(
+        keys=tuple(table.keys),
+        groups=tuple(groups),
+        kernels=tuple(table.kernels),
+        devices=tuple(table.devices),
+        measured_s=tuple(table.seconds.tolist()),
+        models=tuple(models),
+    )
 
-    Parameters
-    ----------
-    table : TrainingTable
-        All rows.
-    groups : ndarray of object (str), shape (n,)
-        What was held out.
-    answers : Answers
-        One model's.
-    device : str
-        Whose rows to take.
-    """
-    on_device = table.devices == device
-    known = on_device & np.isfinite(answers.seconds)
-    measured = table.seconds[known]
-    errors = np.abs(answers.seconds[known] - measured) / measured
-    linear = np.abs(table.linear_s[known] - measured) / measured
-    scores = _score_groups(groups[known], errors, linear)
-    inside = (answers.low[known] <= measured) & (measured <= answers.high[known])
-    width = np.sqrt(answers.high[known] / answers.low[known]) - 1
-    noise = table.noise[on_device]
-    noise = noise[np.isfinite(noise)]
+
+def score_rows(table: TrainingTable, rows: ValidatedRows) -> Scores:
+    """Score every model on every device, and in telling which device is fastest."""
+    linear = np.abs(table.linear_s - table.seconds) / table.seconds
+    columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
+    count = len(rows.models)
+    frame = rows.to_frame().assign(**{name: np.tile(one, count) for name, one in columns.items()})
+    devices = sorted(set(rows.devices))
+    own = {one.model: frame[frame["model"] == one.model] for one in rows.models}
+    scores = tuple(
+        _score_device(name, device, some[some["device"] == device])
+        for name, some in own.items()
+        for device in devices
+    )
+    rankings = (_score_ranking(name, some) for name, some in own.items())
+    return scores, tuple(one for one in rankings if one is not None)
+
+
+def _score_device(model: str, device: str, rows: pd.DataFrame) -> DeviceScore:
+    known = rows[rows["error"].notna()]
+    groups = known.groupby("group").agg(
+        rows=("error", "size"), error=("error", "mean"), linear_error=("linear_error", "mean")
+    )
+    inside = known["measured_s"].between(known["low_s"], known["high_s"])
+    width = (known["high_s"] / known["low_s"]) ** 0.5 - 1
+    worst_first = groups.sort_values("error", ascending=False, kind="stable").reset_index()
     return DeviceScore(
-        model=answers.model,
+        model=model,
         device=device,
-        errors=summarise(errors),
-        unanswered=int(np.count_nonzero(on_device & ~known)),
-        classes=tuple(_score_class(scores, low, high) for low, high in CLASSES),
-        groups=scores,
-        noise=float(noise.mean()) if noise.size else None,
-        coverage=float(inside.mean()) if inside.size else None,
-        half_width=float(np.median(width)) if width.size else None,
-        in_domain=float(answers.in_domain[known].mean()) if inside.size else None,
-    )
-
-
-def summarise(errors: Numbers) -> ErrorSummary | None:
-    """Summarise errors; None where there are none."""
-    if not errors.size:
-        return None
-    return ErrorSummary(
-        rows=len(errors),
-        mean=float(errors.mean()),
-        median=float(np.median(errors)),
-        p90=float(np.quantile(errors, 0.9)),
-        worst=float(errors.max()),
-    )
-
-
-def _score_groups(groups: Texts, errors: Numbers, linear: Numbers) -> tuple[GroupScore, ...]:
-    """Give every group, worst first."""
-    scores = []
-    for group in sorted(set(groups.tolist())):
-        rows = groups == group
-        known = linear[rows][np.isfinite(linear[rows])]
-        scores.append(
+        errors=summarise_errors(known["error"].to_numpy()),
+        unanswered=len(rows) - len(known),
+        classes=tuple(
+            ClassScore(low=low, high=high, groups=len(some), linear_error=linear, error=error)
+            for (low, high), some in split_classes(groups)
+            for linear, error in [(mean_of(some["linear_error"]), mean_of(some["error"]))]
+        ),
+        groups=tuple(
             GroupScore(
-                group=str(group),
-                rows=int(rows.sum()),
-                error=float(errors[rows].mean()),
-                linear_error=float(known.mean()) if known.size else None,
+                group=one["group"], rows=one["rows"], error=one["error"],
+                linear_error=None if np.isnan(one["linear_error"]) else one["linear_error"],
             )
-        )
-    return tuple(sorted(scores, key=lambda one: -one.error))
+            for one in worst_first.to_dict("records")
+        ),
+        noise=mean_of(rows["noise"]),
+        coverage=mean_of(inside),
+        half_width=None if known.empty else float(width.median()),
+        in_domain=mean_of(known["in_domain"]),
+    )  # fmt: skip
 
 
-def _score_class(scores: tuple[GroupScore, ...], low: float, high: float | None) -> ClassScore:
-    inside = [
-        (one.linear_error, one.error)
-        for one in scores
-        if one.linear_error is not None
-        and low <= one.linear_error < (np.inf if high is None else high)
+def split_classes(
+    groups: pd.DataFrame,
+) -> list[tuple[tuple[float, float | None], pd.DataFrame]]:
+    """Give the groups of each class of the linear model's error."""
+    error = groups["linear_error"]
+    return [
+        ((low, high), groups[(error >= low) & (error < (np.inf if high is None else high))])
+        for low, high in CLASSES
     ]
-    return ClassScore(
-        low=low,
-        high=high,
-        groups=len(inside),
-        linear_error=float(np.mean([one for one, _ in inside])) if inside else None,
-        error=float(np.mean([one for _, one in inside])) if inside else None,
-    )
 
 
-def score_ranking(table: TrainingTable, answers: Answers) -> RankingScore | None:
+def mean_of(values: "pd.Series[float] | pd.Series[bool]") -> float | None:
+    """Give the mean of what is known, None where nothing is."""
+    known = values.dropna()
+    return None if known.empty else float(known.mean())
+
+
+def _score_ranking(model: str, rows: pd.DataFrame) -> RankingScore | None:
     """Score which device a model would choose; None where no launch ran on several devices."""
-    rows_of: dict[str, list[int]] = defaultdict(list)
-    for row, problem in enumerate(table.problems):
-        if problem and np.isfinite(answers.seconds[row]) and np.isfinite(table.seconds[row]):
-            rows_of[problem].append(row)
-    regrets, correct = [], []
-    for rows in rows_of.values():
-        measured = table.seconds[rows]
-        if len(set(table.devices[rows].tolist())) < 2:
-            continue
-        chosen = int(np.argmin(answers.seconds[rows]))
-        best, second = np.sort(measured)[:2]
-        regrets.append(float(measured[chosen] / best))
-        if second > _DIFFERING * best:
-            correct.append(bool(measured[chosen] == best))
-    if not regrets:
+    known = rows[(rows["problem"] != "") & rows["error"].notna()]
+    known = known[known.groupby("problem")["device"].transform("nunique") > 1]
+    if known.empty:
         return None
+    launches = known.groupby("problem")
+    chosen = known.loc[launches["predicted_s"].idxmin()].set_index("problem")["measured_s"]
+    second = known.sort_values("measured_s").groupby("problem")["measured_s"].nth(1)
+    by_problem = pd.DataFrame({
+        "chosen": chosen,
+        "best": launches["measured_s"].min(),
+        "second": second.set_axis(known.loc[second.index, "problem"]),
+    })  # fmt: skip
+    regret = by_problem["chosen"] / by_problem["best"]
+    differing = by_problem[by_problem["second"] > _DIFFERING * by_problem["best"]]
     return RankingScore(
-        model=answers.model,
-        problems=len(regrets),
-        differing=len(correct),
-        top_1=float(np.mean(correct)) if correct else None,
-        mean_regret=float(np.mean(regrets)),
-        worst_regret=max(regrets),
+        model=model,
+        problems=len(by_problem),
+        differing=len(differing),
+        top_1=mean_of(differing["chosen"] == differing["best"]),
+        mean_regret=float(regret.mean()),
+        worst_regret=float(regret.max()),
     )

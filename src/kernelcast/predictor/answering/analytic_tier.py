@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelcast.predictor.answering.asking import ModelOutcome
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.shelf import FoundModel
 from kernelcast.predictor.answering.spread import grouped_quantile
+from kernelcast.predictor.answering.tasks import ModelOutcome
+from kernelcast.predictor.answering.trained_models import FoundModel
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from kernelcast.launches.own_machine import find_own_machine
-from kernelcast.predictor.answering.asking import ModelTask
-from kernelcast.predictor.answering.devices_at_work import Asker
+from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.plausibility import (
     MODEL,
@@ -17,6 +16,7 @@ from kernelcast.predictor.answering.plausibility import (
     bound_traffic,
     expect,
 )
+from kernelcast.predictor.answering.tasks import ModelTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -30,7 +30,7 @@ _MODEL_FACTOR: Final = 9.0
 
 
 def check_history(
-    history: LaunchHistory, problem: Problem, device: DeviceDescription, asker: Asker
+    history: LaunchHistory, problem: Problem, device: DeviceDescription, executor: Executor
 ) -> None:
     """Have a history set aside what cannot be.
 
@@ -42,7 +42,7 @@ def check_history(
         The launch.
     device : DeviceDescription
         The device.
-    asker : Asker
+    executor : Executor
         Reads the source in a process of its own; it is asked only where some observation is so
         short that not all buffers can have been touched in it, and no estimate is known.
 
@@ -57,7 +57,7 @@ def check_history(
     expected = history.known.expected
     suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
     if not expected and max(one.seconds for one in floors) <= history.least_s < suspect_s:
-        floor, found = _ask(problem, device, machine, asker)
+        floor, found = _ask(problem, device, machine, executor)
         floors.append(floor)
         expected = found
     floor = max(floors, key=lambda one: one.seconds)
@@ -65,12 +65,15 @@ def check_history(
 
 
 def _ask(
-    problem: Problem, device: DeviceDescription, machine: MachineDescription | None, asker: Asker
+    problem: Problem,
+    device: DeviceDescription,
+    machine: MachineDescription | None,
+    executor: Executor,
 ) -> tuple[Floor, tuple[Expected, ...]]:
     """Find out what a launch moves, and what the analytic model says of it."""
     task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
     try:
-        found = asker.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
+        found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
     except KernelcastError:
         return Floor(), ()
     floor = bound_traffic(found.touched_bytes, device, machine)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kernelcast.predictor.answering.asking import EstimateOutcome
 from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.forecasting import RowForecast
-from kernelcast.predictor.answering.shelf import FoundModel
+from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.trained_models import FoundModel
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, Influence

@@ -7,8 +7,9 @@ changes gives another name. What cannot be read is made anew, what cannot be wri
 import hashlib
 import json
 import logging
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -16,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import make_private_folder
+from kernelcast.training.peaks import DevicePeaks
 
 _log = logging.getLogger(__name__)
 
 _NOT_KEPT = "facts about launches are not kept, so later runs count anew: %s"
 
-FORMAT = "kernelcast facts 1"
+FORMAT = "kernelcast facts 2"
 """Changes when a file's meaning does."""
 # 256 folders of so many files: some 15 MB.
 _MOST_FILES = 16
@@ -49,7 +51,7 @@ class FactsStore:
         """Give the facts of a key; None where there are none that can be read."""
         try:
             held = json.loads(self._locate(key).read_bytes())
-            return _read(held) if held["format"] == FORMAT else None
+            return read_facts(held) if held["format"] == FORMAT else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, KernelcastError):
             return None
 
@@ -59,7 +61,7 @@ class FactsStore:
             path = self._locate(key)
             make_private_folder(path.parent)
             part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps(_write(facts)), encoding="utf-8")
+            part.write_text(json.dumps(write_facts(facts)), encoding="utf-8")
             part.replace(path)
             _forget_oldest(path.parent)
         except (OSError, KernelcastError) as error:
@@ -74,15 +76,24 @@ class FactsStore:
         return folder / digest[:2] / f"{digest}.json"
 
 
-def _write(facts: LaunchFacts) -> dict[str, object]:
+def write_facts(facts: LaunchFacts) -> dict[str, object]:
+    """Give facts as what JSON can hold."""
     return {
         "format": FORMAT,
         **asdict(facts),
         "accesses": [None if one is None else one.value for one in facts.accesses],
+        "peaks": {name: one for name, one in asdict(facts.peaks).items() if math.isfinite(one)},
     }
 
 
-def _read(held: dict[str, Any]) -> LaunchFacts:
+def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
+    """Make facts of what `write_facts` gave.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, AttributeError, KernelcastError
+        If something else is given.
+    """
     analytic = held["analytic"]
     issued = held["issued_per_work_item"]
     return LaunchFacts(
@@ -92,6 +103,7 @@ def _read(held: dict[str, Any]) -> LaunchFacts:
         accesses=tuple(None if one is None else Access(one) for one in held["accesses"]),
         notes=tuple(map(str, held["notes"])),
         cost_s=float(held["cost_s"]),
+        peaks=DevicePeaks(**held["peaks"]),
     )
 
 

@@ -19,7 +19,7 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.own_machine import find_own_machine
-from kernelcast.predictor.answering.asking import LaunchFacts
+from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
@@ -28,6 +28,7 @@ from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.training.peaks import UNKNOWN, read_peaks
 
 _EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 
@@ -66,6 +67,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         recorded = _count(launch, problem, found)
         add_analytic_findings(found, problem, session.description.id, recorded, with_rivals=False)
     counters = found.counters or features.counters
+    machine = find_own_machine(session.description.id)
     warp = CounterSource(counters=counters, facts=features.facts).warp
     return LaunchFacts(
         values=drop_sampled(compose_vector(features, found)),
@@ -74,6 +76,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         accesses=infer_accesses(problem.kernel, len(problem.arguments)),
         notes=tuple(found.notes),
         cost_s=time.perf_counter() - started_s,
+        peaks=UNKNOWN if machine is None else read_peaks(machine),
     )
 
 

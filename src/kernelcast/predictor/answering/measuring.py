@@ -2,17 +2,20 @@
 
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.launches.bounds_check import list_overruns
 from kernelcast.launches.estimation import ReportProgress, SampledEstimate, sample_launch
-from kernelcast.launches.own_machine import find_own_machine, model_own_launch
+from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.asking import (
+from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
+from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     LaunchFacts,
@@ -20,7 +23,6 @@ from kernelcast.predictor.answering.asking import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
@@ -28,57 +30,49 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.training.peaks import UNKNOWN, read_peaks
 from kernelcast.workers.deaths import COUNTING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowRequest:
-    """Asks for the features that learned models need.
+class Hold(Protocol):
+    """Prepares a launch of a type on the device for the length of a block."""
 
-    Parameters
-    ----------
-    facts : LaunchFacts or None
-        Found at an earlier sampling: nothing is counted then.
-    keep : callable
-        Takes the sampled answer before anything is counted: what comes after may crash a driver.
-    """
-
-    facts: LaunchFacts | None = None
-    keep: Callable[[EstimateOutcome], None] = lambda _: None
+    def __call__(
+        self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
+    ) -> AbstractContextManager[OpenCLLaunch]:
+        """Give the launch."""
+        ...
 
 
-def estimate_in_session(  # noqa: PLR0913 - a launch, how, and what is told on the way
+def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     session: DeviceSession,
-    problem: Problem,
-    settings: EstimateSettings,
+    task: EstimateTask,
     *,
-    row: RowRequest | None = None,
-    watch: HangWatch | None = None,
+    hold: Hold | None = None,
+    keep: Callable[[EstimateOutcome], None] = lambda _: None,
     report: ReportProgress = lambda _: None,
+    give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
-    """Predict one problem on a device that is open already.
+    """Sample one launch on a device that is open, and find what learned models need.
 
     Parameters
     ----------
     session : DeviceSession
         The device.
-    problem : Problem
-        The launch.
-    settings : EstimateSettings
-        Budget, coverage, measurement.
-    row : RowRequest, optional
-        Asks for features too.
-    watch : HangWatch, optional
-        Is told of each sampled launch.
+    task : EstimateTask
+        The launch, budget, coverage, measurement; whether features are wanted.
+    hold : Hold, optional
+        Prepares the launch; made of the problem, and for a copy that counts, when left out.
+    keep : callable
+        Takes the sampled answer before features are made: what comes after may crash a driver.
     report : callable, optional
         Is told of each stage.
+    give_up : callable, optional
+        Ends the process if a sampled launch hangs.
 
     Raises
     ------
@@ -89,55 +83,54 @@ def estimate_in_session(  # noqa: PLR0913 - a launch, how, and what is told on t
     """
     report("building the kernel and its buffers")
     started_s = time.perf_counter()
-    kernel = problem.kernel
+    problem, kernel = task.problem, task.problem.kernel
     refuse_persistent(kernel)
-    accesses = _find_accesses(problem, None if row is None else row.facts)
-    counts = row is not None and row.facts is None
-    with session.lock:
+    accesses = _find_accesses(problem, task.facts)
+    counts = task.wants_row and task.facts is None and hold is None
+    hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
+    watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
+    with watching as watch, session.lock:
         session.whole_kernel(kernel)
         compile_s = time.perf_counter() - started_s
-        with prepared_problem(
-            session,
-            problem,
-            CountingLaunch if counts else OpenCLLaunch,
-            seed=settings.seed,
-            inferred=accesses,
-        ) as launch:
+        with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             recorder = (
                 WatchedLaunch(launch, kernel.name, watch)
                 if watch
                 else RecordingLaunch(launch, kernel.name)
             )
-            settings = _plan_by_source(settings, problem, launch.ndrange)
             overruns = list_overruns(kernel, launch.ndrange, problem.arguments)
             sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
             sampled = sample_launch(
                 recorder,
-                kernel.name,
-                settings,
-                weigh=lambda run: _weigh(run, problem),
+                kernel,
+                task.settings,
+                arguments=problem.arguments,
                 report=report,
                 started_s=started_s,
             )
-            outcome = EstimateOutcome(
-                estimate=replace(
-                    sampled.estimate,
-                    compile_seconds=compile_s,
-                    warnings=(*overruns, *sampled.estimate.warnings),
-                ),
-                recording=replace(recorder.recording(), plan=settings.plan),
-                accesses=tuple(
-                    getattr(given, "access", None) or found
-                    for given, found in zip(problem.arguments, accesses, strict=True)
-                ),
+            estimate = replace(
+                sampled.estimate,
+                compile_seconds=compile_s,
+                warnings=(*overruns, *sampled.estimate.warnings),
             )
-            if row is None:
-                return replace(outcome, estimate=_add_analytic(outcome.estimate, problem))
-            row.keep(outcome)
+            outcome = EstimateOutcome(
+                estimate=estimate,
+                recording=replace(
+                    recorder.recording(),
+                    plan=sampled.plan,
+                    weights=tuple(one.weight for one in sampled.run.launches),
+                ),
+                accesses=_complete_accesses(problem, accesses),
+            )
+            if not task.wants_row:
+                return replace(outcome, estimate=_add_analytic(estimate, problem))
+            keep(outcome)
             report(COUNTING)
-            known = row.facts
             return _add_row(
-                outcome, sampled, problem, lambda: known or _gather(session, launch, problem)
+                outcome,
+                sampled,
+                problem,
+                lambda: task.facts or _gather(session, launch, problem),
             )
 
 
@@ -239,19 +232,14 @@ def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access 
     return infer_accesses(problem.kernel, len(problem.arguments))
 
 
-def _plan_by_source(
-    settings: EstimateSettings, problem: Problem, ndrange: NDRange
-) -> EstimateSettings:
-    from kernelcast.launches.weighing import plan_by_source
-
-    plan = plan_by_source(settings.plan, problem.kernel, ndrange, problem.arguments)
-    return replace(settings, plan=plan)
-
-
-def _weigh(run: SampleRun, problem: Problem) -> SampleRun:
-    from kernelcast.launches.weighing import weigh_run
-
-    return weigh_run(run, problem.kernel, problem.arguments)
+def _complete_accesses(
+    problem: Problem, found: Sequence[Access | None]
+) -> tuple[Access | None, ...]:
+    """Say what the kernel may do with each argument; the problem's own words go first."""
+    return tuple(
+        getattr(given, "access", None) or one
+        for given, one in zip(problem.arguments, found, strict=True)
+    )
 
 
 def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
@@ -263,7 +251,6 @@ def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> L
 def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
     """Put samples and facts together into what learned models see."""
     estimate, fit = sampled.estimate, sampled.fit
-    machine = find_own_machine(estimate.device_id)
     source = SampledSource(
         run=sampled.run,
         linear_s=fit.seconds,
@@ -278,22 +265,5 @@ def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
         sampling_s=sampled.run.sampling_s,
         work_groups=estimate.ndrange.work_group_count,
         compute_units=estimate.compute_units,
-        peaks=UNKNOWN if machine is None else read_peaks(machine),
+        peaks=facts.peaks,
     )
-
-
-def run_estimate(
-    session: DeviceSession,
-    task: EstimateTask,
-    *,
-    keep: Callable[[EstimateOutcome], None],
-    report: ReportProgress,
-    give_up: GiveUp | None = None,
-) -> EstimateOutcome:
-    """Do a task on an open device; `give_up` ends the process if a sampled launch hangs."""
-    row = RowRequest(facts=task.facts, keep=keep) if task.wants_row else None
-    problem, settings = task.problem, task.settings
-    if give_up is None:
-        return estimate_in_session(session, problem, settings, row=row, report=report)
-    with HangWatch(problem.kernel, task.device_id, give_up) as watch:
-        return estimate_in_session(session, problem, settings, row=row, watch=watch, report=report)

@@ -195,10 +195,9 @@ class Memory:
         wanted = Selection(devices=(device_id,), without_flags=SOUND.without_flags,
                            schema_ids=tuple(alike))  # fmt: skip
         table = load_table(store, wanted, schema=schema)
-        analytic_s = table.features[:, schema.names.index(_ANALYTIC)]
-        known = np.isfinite(analytic_s) & (table.device_ids == device_id)
-        sizes = np.abs(np.log(table.seconds[known] / analytic_s[known]))
-        return sizes.tolist(), [str(one) for one in table.kernels[known]]
+        known = table[table[_ANALYTIC].notna() & (table["device_id"] == device_id)]
+        sizes = np.abs(np.log(known["seconds"] / known[_ANALYTIC]))
+        return sizes.tolist(), known["kernel"].tolist()
 
 
 def _name(identity: LaunchIdentity) -> _Launch:

@@ -42,15 +42,7 @@ _JUDGED: Final = Selection(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What observations of a launch gave just before its newest one.
-
-    Parameters
-    ----------
-    answer : Interval
-        What they gave.
-    measured_s : float
-        The newest one.
-    """
+    """What observations of a launch gave just before its newest one."""
 
     answer: Interval
     measured_s: float
@@ -104,17 +96,7 @@ class HeldLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLaunches:
-    """Launches of a store at a moment.
-
-    Parameters
-    ----------
-    launches : tuple of HeldLaunch
-        Those that changed last, the last of them first.
-    last_change : int
-        What the store had changed last when it was read.
-    is_whole : bool
-        Whether these are all launches with observations.
-    """
+    """Launches of a store at a moment."""
 
     launches: tuple[HeldLaunch, ...] = ()
     last_change: int = -1
@@ -144,11 +126,6 @@ def read_held_launches(
         the same object comes back where none has.
     most : int
         Launches to look at.
-
-    Raises
-    ------
-    StoreError
-        If the store does not answer.
     """
     last = find_last_change(store)
     if last == known.last_change:

@@ -11,8 +11,8 @@ from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
-    Explanation,
-    compare,
+    ExplainedError,
+    compare_validated,
     comparison_from_json,
 )
 from kernelcast.models.validation.report import ModelRows, ValidationReport
@@ -24,10 +24,10 @@ __all__ = [
     "ComparedKernel",
     "Comparison",
     "DeviceComparison",
-    "Explanation",
+    "ExplainedError",
     "ModelRows",
     "ValidationReport",
-    "compare_reported",
+    "compare_validated",
     "find_ablation",
     "list_models",
     "read_comparison",
@@ -67,41 +67,18 @@ class AblatedGroup:
 
 
 def read_report(content: Mapping[str, Any]) -> ValidationReport:
-    """Read the result of a validation.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read the result of a validation."""
     return report_from_json(json.dumps(content))
 
 
 def read_comparison(content: Mapping[str, Any]) -> Comparison:
-    """Read the result of a comparison.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read the result of a comparison."""
     return comparison_from_json(json.dumps(content))
-
-
-def compare_reported(report: ValidationReport, first: str, second: str) -> Comparison:
-    """Compare two models of a validation, row by row.
-
-    Raises
-    ------
-    InputError
-        If the report lacks a model, or both are the same.
-    """
-    return compare(report, first, second)
 
 
 def find_ablation(report: ValidationReport) -> tuple[AblatedGroup, ...]:
     """Find what the hybrid loses without each feature group that a validation left out."""
-    names = [one.model for one in report.rows.models]
+    names = report.models
     if HYBRID not in names:
         return ()
     found = []
@@ -110,7 +87,7 @@ def find_ablation(report: ValidationReport) -> tuple[AblatedGroup, ...]:
             group = name.removeprefix(_WITHOUT)
             found += [
                 ablated
-                for one in compare(report, HYBRID, name).devices
+                for one in compare_validated(report, HYBRID, name).devices
                 if (ablated := _describe(one, group)) is not None
             ]
     return tuple(sorted(found, key=lambda one: (one.device, -one.difference)))

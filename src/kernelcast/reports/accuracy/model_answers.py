@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.validation.report import ValidationReport
-from kernelcast.predictor.answering.shelf import find_shipped
+from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.accuracy.held_launches import HeldLaunch
@@ -92,13 +92,7 @@ class ModelAnswer:
 
 
 def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
-    """Give the models in use: those of the registry, then those shipped that it does not have.
-
-    Raises
-    ------
-    InputError
-        If the registry cannot be read.
-    """
+    """Give the models in use: those of the registry, then those shipped that it does not have."""
     found: dict[str, UsedModel] = {}
     for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
         for one in list_models(ModelRegistry(url=place)):
@@ -108,13 +102,7 @@ def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
 
 
 def open_model(used: UsedModel, registry: str | None = None) -> OpenModel:
-    """Load a model.
-
-    Raises
-    ------
-    InputError
-        If its file is damaged, or not there any more.
-    """
+    """Load a model."""
     place = find_shipped() if used.is_shipped else choose_registry(registry)
     stored = ModelRegistry(url=place).load(used.name, used.version)
     return OpenModel(used=used, kind=stored.model.name, report=stored.report, stored=stored)
@@ -147,11 +135,6 @@ class ModelAnswers:
             Holds the launches.
         launches : sequence of HeldLaunch
             Those observed last come first.
-
-        Raises
-        ------
-        StoreError
-            If the store does not answer.
         """
         asked: _Asked = {}
         found: dict[str, dict[str, ModelAnswer]] = {}
@@ -200,18 +183,17 @@ def _read_held_out(
 
 
 def _list_answers(report: ValidationReport, kind: str) -> dict[str, ModelAnswer]:
-    answers = next((one for one in report.rows.models if one.model == kind), None)
-    if answers is None:
-        return {}
-    columns = zip(
-        report.rows.keys, answers.seconds, answers.low, answers.high, answers.in_domain,
-        strict=True,
-    )  # fmt: skip
+    rows = report.to_frame()
+    rows = rows[
+        (rows["model"] == kind) & rows[["predicted_s", "low_s", "high_s"]].notna().all(axis=1)
+    ]
     return {
-        key: ModelAnswer(seconds=seconds, low=low, high=high, in_domain=known)
-        for key, seconds, low, high, known in columns
-        if seconds is not None and low is not None and high is not None
-    }
+        one["key"]: ModelAnswer(
+            seconds=one["predicted_s"], low=one["low_s"], high=one["high_s"],
+            in_domain=one["in_domain"],
+        )
+        for one in rows.to_dict("records")
+    }  # fmt: skip
 
 
 def _ask(model: OpenModel, store: Store, keys: Sequence[str]) -> dict[str, ModelAnswer]:

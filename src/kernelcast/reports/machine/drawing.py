@@ -1,38 +1,53 @@
 """Draws the curves of a machine description; matplotlib is loaded when something is drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.records.machine import Curve, MachineDescription
 from kernelcast.reports.drawing import COLOURS, INK, MARKERS
-from kernelcast.reports.machine.figures import label_curve
+from kernelcast.reports.machine.figures import ReportFigure, label_curve
 from kernelcast.reports.machine.quantities import format_traits
+from kernelcast.reports.numbers import format_bytes
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FEW_CURVES: Final = 4
+_FEW_CURVES: Final = 4
 """That a legend within the picture has room for."""
 _WIDE_RATIO: Final = 12.0
 _SCALED_RATIO: Final = 4
+_FEW_DECADES: Final = 300.0
+"""Ratio below which powers of ten alone would be too few ticks."""
+_HEIGHT: Final = 4.2
+_PANEL_HEIGHT: Final = 2.7
+_PANEL_COLUMNS: Final = 2
 
 
-def draw_curves(
-    axes: "Axes", curves: Sequence[Curve], write_size: Callable[[float], str], *, is_small: bool
-) -> None:
-    """Draw curves that share their axes, without a grid and a legend.
+def find_height(figure: ReportFigure) -> float:
+    """Give the height of a figure that is as wide as the page, in inches."""
+    count = len(figure.panels)
+    return _HEIGHT if count == 1 else _PANEL_HEIGHT * -(-count // _PANEL_COLUMNS)
 
-    Parameters
-    ----------
-    axes : Axes
-        Empty.
-    curves : sequence of Curve
-        At least one.
-    write_size : callable
-        Writes a tick that counts bytes.
-    is_small : bool
-        Whether it is one of several panels.
-    """
+
+def draw_figure(drawn: "Figure", figure: ReportFigure, machine: MachineDescription) -> None:
+    """Draw curves that belong together on an empty figure."""
+    count = len(figure.panels)
+    columns = min(count, _PANEL_COLUMNS)
+    axes = drawn.subplots(-(-count // columns), columns, squeeze=False).flat
+    for place, one in enumerate(axes):
+        if place >= count:
+            one.set_visible(False)
+            continue
+        _draw_curves(one, figure.panels[place], is_small=count > 1)
+        if figure.panel_titles:
+            one.set_title(figure.panel_titles[place].replace("_", " "), loc="left")
+        if figure.is_walk:
+            _draw_levels(one, machine)
+
+
+def _draw_curves(axes: "Axes", curves: Sequence[Curve], *, is_small: bool) -> None:
+    """Draw curves that share their axes."""
     for place, curve in enumerate(curves):
         colour = COLOURS[place % len(COLOURS)]
         axes.plot(
@@ -41,15 +56,29 @@ def draw_curves(
         )  # fmt: skip
         if curve.low and curve.high:
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-    _scale(axes, curves, write_size, ticks=5 if is_small else 9)
+    _scale(axes, curves, ticks=5 if is_small else 9)
     size = 7.5 if is_small else 9
     axes.set_xlabel(curves[0].x_name, fontsize=size)
     axes.set_ylabel(curves[0].y_name, fontsize=size)
+    axes.grid(visible=True, which="major")
+    if len(curves) > 1:
+        _add_legend(axes, len(curves), is_panel=is_small)
 
 
-def _scale(
-    axes: "Axes", curves: Sequence[Curve], write_size: Callable[[float], str], *, ticks: int
-) -> None:
+def _add_legend(axes: "Axes", count: int, *, is_panel: bool) -> None:
+    """Put the legend where no curve can be: above a panel, beside many curves."""
+    if is_panel:
+        axes.legend(
+            loc="lower right", bbox_to_anchor=(1.02, 0.97), ncols=count, handlelength=1.2,
+            columnspacing=0.8, handletextpad=0.3,
+        )  # fmt: skip
+    elif count > _FEW_CURVES:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend()
+
+
+def _scale(axes: "Axes", curves: Sequence[Curve], *, ticks: int) -> None:
     """Choose scales and ticks by what the axes count."""
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
@@ -62,11 +91,13 @@ def _scale(
         axes.xaxis.set_minor_formatter(NullFormatter())
     counts_bytes = "byte" in x_name and "second" not in x_name
     axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: write_size(value) if counts_bytes else f"{value:g}")
+        FuncFormatter(lambda value, _: _write_size(value) if counts_bytes else f"{value:g}")
     )
     if y and max(y) > _WIDE_RATIO * min(y):
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
+        if max(y) < _FEW_DECADES * min(y):
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     else:
         axes.set_ylim(bottom=0)
     if "second" in y_name:
@@ -74,7 +105,11 @@ def _scale(
         axes.yaxis.set_major_formatter(EngFormatter(unit=unit, sep=" " if unit else ""))
 
 
-def draw_levels(axes: "Axes", machine: MachineDescription) -> None:
+def _write_size(value: float) -> str:
+    return "" if value < 1 else format_bytes(value)
+
+
+def _draw_levels(axes: "Axes", machine: MachineDescription) -> None:
     """Draw the latencies and sizes of the caches into the walk through global memory."""
     for cache in machine.caches:
         if cache.latency_s is not None:

@@ -1,13 +1,36 @@
 """The tables of a machine's report: the microbenchmarks paper's Table III, and the rest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.traits import Trait
+from kernelcast.reports.machine.quantities import format_interval, format_number, format_traits
 
 _ILP = (1, 2, 4)
+_HEADLINE_INSTRUCTION = "fp32"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownNumber:
+    """A number with where it is from.
+
+    Parameters
+    ----------
+    label : str
+        What it is for, where a cell has several.
+    text, interval : str
+        The number, and its interval, with units.
+    source, origin : str
+        Whether it was measured, reported, published or assumed, and by what.
+    """
+
+    label: str
+    text: str
+    interval: str
+    source: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +54,22 @@ class Cell:
     labels: tuple[str, ...] = ()
     clock_hz: float | None = None
 
+    @property
+    def numbers(self) -> list[ShownNumber]:
+        """The numbers that are known, as pages show them."""
+        labels = self.labels or ("",) * len(self.traits)
+        pairs = zip(labels, self.traits, strict=True)
+        return [self._show(label, one) for label, one in pairs if one is not None]
+
+    def _show(self, label: str, trait: Trait[Any]) -> ShownNumber:
+        text = format_traits(self.key, (trait,), marks=False)
+        if self.clock_hz is not None:
+            text += f" = {format_number(trait.value * self.clock_hz)} cy"
+        return ShownNumber(
+            label=label, text=text, interval=format_interval(self.key, trait),
+            source=str(trait.source), origin=trait.origin,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
@@ -53,6 +92,32 @@ def make_tables(machine: MachineDescription) -> list[ReportTable]:
         _make_costs(machine),
     )
     return [one for one in tables if one.rows]
+
+
+def list_headlines(machine: MachineDescription) -> list[tuple[str, str]]:
+    """Give the few numbers by which people know a device."""
+    return list(_find_headlines(machine))
+
+
+def _find_headlines(machine: MachineDescription) -> Iterator[tuple[str, str]]:
+    instruction = machine.instruction(_HEADLINE_INSTRUCTION)
+    if instruction is not None and instruction.peak_per_s is not None:
+        yield "single precision", _write("peak_per_s", instruction.peak_per_s)
+    memory = machine.memory("global")
+    if memory is not None and memory.load_bytes_per_s:
+        best = _best(memory.load_bytes_per_s.values())
+        yield (
+            "loads from memory",
+            _write("load_bytes_per_s", best),
+        )
+    sized = [one for one in machine.caches if one.size_bytes is not None]
+    if sized:
+        sizes = (f"{one.name} {_write('size_bytes', one.size_bytes)}" for one in sized)
+        yield "caches", ", ".join(sizes)
+
+
+def _write(key: str, trait: Trait[Any] | None) -> str:
+    return format_traits(key, (trait,), marks=False)
 
 
 def _one(key: str, trait: Trait[Any] | None, clock_hz: float | None = None) -> Cell:

@@ -6,6 +6,7 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
+from kernelcast.reports.numbers import format_count
 
 _K = OperationKind
 ARITHMETIC = (
@@ -14,56 +15,6 @@ ARITHMETIC = (
 SPECIAL = (_K.SPECIAL, _K.SPECIAL_NATIVE)
 _OTHERS = ((_K.BARRIER, "barrier"), (_K.ATOMIC, "atomic"), (_K.CALL, "call"), (_K.COPY, "copy"))
 _WEIGHED = (*ARITHMETIC, *SPECIAL, _K.BARRIER, _K.ATOMIC, _K.BRANCH, _K.CALL, _K.COPY)
-_SCALES = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
-"""From which number on, what it is divided by, and the letter."""
-
-
-def format_count(value: float) -> str:
-    """Write a count: exactly up to 9,999, else with three digits.
-
-    Examples
-    --------
-    >>> [format_count(one) for one in (0, 1, 92.0, 0.98765, 1472, 23552, 1.5e6, 0.0004)]
-    ['0', '1', '92', '0.988', '1,472', '23.6k', '1.50M', '0.0004']
-    """
-    for least, scale, unit in _SCALES:
-        if abs(value) >= least:
-            return f"{_three_digits(value / scale)}{unit}"
-    if value == int(value):
-        return f"{int(value):,}"
-    return _three_digits(value) if abs(value) >= 0.01 else f"{value:.2g}"
-
-
-def format_value(value: float | None) -> str:
-    """Write a feature: whole numbers exactly, others with six digits, a dash for none.
-
-    Examples
-    --------
-    >>> format_value(541696.0), format_value(2.3145365), format_value(None)
-    ('541,696', '2.31454', '-')
-    """
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
-
-
-def format_size(count: int) -> str:
-    """Write an amount of memory with three digits.
-
-    Examples
-    --------
-    >>> format_size(8667136), format_size(1024), format_size(100)
-    ('8.27 MiB', '1 KiB', '100 B')
-    """
-    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if count >= scale:
-            return f"{float(_three_digits(count / scale)):g} {unit}"
-    return f"{count} B"
-
-
-def _three_digits(value: float) -> str:
-    size = abs(value)
-    return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3}f}"
 
 
 def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:

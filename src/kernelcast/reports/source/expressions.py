@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterable
 
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.kernel_facts import KernelFacts
+from kernelcast.expressions import TRUE, Expr
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr
 from kernelcast.records.software_counters import RequestPattern
-from kernelcast.reports.source.counts import format_count
+from kernelcast.reports.numbers import format_count
 
 _SHORT = {
     "global_id": "gid", "local_id": "lid", "group_id": "grp", "local_size": "lsz",
@@ -56,15 +55,7 @@ def explain(texts: Iterable[str]) -> str:
 
 
 def write_address(access: MemoryAccess, facts: KernelFacts) -> str:
-    """Write where an access goes: as an element of its buffer where it is whole elements.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        The access.
-    facts : KernelFacts
-        For the size of the buffer's elements.
-    """
+    """Write where an access goes: as an element of its buffer where it is whole elements."""
     buffer = access.buffer or "?"
     if access.offset_bytes is None:
         sources = ", ".join(access.sources)

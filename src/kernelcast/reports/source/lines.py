@@ -1,51 +1,124 @@
 """What each line of a kernel's source executes, of all that the kernel executes."""
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.accesses import AddressPattern, MemoryAccess
-from kernelcast.records.source_lines import LineFacts
-from kernelcast.reports.source.counts import weigh
-from kernelcast.reports.source.expressions import describe_request
+from kernelcast.records.software_counters import RequestPattern
+from kernelcast.reports.source.counts import summarise_memory, summarise_operations, weigh
+from kernelcast.reports.source.expressions import describe_request, write_address, write_guard
+
+_TAB = 4
 
 
-class CountedLines:
-    """The lines of a launch with their counts; measured ones where a device gave them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineAccess:
+    """An access of a line in words.
 
     Parameters
     ----------
-    features : KernelFeatures
-        The launch.
+    kind : str
+        ``load``, ``store`` or ``atomic``.
+    address : str
+        Where it goes, such as ``a[gid.x + 1]``.
+    guard : str
+        When it is executed; empty if always.
+    pattern : str
+        What is known of the address; empty where it follows from ids and loops alone.
+    requests : str
+        How a warp touches memory; empty if nobody knows.
     """
 
-    def __init__(self, features: KernelFeatures) -> None:
-        self.counters = features.best_counters
-        self.facts: dict[int, LineFacts] = {one.line: one for one in features.lines}
-        self._accesses = features.facts.accesses
-        counts = self.counters.block_counts
-        weights = {one.line: weigh(one.executed(counts)) for one in features.lines}
-        total = sum(weights.values()) or 1.0
-        self._shares = {line: weight / total for line, weight in weights.items()}
-        self._requests = {one.site: one for one in self.counters.patterns}
+    kind: str
+    address: str
+    guard: str
+    pattern: str
+    requests: str
 
-    def count_runs(self, number: int) -> float:
-        """Give how often a work-item executes a line that has facts."""
-        return self.facts[number].executions(self.counters.block_counts)
-
-    def share(self, number: int) -> float | None:
-        """Give a line's share of all operations executed; None where it has no code."""
-        return self._shares.get(number)
-
-    def list_accesses(self, number: int) -> Iterator[MemoryAccess]:
-        """Give the accesses of a line."""
-        return (one for one in self._accesses if one.line == number)
-
-    def describe_requests(self, access: MemoryAccess) -> str:
-        """Say how a warp touches memory; nothing if nobody knows."""
-        found = self._requests.get(access.site)
-        return "" if found is None else describe_request(found)
+    @property
+    def text(self) -> str:
+        """All of it."""
+        condition = f"if {self.guard}" if self.guard else ""
+        parts = (f"{self.kind} {self.address}", condition, self.pattern, self.requests)
+        return ", ".join(filter(None, parts))
 
 
-def name_pattern(access: MemoryAccess) -> str:
-    """Say what is known of an address; nothing where it follows from ids and loops alone."""
-    return "" if access.pattern is AddressPattern.QUASI_AFFINE else str(access.pattern)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatedLine:
+    """A line of the source with what it executes.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    code : str
+        Its text.
+    runs : float or None
+        Executions per work-item; None where it has no code of the kernel.
+    share : float
+        Of all operations executed, from 0 to 1.
+    operations : tuple of (str, str)
+        What one execution computes: class and text, such as ``("float", "2 fp32")``.
+    memory : str
+        What one execution loads and stores.
+    accesses : tuple of LineAccess
+        Where that goes, each place once.
+    """
+
+    number: int
+    code: str
+    runs: float | None = None
+    share: float = 0.0
+    operations: tuple[tuple[str, str], ...] = ()
+    memory: str = ""
+    accesses: tuple[LineAccess, ...] = ()
+
+
+def expand_source(features: KernelFeatures) -> str:
+    """Give the source as it is shown."""
+    return features.problem.kernel.source.expandtabs(_TAB).rstrip()
+
+
+def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
+    """Put counts and addresses beside the lines of a source; measured ones where there are."""
+    counters = features.best_counters
+    counts = counters.block_counts
+    facts = {one.line: one for one in features.lines}
+    weights = {line: weigh(one.executed(counts)) for line, one in facts.items()}
+    total = sum(weights.values()) or 1.0
+    requests = {one.site: one for one in counters.patterns}
+    accesses: dict[int, dict[LineAccess, None]] = {}
+    for access in features.facts.accesses:
+        described = _describe(access, features, requests.get(access.site))
+        accesses.setdefault(access.line, {})[described] = None
+    found = []
+    for number, code in enumerate(expand_source(features).split("\n"), start=1):
+        places, one = tuple(accesses.get(number, ())), facts.get(number)
+        if one is None:
+            found.append(AnnotatedLine(number=number, code=code, accesses=places))
+            continue
+        found.append(
+            AnnotatedLine(
+                number=number,
+                code=code,
+                runs=one.executions(counts),
+                share=weights[number] / total,
+                operations=tuple(summarise_operations(one.once)),
+                memory=summarise_memory(one.once),
+                accesses=places,
+            )
+        )
+    return tuple(found)
+
+
+def _describe(
+    access: MemoryAccess, features: KernelFeatures, request: RequestPattern | None
+) -> LineAccess:
+    is_usual = access.pattern is AddressPattern.QUASI_AFFINE
+    return LineAccess(
+        kind=str(access.kind),
+        address=write_address(access, features.facts),
+        guard=write_guard(access),
+        pattern="" if is_usual else str(access.pattern),
+        requests="" if request is None else describe_request(request),
+    )

@@ -108,13 +108,7 @@ class PerfEventCounters:
         return Availability(is_available=False, reason=reason or "no events were asked for")
 
     def count(self, work: Callable[[], T]) -> tuple[T, HardwareCounts]:
-        """Run some work and count what this process's threads do meanwhile.
-
-        Raises
-        ------
-        DeviceError
-            If nothing can be counted; says why. What the work raises passes unchanged.
-        """
+        """Run some work and count what this process's threads do meanwhile."""
         events, _ = self._sort_out()
         if not events:
             msg = f"{self.name}: {self.probe().reason}"
@@ -154,11 +148,6 @@ def add_up(readings: Mapping[str, Sequence[Reading]]) -> tuple[HardwareCount, ..
 
     All threads are scaled together: one that was too short for the counter to get its turn is
     then taken to be like the others.
-
-    Parameters
-    ----------
-    readings : mapping of str to sequence of Reading
-        By counter, one reading per thread.
 
     Returns
     -------

@@ -30,41 +30,25 @@ _IOCTL_ENABLE, _IOCTL_DISABLE = 0x2400, 0x2401
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfEvent:
-    """One event that Linux can count.
-
-    Parameters
-    ----------
-    name : str
-        What kernelcast calls it.
-    kind : int
-        ``perf_type_id``: 0 hardware, 1 software, 3 hardware cache.
-    config : int
-        Which event of that kind.
-    is_user_only : bool
-        Whether what the kernel does for the process is left out, which needs no privileges.
-    """
+    """One event that Linux can count."""
 
     name: str
     kind: int
+    """``perf_type_id``: 0 hardware, 1 software, 3 hardware cache."""
     config: int
     is_user_only: bool = True
+    """Whether what the kernel does for the process is left out, which needs no privileges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a counter holds.
-
-    Parameters
-    ----------
-    value : int
-        Events.
-    enabled_ns, running_ns : int
-        Time in which the thread ran while the counter was on, and in which the counter ran too.
-    """
+    """What a counter holds."""
 
     value: int
     enabled_ns: int
+    """Time in which the thread ran while the counter was on."""
     running_ns: int
+    """Of that, time in which the counter ran too."""
 
 
 def is_supported() -> bool:
@@ -81,8 +65,6 @@ def open_counter(event: PerfEvent, thread_id: int = 0) -> int:
 
     Parameters
     ----------
-    event : PerfEvent
-        What to count.
     thread_id : int
         The thread; 0 for the calling one.
 

@@ -12,21 +12,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """Whether a provider can count on this machine.
-
-    Parameters
-    ----------
-    is_available : bool
-        Whether at least one counter works.
-    reason : str
-        What can be counted, or why nothing can and what to do about it.
-    counter_names : tuple of str
-        Counters that work; empty where none does.
-    """
+    """Whether a provider can count on this machine."""
 
     is_available: bool
     reason: str
+    """What can be counted, or why nothing can and what to do about it."""
     counter_names: tuple[str, ...] = ()
+    """Counters that work; empty where none does."""
 
 
 class HardwareCounterProvider(Protocol):
@@ -56,11 +48,6 @@ class HardwareCounterProvider(Protocol):
         ----------
         work : callable
             Takes nothing; returns when the device has finished.
-
-        Returns
-        -------
-        tuple
-            What the work returned, and the counts.
 
         Raises
         ------

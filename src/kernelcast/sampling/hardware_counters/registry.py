@@ -9,15 +9,7 @@ from kernelcast.sampling.hardware_counters.provider import Availability, Hardwar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbedProvider:
-    """A provider with the outcome of its trial.
-
-    Parameters
-    ----------
-    provider : HardwareCounterProvider
-        The provider.
-    availability : Availability
-        Whether it works here, or why not.
-    """
+    """A provider with the outcome of its trial."""
 
     provider: HardwareCounterProvider
     availability: Availability
@@ -40,13 +32,7 @@ def probe_providers(
 def find_providers(
     providers: Iterable[HardwareCounterProvider] | None = None,
 ) -> tuple[HardwareCounterProvider, ...]:
-    """Give the providers that work here; often there is none, as in most virtual machines.
-
-    Parameters
-    ----------
-    providers : iterable of HardwareCounterProvider, optional
-        Those to try; all that kernelcast knows when left out.
-    """
+    """Give the providers that work here; often there is none, as in most virtual machines."""
     return tuple(
         one.provider for one in probe_providers(providers) if one.availability.is_available
     )

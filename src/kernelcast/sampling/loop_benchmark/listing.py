@@ -14,43 +14,27 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A variable of a listing.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    type_name : str
-        C type of it, or of an element.
-    dimensions : str
-        ``[M][N]`` of an array; empty for a scalar.
-    value : str
-        Initial value of a scalar; empty without one.
-    """
+    """A variable of a listing."""
 
     name: str
     type_name: str
+    """C type of it, or of an element."""
     dimensions: str = ""
+    """``[M][N]`` of an array; empty for a scalar."""
     value: str = ""
+    """Initial value of a scalar; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The parts of a listing.
-
-    Parameters
-    ----------
-    directives : tuple of str
-        Lines for the preprocessor that come before the loop.
-    variables : tuple of Declared
-        In their order.
-    loop : str
-        The loop nest.
-    """
+    """The parts of a listing."""
 
     directives: tuple[str, ...]
+    """Lines for the preprocessor that come before the loop."""
     variables: tuple[Declared, ...]
+    """In their order."""
     loop: str
+    """The loop nest."""
 
     @property
     def arrays(self) -> tuple[Declared, ...]:

@@ -14,8 +14,103 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelcast.records.errors import InputError, MeasurementError
-from kernelcast.sampling.loop_benchmark.c_program import write_program
-from kernelcast.sampling.loop_benchmark.listing import take_apart
+from kernelcast.sampling.loop_benchmark.listing import Listing, take_apart
+
+_DRIVER = """
+static double kc_now(clockid_t clock)
+{{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return at.tv_sec + 1e-9 * at.tv_nsec;
+}}
+
+static void kc_fill(void)
+{{
+{fill}
+}}
+
+__attribute__((noinline)) static void kc_run(void)
+{{
+{scalars}
+    {loop}
+{keep}
+}}
+
+int main(int count, char **words)
+{{
+    const double least_s = count > 1 ? atof(words[1]) : 0.05;
+    const int samples = count > 2 ? atoi(words[2]) : 5;
+    kc_fill();
+    kc_run();
+    long repeats = 1;
+    for (;;) {{ /* warm up, and find how many passes are long enough */
+        const double start = kc_now(CLOCK_MONOTONIC);
+        for (long pass = 0; pass < repeats; ++pass) {{
+            kc_run();
+            __asm__ volatile("" ::: "memory");
+        }}
+        const double passed = kc_now(CLOCK_MONOTONIC) - start;
+        if (passed >= least_s || repeats >= 1L << 40)
+            break;
+        const double wanted = 1.2 * least_s / (passed > 1e-9 ? passed : 1e-9);
+        repeats = (long)(repeats * (wanted < 2 ? 2 : wanted > 100 ? 100 : wanted)) + 1;
+    }}
+    for (int sample = 0; sample < samples; ++sample) {{
+        const double start = kc_now(CLOCK_MONOTONIC);
+        const double cpu = kc_now(CLOCK_PROCESS_CPUTIME_ID);
+        for (long pass = 0; pass < repeats; ++pass) {{
+            kc_run();
+            __asm__ volatile("" ::: "memory");
+        }}
+        const double cpu_s = kc_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        printf("%.9e %.9e\\n", (kc_now(CLOCK_MONOTONIC) - start) / repeats, cpu_s / repeats);
+    }}
+    return 0;
+}}
+"""
+
+
+def write_program(listing: Listing) -> str:
+    """Write the program.
+
+    Arrays stand at file scope, where they may be large, and are filled first: pages that were
+    never written all are one page of zeros, which every cache holds. Scalars are local variables
+    whose values the compiler does not know.
+
+    Examples
+    --------
+    >>> from kernelcast.sampling.loop_benchmark.listing import take_apart
+    >>> text = write_program(take_apart("float a[N]; for (int i = 0; i < N; ++i) a[i] = 1.f;"))
+    >>> "static float a[N]" in text
+    True
+    """
+    head = [
+        "#define _POSIX_C_SOURCE 200809L",
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "#include <time.h>",
+        *listing.directives,
+        "volatile double kc_value = 0.5, kc_sink;",
+    ]
+    arrays = [
+        f"static {one.type_name} {one.name}{one.dimensions} __attribute__((aligned(64)));"
+        for one in listing.arrays
+    ]
+    fill = [
+        f"    for (size_t n = 0; n < sizeof {one.name} / sizeof({one.type_name}); ++n)\n"
+        f"        (({one.type_name} *){one.name})[n] = ({one.type_name})(1 + n % 7 * kc_value);"
+        for one in listing.arrays
+    ]
+    scalars = [
+        f"    {one.type_name} {one.name} = {one.value or f'({one.type_name})kc_value'};"
+        for one in listing.scalars
+    ]
+    keep = [f"    kc_sink = (double){one.name};" for one in listing.scalars]
+    body = _DRIVER.format(
+        fill="\n".join(fill), scalars="\n".join(scalars), loop=listing.loop, keep="\n".join(keep)
+    )
+    return "\n".join([*head, *arrays, body])
+
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
@@ -24,67 +119,40 @@ _LARGE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How long to measure.
-
-    Parameters
-    ----------
-    least_s : float
-        Shortest time of a sample: the loop is repeated until it takes so long.
-    samples : int
-        How many.
-    limit_s : float
-        After which a program is taken for stuck.
-    """
+class LoopSampling:
+    """How long to measure."""
 
     least_s: float = 0.05
+    """Shortest time of a sample: the loop is repeated until it takes so long."""
     samples: int = 5
     limit_s: float = 600.0
+    """After which a program is taken for stuck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
-    """A loop of one size.
-
-    Parameters
-    ----------
-    source : str
-        The listing.
-    constants : mapping of str to int
-        Values of its constants; the compiler knows them.
-    elements : mapping of str to int
-        Elements of each array.
-    array_bytes : int
-        Of all arrays together.
-    compiler : str
-        A C compiler; the first of `COMPILERS` that there is when empty, or `CC`.
-    flags : sequence of str
-        For the compiler.
-    """
+    """A loop of one size."""
 
     source: str
     constants: Mapping[str, int]
+    """Values of its constants; the compiler knows them."""
     elements: Mapping[str, int] = field(default_factory=dict)
+    """Elements of each array."""
     array_bytes: int = 0
     compiler: str = ""
+    """A C compiler; the first of `COMPILERS` that there is when empty, or `CC`."""
     flags: Sequence[str] = FLAGS
+    """For the compiler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
-    """Times of one pass over the whole nest.
-
-    Parameters
-    ----------
-    wall_s, cpu_s : tuple of float
-        Samples, by the clock on the wall and by the processor's time; the latter is empty where
-        nobody tells.
-    compiler : str
-        What compiled it.
-    """
+    """Times of one pass over the whole nest."""
 
     wall_s: tuple[float, ...]
+    """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]
+    """The same by the processor's time; empty where nobody tells."""
     compiler: str
 
     @property
@@ -104,13 +172,7 @@ class LoopMeasurement:
 
 
 def find_compiler(wanted: str = "") -> str | None:
-    """Find a C compiler; None if there is none.
-
-    Raises
-    ------
-    InputError
-        If the one that was asked for does not exist.
-    """
+    """Find a C compiler; None if there is none."""
     if wanted and shutil.which(wanted) is None:
         msg = f"C compiler {wanted!r} is not found; give another one, or leave the choice"
         raise InputError(msg)
@@ -118,15 +180,8 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((one for one in names if one and shutil.which(one)), None)
 
 
-def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasurement:
+def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
     """Compile, warm up and time a loop.
-
-    Parameters
-    ----------
-    loop : LoopToRun
-        Listing and size.
-    effort : Effort, optional
-        How long to measure.
 
     Raises
     ------
@@ -135,20 +190,20 @@ def measure_loop(loop: LoopToRun, effort: Effort | None = None) -> LoopMeasureme
     MeasurementError
         If it ends with an error, or not in time.
     """
-    effort = effort or Effort()
+    sampling = sampling or LoopSampling()
     compiler = find_compiler(loop.compiler)
     if compiler is None:
         # Drivers take a moment to load.
         from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
 
         wall_s, name = measure_as_kernel(
-            loop.source, loop.constants, loop.elements, least_s=effort.least_s,
-            samples=effort.samples,
+            loop.source, loop.constants, loop.elements, least_s=sampling.least_s,
+            samples=sampling.samples,
         )  # fmt: skip
         return LoopMeasurement(wall_s=wall_s, cpu_s=(), compiler=name)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
-        lines = _run([str(program), str(effort.least_s), str(effort.samples)], effort.limit_s)
+        lines = _run([str(program), str(sampling.least_s), str(sampling.samples)], sampling.limit_s)
     pairs = [tuple(float(one) for one in line.split()) for line in lines.splitlines()]
     return LoopMeasurement(
         wall_s=tuple(one[0] for one in pairs),

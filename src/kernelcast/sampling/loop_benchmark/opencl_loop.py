@@ -29,30 +29,15 @@ def measure_as_kernel(
 
     Parameters
     ----------
-    source : str
-        The listing.
-    constants : mapping of str to int
-        Values of its constants.
     counts : mapping of str to int
         Elements of each array.
     least_s : float
         Shortest time of a sample.
-    samples : int
-        How many.
 
     Returns
     -------
     (tuple of float, str)
         Seconds of one pass, and what compiled it.
-
-    Raises
-    ------
-    CompileError
-        If the device's compiler refuses it.
-    InputError
-        If an array has a type that OpenCL does not know.
-    NoDeviceError
-        If there is no CPU device.
     """
     found = [one for one in find_devices() if one[0].kind is DeviceKind.CPU]
     if not found:

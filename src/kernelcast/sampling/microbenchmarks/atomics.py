@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from kernelcast.sampling.microbenchmarks.findings import Findings
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.loop_timing import LoopLaunch
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.harness import Bench, LoopLaunch
 from kernelcast.sampling.microbenchmarks.statistics import as_rate, check_result
 
 NAME = "atomics"
@@ -64,11 +62,10 @@ def _prepare(bench: Bench, space: str, place: str) -> LoopLaunch:
     local_size = min(_LOCAL_SIZE, bench.description.max_work_group_size)
     items = local_size * _GROUPS_OF_A_UNIT * bench.units
     cells = bench.buffer(4 * items)
-    program = bench.build(_SOURCE, (f"-DLOCAL_SIZE={local_size}",))
     apart = _PLACES[place]
     launch = LoopLaunch(
         bench=bench,
-        kernel=bench.kernel(program, f"kc_atomic_{space}"),
+        kernel=bench.build_kernel(_SOURCE, f"kc_atomic_{space}", (f"-DLOCAL_SIZE={local_size}",)),
         arguments=(cells, _STEP, apart, apart),
         global_size=items,
         local_size=local_size,

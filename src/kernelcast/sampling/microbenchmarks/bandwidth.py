@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.machine import Curve, MemoryFacts
+from kernelcast.records.machine import MemoryFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.host_caches import read_host_caches
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.statistics import make_curve
 from kernelcast.sampling.microbenchmarks.streams import (
     Loop,
     Order,
@@ -110,7 +110,10 @@ def _add_figure(
                 for count in counts
             ]
             rates = [memory.measure(bench, stream) for stream in streams]
-            findings.curves.append(_make_curve(f"bandwidth/{loop}", counts, rates))
+            curve = make_curve(
+                f"bandwidth/{loop}", "loads per work-item", "bytes per second", counts, rates
+            )
+            findings.curves.append(curve)
 
 
 def _measure_copy(bench: Bench, findings: Findings, memory: StreamMemory) -> Trait[float] | None:
@@ -125,15 +128,3 @@ def _measure_copy(bench: Bench, findings: Findings, memory: StreamMemory) -> Tra
     with findings.attempting("memories/global/copy_bytes_per_s"):
         rates.append(_find_best(bench, findings, memory, streams).rate)
     return rates[0] if rates else None
-
-
-def _make_curve(name: str, counts: tuple[int, ...], rates: list[Trait[float]]) -> Curve:
-    return Curve(
-        name=name,
-        x_name="loads per work-item",
-        y_name="bytes per second",
-        x=tuple(float(count) for count in counts),
-        y=tuple(rate.value for rate in rates),
-        low=tuple(rate.low or rate.value for rate in rates),
-        high=tuple(rate.high or rate.value for rate in rates),
-    )

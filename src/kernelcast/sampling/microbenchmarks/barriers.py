@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from kernelcast.records.machine import Curve
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.findings import Findings
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.loop_timing import LoopLaunch
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.harness import Bench, LoopLaunch
 from kernelcast.sampling.microbenchmarks.statistics import (
     check_result,
     difference_trait,
+    make_curve,
 )
 
 NAME = "barrier"
@@ -57,7 +55,10 @@ def measure_barriers(bench: Bench) -> BenchmarkResult:
             f"{NAME}/{_USUAL_SIZE}", f"the device has no work-groups of {_USUAL_SIZE} work-items"
         )
     if costs:
-        findings.curves.append(_draw(costs))
+        y_name = "seconds per barrier and work-group"
+        findings.curves.append(
+            make_curve(NAME, "work-items of a work-group", y_name, costs, list(costs.values()))
+        )
     return findings.result()
 
 
@@ -78,7 +79,7 @@ def _prepare(bench: Bench, body: list[str], local_size: int) -> LoopLaunch:
     source = _SOURCE.replace("BODY", "\n        ".join(body))
     launch = LoopLaunch(
         bench=bench,
-        kernel=bench.kernel(bench.build(source), "kc_barrier"),
+        kernel=bench.build_kernel(source, "kc_barrier"),
         arguments=(out, given),
         global_size=items,
         local_size=local_size,
@@ -89,15 +90,3 @@ def _prepare(bench: Bench, body: list[str], local_size: int) -> LoopLaunch:
         x = (x + np.uint32(_OPERANDS[0])) ^ np.uint32(_OPERANDS[1])
     check_result(bench.read(out, np.uint32, items), x)
     return launch
-
-
-def _draw(costs: dict[int, Trait[float]]) -> Curve:
-    return Curve(
-        name=NAME,
-        x_name="work-items of a work-group",
-        y_name="seconds per barrier and work-group",
-        x=tuple(float(size) for size in costs),
-        y=tuple(cost.value for cost in costs.values()),
-        low=tuple(cost.low or 0.0 for cost in costs.values()),
-        high=tuple(cost.high or cost.value for cost in costs.values()),
-    )

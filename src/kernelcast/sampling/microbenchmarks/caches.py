@@ -6,21 +6,20 @@ import numpy as np
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.machine import CacheFacts, Curve, MemoryFacts
+from kernelcast.records.machine import CacheFacts, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.fits import Interval, fit_bandwidths
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
 from kernelcast.sampling.microbenchmarks.latency_curves import (
     choose_global_sizes,
+    draw_walk,
     fit_points,
-    make_curve,
     walk_global,
 )
 from kernelcast.sampling.microbenchmarks.levels_match import as_measured, match_caches
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.statistics import as_rate
+from kernelcast.sampling.microbenchmarks.statistics import as_rate, make_curve
 from kernelcast.sampling.microbenchmarks.working_sets import (
     WorkingSets,
     list_shapes,
@@ -55,7 +54,7 @@ def _find_caches(
 ) -> tuple[CacheFacts, ...]:
     """Find sizes and latencies by the random walk."""
     points = walk_global(bench, choose_global_sizes(bench, host_caches))
-    findings.curves.append(make_curve("walk/global", points))
+    findings.curves.append(draw_walk("walk/global", points))
     fit = fit_points(points, is_host=bench.description.kind is DeviceKind.CPU)
     findings.memories.append(
         MemoryFacts(space="global", latency_s=as_measured(fit.beyond_s, "walk/global"))
@@ -117,7 +116,10 @@ def _add_loads(
             measured, moved = _pick(sets, asked).measure_load(size)
             rates.append(as_rate(measured, moved, "working_sets/load"))
             sizes.append(size)
-    findings.curves.append(_make_curve(sizes, rates))
+    y_name = "bytes per second, all compute units"
+    findings.curves.append(
+        make_curve("working_sets/load", "working set in bytes", y_name, sizes, rates)
+    )
     fitted = fit_bandwidths(
         np.array(sizes, dtype=np.float64),
         np.array([rate.value for rate in rates]),
@@ -150,18 +152,6 @@ def _add_copy(
         measured, moved = sets.measure_copy(size)
         rates.append(as_rate(measured, moved, "working_sets/copy"))
     return replace(cache, copy_bytes_per_s=rates[0]) if rates else cache
-
-
-def _make_curve(sizes: list[int], rates: list[Trait[float]]) -> Curve:
-    return Curve(
-        name="working_sets/load",
-        x_name="working set in bytes",
-        y_name="bytes per second, all compute units",
-        x=tuple(float(size) for size in sizes),
-        y=tuple(rate.value for rate in rates),
-        low=tuple(rate.low or rate.value for rate in rates),
-        high=tuple(rate.high or rate.value for rate in rates),
-    )
 
 
 def _widen(interval: Interval, rates: list[Trait[float]]) -> Trait[float]:

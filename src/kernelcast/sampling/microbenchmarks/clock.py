@@ -5,10 +5,8 @@ import numpy as np
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.findings import Findings
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.loop_timing import LoopLaunch
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.harness import Bench, LoopLaunch
 from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, check_result
 
 NAME = "clock"
@@ -59,15 +57,8 @@ def judge(added: Measured, steps: float, ratio: float) -> Trait[float]:
     ----------
     added : Measured
         Time of the chain of additions, in seconds.
-    steps : float
-        Its steps.
     ratio : float
         Time of a step that multiplies over that of one that adds.
-
-    Raises
-    ------
-    MeasurementError
-        If the ratio is another.
     """
     expected = _MULTIPLY_CYCLES / _ADD_CYCLES
     if abs(ratio - expected) > _TOLERANCE * expected:
@@ -83,7 +74,7 @@ def _measure_chain(bench: Bench, operator: str) -> tuple[Measured, float]:
     """Measure a launch of one work-item, so that threads do not matter; give it with its steps."""
     given, out = bench.buffer(np.array(_OPERANDS, dtype=np.uint32)), bench.buffer(4)
     body = "\n        ".join([f"x = (x {operator} a) ^ b;"] * _UNROLL)
-    kernel = bench.kernel(bench.build(_SOURCE.replace("BODY", body)), "kc_clock")
+    kernel = bench.build_kernel(_SOURCE.replace("BODY", body), "kc_clock")
     launch = LoopLaunch(
         bench=bench, kernel=kernel, arguments=(out, given), global_size=1, local_size=1
     )

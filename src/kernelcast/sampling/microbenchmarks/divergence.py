@@ -8,11 +8,9 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import Curve
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import Findings
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.loop_timing import LoopLaunch
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.statistics import as_rate, check_result
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.harness import Bench, LoopLaunch
+from kernelcast.sampling.microbenchmarks.statistics import as_rate, check_result, make_curve
 from kernelcast.sampling.opencl import cl
 
 NAME = "divergence"
@@ -52,11 +50,6 @@ def infer_width(counts: Sequence[float], rates: Sequence[float]) -> int:
         Neighbours that take the same branch, rising.
     rates : sequence of float
         Operations per second.
-
-    Raises
-    ------
-    MeasurementError
-        If the curve is too flat to tell.
 
     Examples
     --------
@@ -105,7 +98,7 @@ def _measure_curve(bench: Bench, counts: Sequence[int]) -> tuple[Curve, list[flo
     local_size = min(_BRANCHES * _COUNTS[-1], bench.description.max_work_group_size)
     items = local_size * _GROUPS_OF_A_UNIT * bench.units
     out, given = bench.buffer(4 * items), bench.buffer(np.array([1013904223], dtype=np.uint32))
-    kernel = bench.kernel(bench.build(_write_source()), "kc_divergence")
+    kernel = bench.build_kernel(_write_source(), "kc_divergence")
     traits, best = [], []
     for count in counts:
         if _BRANCHES * count > local_size:
@@ -120,16 +113,9 @@ def _measure_curve(bench: Bench, counts: Sequence[int]) -> tuple[Curve, list[flo
         amount = 2.0 * items * iterations * _UNROLL
         traits.append(as_rate(measured, amount, NAME))
         best.append(amount / measured.minimum)
-    curve = Curve(
-        name=NAME,
-        x_name="neighbouring work-items that take the same branch",
-        y_name="operations per second",
-        x=tuple(float(count) for count in counts[: len(traits)]),
-        y=tuple(trait.value for trait in traits),
-        low=tuple(trait.low or trait.value for trait in traits),
-        high=tuple(trait.high or trait.value for trait in traits),
-    )
-    return curve, best
+    x_name = "neighbouring work-items that take the same branch"
+    x = counts[: len(traits)]
+    return make_curve(NAME, x_name, "operations per second", x, traits), best
 
 
 def _check(bench: Bench, out: cl.Buffer, items: int, agreeing: int) -> None:

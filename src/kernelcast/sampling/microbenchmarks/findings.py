@@ -1,24 +1,37 @@
-"""Collects what a microbenchmark finds, and the reasons for what it does not."""
+"""What a microbenchmark finds, and why it does not find the rest."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.opencl import cl
 
 
-class Findings:
-    """A `BenchmarkResult` in the making; its clock runs from here on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkResult:
+    """Outcome of one microbenchmark; fields as in `MachineDescription`."""
 
-    Parameters
-    ----------
-    name : str
-        The microbenchmark.
-    """
+    name: str
+    duration_s: float
+    instructions: tuple[InstructionFacts, ...] = ()
+    caches: tuple[CacheFacts, ...] = ()
+    memories: tuple[MemoryFacts, ...] = ()
+    """Like instructions and caches, facts; those with the name of facts that are known already add
+    to them."""
+    warp_width: Trait[int] | None = None
+    clock_hz: Trait[float] | None = None
+    costs: Mapping[str, Trait[float]] = field(default_factory=dict)
+    """By names that end in their unit."""
+    curves: tuple[Curve, ...] = ()
+    not_obtained: Mapping[str, str] = field(default_factory=dict)
+
+
+class Findings:
+    """A `BenchmarkResult` in the making; its clock runs from here on."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -5,6 +5,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, cast
 
@@ -55,8 +56,6 @@ class Bench:
     ----------
     session : DeviceSession
         The open device; the caller holds its lock.
-    effort : Effort
-        How thorough to be.
     """
 
     def __init__(self, session: DeviceSession, effort: Effort = Effort.NORMAL) -> None:
@@ -67,7 +66,7 @@ class Bench:
     @cached_property
     def launch_overhead_s(self) -> float:
         """Median of a launch that does nothing, by the clock that times launches, in seconds."""
-        kernel = self.kernel(self.build(_IDLE), "kc_idle")
+        kernel = self.build_kernel(_IDLE, "kc_idle")
         sink = self.buffer(4)
         self.set_args(kernel, sink, 0)
         times = [self._time_raw(kernel, _IDLE_SIZE, _IDLE_LOCAL_SIZE) for _ in range(_LAUNCHES)]
@@ -92,17 +91,14 @@ class Bench:
         if self.description.kind is DeviceKind.CPU:
             return 1
         info = cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-        kernel = self.kernel(self.build("kernel void kc_warp(void) {}"), "kc_warp")
+        kernel = self.build_kernel("kernel void kc_warp(void) {}", "kc_warp")
         # pyopencl types every answer as object
         return max(1, cast("int", kernel.get_work_group_info(info, self.session.device)))
 
-    def build(self, source: str, options: tuple[str, ...] = ()) -> cl.Program:
-        """Compile a source for the device; raises `CompileError` if the compiler refuses it."""
-        return build_program(self.session.context, self.session.device, source, options)
-
-    def kernel(self, program: cl.Program, name: str) -> cl.Kernel:
-        """Take a kernel out of a program."""
-        return cl.Kernel(program, name)
+    def build_kernel(self, source: str, name: str, options: tuple[str, ...] = ()) -> cl.Kernel:
+        """Compile a kernel; raises `CompileError` if the compiler refuses it."""
+        session = self.session
+        return cl.Kernel(build_program(session.context, session.device, source, options), name)
 
     def buffer(self, content: int | npt.NDArray[np.generic]) -> cl.Buffer:
         """Make a buffer of that many bytes, set to zero, or with that content."""
@@ -224,11 +220,6 @@ class Bench:
         most : int
             Largest count to try.
 
-        Returns
-        -------
-        int
-            The count that proved it.
-
         Raises
         ------
         MeasurementError
@@ -257,8 +248,6 @@ class Bench:
 
         Parameters
         ----------
-        run : callable
-            Gives the times of one round, in seconds.
         check : callable
             Raises `MeasurementError` unless the shortest times so far prove what they shall.
         """
@@ -296,3 +285,29 @@ def count_usable_cores() -> int:
 
 def _as_tuple(size: Size) -> tuple[int, ...]:
     return (size,) if isinstance(size, int) else size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLaunch:
+    """A kernel with its launch; the iteration count is its last argument."""
+
+    bench: Bench
+    kernel: cl.Kernel
+    arguments: tuple[object, ...]
+    """All arguments but the last."""
+    global_size: int
+    local_size: int
+
+    def time(self, iterations: int) -> float:
+        """Run once and give the time in seconds."""
+        self.bench.set_args(self.kernel, *self.arguments, iterations)
+        return self.bench.time_launch(self.kernel, self.global_size, self.local_size)
+
+    def measure_proven(self) -> tuple[Measured, int]:
+        """Choose a length, show that time grows with it, and measure."""
+        iterations = self.bench.prove_work(self.time, self.bench.calibrate_length(self.time))
+        return self.measure(iterations), iterations
+
+    def measure(self, iterations: int) -> Measured:
+        """Measure launches of so many iterations."""
+        return self.bench.measure(lambda: self.time(iterations))

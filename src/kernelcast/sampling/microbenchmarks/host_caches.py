@@ -13,23 +13,15 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCache:
-    """A data cache of this host.
-
-    Parameters
-    ----------
-    level : int
-        1 is nearest.
-    size_bytes, line_bytes, ways, shared_by : int
-        Capacity, line, associativity, and how many logical processors share it; 0 if unknown.
-    origin : str
-        File that told.
-    """
+    """A data cache of this host."""
 
     level: int
+    """1 is nearest."""
     size_bytes: int
     line_bytes: int
     ways: int
     shared_by: int
+    """Logical processors; this, line and ways are 0 if unknown."""
     origin: str
 
     @property
@@ -39,13 +31,7 @@ class HostCache:
 
 
 def read_host_caches(folder: Path = _FOLDER) -> tuple[HostCache, ...]:
-    """Read data and unified caches, nearest first; nothing where the system does not say.
-
-    Parameters
-    ----------
-    folder : Path
-        Linux describes one cache per subfolder ``index*``.
-    """
+    """Read data and unified caches, nearest first; nothing where the system does not say."""
     if folder == _FOLDER and platform.system() != "Linux":
         return ()
     found = [_read_cache(one) for one in sorted(folder.glob("index*"))]

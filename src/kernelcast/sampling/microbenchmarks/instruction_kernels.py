@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-WIDTHS = (1, 2, 4, 8, 16)
-"""Vector widths of OpenCL C; clpeak tries the same."""
 MOST_STREAMS = 128
 _STARTS = 64
 """Work-items that differ in their start; the next ones start alike."""
@@ -22,36 +20,21 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionKind:
-    """A kind of instruction as it is executed.
-
-    Parameters
-    ----------
-    name : str
-        One of `records.machine.INSTRUCTIONS`.
-    type_name : str
-        OpenCL C's scalar type.
-    step : str
-        OpenCL C of one step on ``x``; ``a`` and ``b`` are read from a buffer.
-    model : callable
-        The same in numpy.
-    operations : int
-        Operations that a step counts as; a multiply-add is two.
-    operands : tuple of float
-        ``a`` and ``b``.
-    unroll : int
-        Steps per iteration: less for what compilers put inline.
-    tolerance : float
-        Relative error that is allowed; none for integers.
-    """
+    """A kind of instruction as it is executed."""
 
     name: str
+    """One of `records.machine.INSTRUCTIONS`."""
     type_name: str
     step: str
+    """OpenCL C of one step on ``x``; ``a`` and ``b`` are read from a buffer."""
     model: Callable[[Array, Any, Any], Array]
     operations: int
+    """Operations that a step counts as; a multiply-add is two."""
     operands: tuple[float, float]
     unroll: int = 16
+    """Steps per iteration: less for what compilers put inline."""
     tolerance: float = 1e-3
+    """Relative error that is allowed; none for integers."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -115,18 +98,11 @@ iteration, so that an odd number of iterations ends in another value than it beg
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Shape:
-    """How much a work-item has at once.
-
-    Parameters
-    ----------
-    width : int
-        Elements of the vector type.
-    chains : int
-        Independent chains of dependent instructions: the paper's ILP.
-    """
+    """How much a work-item has at once."""
 
     width: int = 1
     chains: int = 1
+    """Independent chains of dependent instructions: the paper's ILP."""
 
     @property
     def streams(self) -> int:

@@ -1,7 +1,9 @@
 """Runs the kernels of one kind of instruction, each built once and checked against numpy."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.sampling.microbenchmarks.effort import Effort
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.instruction_kernels import (
     InstructionKind,
@@ -11,13 +13,85 @@ from kernelcast.sampling.microbenchmarks.instruction_kernels import (
     make_input,
     write_source,
 )
-from kernelcast.sampling.microbenchmarks.occupancy_points import OccupancyPoint
 from kernelcast.sampling.microbenchmarks.statistics import (
     Measured,
     check_result,
     proves_steps,
 )
 from kernelcast.sampling.opencl import cl
+
+_RUNS_OF_A_THREAD = 8
+"""Work-groups per thread of a CPU device, so that two threads end together."""
+_MOST_WARPS = 64
+"""Warps that a compute unit of any known GPU can hold at most."""
+_CPU_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_CPU_SIZES_QUICK = (1, 16, 64)
+_CPU_SIZES_NORMAL = (1, 4, 16, 64, 256)
+_WARPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_WARPS_QUICK = (1, 4, 8, 16, 32, 64)
+_WARPS_NORMAL = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyPoint:
+    """A launch that keeps so many work-items active on every compute unit."""
+
+    local_size: int
+    """Work-items of a work-group."""
+    groups_per_unit: int = 1
+    """Work-groups active at once on a compute unit: the paper's concWG."""
+    runs: int = 1
+    """Times that a compute unit is filled: the paper's runsCU."""
+    local_bytes: int = 1
+    """Local memory per work-group that admits no more of them at once: equation 2."""
+    warp_width: int = 1
+    """Work-items that are issued together; 1 on CPUs."""
+
+    @property
+    def work_items_per_unit(self) -> int:
+        """Concurrent work-items on a compute unit."""
+        return self.local_size * self.groups_per_unit
+
+    def global_size(self, units: int) -> int:
+        """Give the work-items of the launch on so many compute units."""
+        return self.work_items_per_unit * self.runs * units
+
+
+def plan_points(
+    device: DeviceDescription, effort: Effort, *, warp_width: int
+) -> tuple[OccupancyPoint, ...]:
+    """Plan the points of a roofline.
+
+    A thread of a CPU device runs one work-group at a time, so the work-group's size is the
+    concurrency. On a GPU, launches of one run start as many work-groups as shall be active on
+    each compute unit, and local memory keeps a unit from taking another one's.
+    """
+    if device.kind is DeviceKind.CPU:
+        sizes = effort.pick(quick=_CPU_SIZES_QUICK, normal=_CPU_SIZES_NORMAL, full=_CPU_SIZES)
+        return tuple(
+            OccupancyPoint(local_size=size, runs=_RUNS_OF_A_THREAD)
+            for size in sizes
+            if size <= device.max_work_group_size
+        )
+    warps = effort.pick(quick=_WARPS_QUICK, normal=_WARPS_NORMAL, full=_WARPS)
+    return tuple(_split(device, count, warp_width) for count in warps if count <= _MOST_WARPS)
+
+
+def _split(device: DeviceDescription, warps: int, warp_width: int) -> OccupancyPoint:
+    """Split warps into as few equal work-groups as the device allows."""
+    groups = next(
+        number
+        for number in range(1, warps + 1)
+        if warps % number == 0
+        and (warps // number * warp_width <= device.max_work_group_size or number == warps)
+    )
+    return OccupancyPoint(
+        local_size=min(warps // groups * warp_width, device.max_work_group_size),
+        groups_per_unit=groups,
+        local_bytes=max(1, device.local_memory_bytes // groups),
+        warp_width=warp_width,
+    )
+
 
 _CHECKED_ITEMS = 64
 _CHECKED_ITERATIONS = 3
@@ -28,10 +102,6 @@ class InstructionRuns:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
-    kind : InstructionKind
-        What is executed.
     most_items : int
         Work-items of the largest launch.
     """
@@ -45,13 +115,7 @@ class InstructionRuns:
         self._lengths: dict[Shape, tuple[int, OccupancyPoint]] = {}
 
     def kernel(self, shape: Shape) -> cl.Kernel:
-        """Build the kernel of a shape, or find it built.
-
-        Raises
-        ------
-        MeasurementError
-            If it computes wrongly.
-        """
+        """Build the kernel of a shape, or find it built."""
         if shape not in self._kernels:
             kernel = self._build(self.kind, shape)
             self._launch(kernel, OccupancyPoint(local_size=_CHECKED_ITEMS), _CHECKED_ITERATIONS, 1)
@@ -98,13 +162,7 @@ class InstructionRuns:
         return per_item * point.work_items_per_unit * point.runs
 
     def prove(self, shape: Shape, point: OccupancyPoint) -> None:
-        """Show that time grows with the iterations, and with the steps in each of them.
-
-        Raises
-        ------
-        MeasurementError
-            If it does not.
-        """
+        """Show that time grows with the iterations, and with the steps in each of them."""
         count = self.choose_length(shape, point)
         self.bench.prove_work(lambda count: self.time(shape, point, count), count)
         longer = self._build(replace(self.kind, unroll=2 * self.kind.unroll), shape)
@@ -116,9 +174,7 @@ class InstructionRuns:
         )
 
     def _build(self, kind: InstructionKind, shape: Shape) -> cl.Kernel:
-        return self.bench.kernel(
-            self.bench.build(write_source(kind, shape)), kernel_name(kind, shape)
-        )
+        return self.bench.build_kernel(write_source(kind, shape), kernel_name(kind, shape))
 
     def _launch(
         self, kernel: cl.Kernel, point: OccupancyPoint, iterations: int, units: int

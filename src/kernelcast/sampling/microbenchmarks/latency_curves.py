@@ -86,7 +86,7 @@ def find_most_bytes(bench: Bench, space: str) -> int:
     return _MOST_PRIVATE_BYTES
 
 
-def make_curve(name: str, points: list[WalkPoint]) -> Curve:
+def draw_walk(name: str, points: list[WalkPoint]) -> Curve:
     """Make a curve of the points; the interval goes from the shortest run to the usual one."""
     return Curve(
         name=name,
@@ -100,15 +100,7 @@ def make_curve(name: str, points: list[WalkPoint]) -> Curve:
 
 
 def fit_points(points: list[WalkPoint], *, is_host: bool) -> LatencyFit:
-    """Find the cache levels in the points.
-
-    Parameters
-    ----------
-    points : list of WalkPoint
-        By size.
-    is_host : bool
-        Whether the device is a CPU, see `fit_levels`.
-    """
+    """Find the cache levels in the points."""
     sizes = np.array([point.size_bytes for point in points], dtype=np.float64)
     latencies = np.array([point.latency_s for point in points])
     return fit_levels(sizes, latencies, is_host=is_host)
@@ -118,7 +110,7 @@ def add_space(bench: Bench, findings: Findings, space: str) -> None:
     """Measure one small address space; its latency is that of the largest array."""
     with findings.attempting(f"memories/{space}/latency_s"):
         points = walk_space(bench, space)
-        findings.curves.append(make_curve(f"walk/{space}", points))
+        findings.curves.append(draw_walk(f"walk/{space}", points))
         findings.memories.append(
             MemoryFacts(space=space, latency_s=_find_latency(bench, points, f"walk/{space}"))
         )

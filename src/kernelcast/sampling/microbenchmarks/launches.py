@@ -3,15 +3,14 @@
 import time
 
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.machine import Curve
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.statistics import (
     Measured,
     as_trait,
     difference_trait,
     fit_line,
+    make_curve,
 )
 from kernelcast.sampling.opencl import cl
 
@@ -87,12 +86,12 @@ def measure_dispatch(bench: Bench) -> BenchmarkResult:
         findings.costs[what] = difference_trait(
             times[-1], times[0], DISPATCH, scale=1 / (counts[-1] - counts[0])
         )
-        findings.curves.append(_draw(counts, times))
+        findings.curves.append(make_curve(DISPATCH, "empty work-groups", "seconds", counts, times))
     return findings.result()
 
 
 def _build(bench: Bench, sink: cl.Buffer) -> cl.Kernel:
-    kernel = bench.kernel(bench.build(_SOURCE), "kc_idle")
+    kernel = bench.build_kernel(_SOURCE, "kc_idle")
     return bench.set_args(kernel, sink, _NEVER)
 
 
@@ -117,15 +116,3 @@ def _check_straight(counts: list[int], times: list[Measured]) -> None:
         if slope <= 0 or not line / _STRAIGHT < one.minimum < line * _STRAIGHT:
             msg = f"{count} empty work-groups take {one.minimum:.3g} s, the line says {line:.3g} s"
             raise MeasurementError(msg)
-
-
-def _draw(counts: list[int], times: list[Measured]) -> Curve:
-    return Curve(
-        name=DISPATCH,
-        x_name="empty work-groups",
-        y_name="seconds",
-        x=tuple(float(count) for count in counts),
-        y=tuple(one.median for one in times),
-        low=tuple(one.low for one in times),
-        high=tuple(one.high for one in times),
-    )

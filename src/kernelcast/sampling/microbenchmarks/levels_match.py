@@ -18,18 +18,12 @@ _ORIGIN = "walk/global"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedCaches:
-    """Caches with what is odd about them.
-
-    Parameters
-    ----------
-    caches : tuple of CacheFacts
-        Nearest first.
-    remarks : dict of str to str
-        Disagreements, and what was not found.
-    """
+    """Caches with what is odd about them."""
 
     caches: tuple[CacheFacts, ...]
+    """Nearest first."""
     remarks: dict[str, str]
+    """Disagreements, and what was not found."""
 
 
 def match_caches(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> MatchedCaches:
@@ -37,8 +31,6 @@ def match_caches(fit: LatencyFit, host_caches: tuple[HostCache, ...]) -> Matched
 
     Parameters
     ----------
-    fit : LatencyFit
-        Measured.
     host_caches : tuple of HostCache
         Reported; empty for devices that are not this host's processors: then levels are
         numbered as they were found.

@@ -26,8 +26,6 @@ class Reference:
 
     Parameters
     ----------
-    session : DeviceSession
-        The open device.
     patience_s : float
         How long to wait in total for a machine that others keep busy, in seconds.
     """

@@ -9,13 +9,15 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import Curve, InstructionFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.instruction_kernels import InstructionKind, Shape
-from kernelcast.sampling.microbenchmarks.instruction_runs import InstructionRuns
-from kernelcast.sampling.microbenchmarks.occupancy_points import OccupancyPoint, plan_points
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait
+from kernelcast.sampling.microbenchmarks.instruction_runs import (
+    InstructionRuns,
+    OccupancyPoint,
+    plan_points,
+)
+from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait, make_curve
 from kernelcast.sampling.opencl import cl
 
 CHAINS = (1, 2, 4)
@@ -40,21 +42,12 @@ _LONGEST_BUILD_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflinePoint:
-    """One point of a roofline.
-
-    Parameters
-    ----------
-    at : OccupancyPoint
-        The launch.
-    measured : Measured
-        Its time, in seconds.
-    steps_per_unit : float
-        Instructions that the work-items of one compute unit executed.
-    """
+    """One point of a roofline."""
 
     at: OccupancyPoint
     measured: Measured
     steps_per_unit: float
+    """Instructions that the work-items of one compute unit executed."""
 
     @property
     def latency_scale(self) -> float:
@@ -130,7 +123,8 @@ def _measure_roofline(
 def _draw(runs: InstructionRuns, chains: int, points: Sequence[RooflinePoint]) -> list[Curve]:
     """Draw rate and time per instruction over the concurrency (paper, Fig. 2 and 3)."""
     name = runs.kind.name
-    x = tuple(float(point.at.work_items_per_unit) for point in points)
+    x_name = "concurrent work-items per compute unit"
+    x = [point.at.work_items_per_unit for point in points]
     rates = [
         as_rate(point.measured, point.steps_per_unit * runs.bench.units * runs.kind.operations, "")
         for point in points
@@ -138,21 +132,11 @@ def _draw(runs: InstructionRuns, chains: int, points: Sequence[RooflinePoint]) -
     times = [as_trait(point.measured, "", scale=point.latency_scale) for point in points]
     suffix = "" if chains == 1 else f"/ilp{chains}"
     return [
-        _curve(f"roofline/{name}{suffix}", "operations per second", x, rates),
-        _curve(f"latency/{name}/ilp{chains}", "seconds per instruction and warp", x, times),
+        make_curve(f"roofline/{name}{suffix}", x_name, "operations per second", x, rates),
+        make_curve(
+            f"latency/{name}/ilp{chains}", x_name, "seconds per instruction and warp", x, times
+        ),
     ]
-
-
-def _curve(name: str, y_name: str, x: tuple[float, ...], traits: Sequence[Trait[float]]) -> Curve:
-    return Curve(
-        name=name,
-        x_name="concurrent work-items per compute unit",
-        y_name=y_name,
-        x=x,
-        y=tuple(trait.value for trait in traits),
-        low=tuple(trait.low or trait.value for trait in traits),
-        high=tuple(trait.high or trait.value for trait in traits),
-    )
 
 
 def _measure_peak(

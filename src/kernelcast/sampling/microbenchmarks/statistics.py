@@ -1,13 +1,14 @@
 """Repeated times put into numbers: medians, intervals, and whether time grew with the work."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import MeasurementError
+from kernelcast.records.machine import Curve
 from kernelcast.records.traits import Trait, TraitSource
 
 _NORMAL_95 = 1.96
@@ -21,38 +22,25 @@ _LEAST_GROWTH = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What repeated runs have shown.
-
-    Parameters
-    ----------
-    median : float
-        Of the runs; decisions and traits take it, since neighbours on a machine only ever add.
-    mean : float
-        Of the runs.
-    low, high : float
-        95 % interval of one run: 1.96 standard deviations on either side of the mean, as in the
-        microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
-        interval of a rate, holds the median always, and differs from the paper's by less than
-        0.5 % of the mean where the deviation is below 5 %. The drift of the device's speed from
-        one minute to another, as the reference kernel has it, is part of it.
-    minimum : float
-        Shortest run.
-    count : int
-        Runs that count.
-    repeated : int
-        Runs that were thrown away because the device was slow meanwhile.
-    drift : float
-        Median time of the reference kernel meanwhile over its usual time; 1 is no drift.
-    """
+    """What repeated runs have shown."""
 
     median: float
+    """Of the runs; decisions and traits take it, since neighbours on a machine only ever add."""
     mean: float
     low: float
+    """Begin of the 95 % interval of one run: 1.96 standard deviations on either side of the mean,
+    as in the microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
+    interval of a rate, holds the median always, and differs from the paper's by less than 0.5 % of
+    the mean where the deviation is below 5 %. The drift of the device's speed from one minute to
+    another, as the reference kernel has it, is part of it."""
     high: float
+    """Its end."""
     minimum: float
     count: int
     repeated: int = 0
+    """Runs that were thrown away because the device was slow meanwhile."""
     drift: float = 1.0
+    """Median time of the reference kernel meanwhile over its usual time; 1 is no drift."""
 
 
 def summarise(
@@ -62,8 +50,6 @@ def summarise(
 
     Parameters
     ----------
-    samples : sequence of float
-        The runs that count.
     repeated : int
         Those that were thrown away.
     drift : float
@@ -193,12 +179,29 @@ def difference_trait(
     )
 
 
+def make_curve(
+    name: str,
+    x_name: str,
+    y_name: str,
+    x: Iterable[float],
+    y: Sequence[Measured | Trait[float]],
+) -> Curve:
+    """Draw values with their intervals, measured or as traits; a point without one is a dot."""
+    values = tuple(one.median if isinstance(one, Measured) else one.value for one in y)
+    points = list(zip(values, y, strict=True))
+    return Curve(
+        name=name,
+        x_name=x_name,
+        y_name=y_name,
+        x=tuple(map(float, x)),
+        y=values,
+        low=tuple(value if one.low is None else one.low for value, one in points),
+        high=tuple(value if one.high is None else one.high for value, one in points),
+    )
+
+
 def fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     """Fit ``y = intercept + slope * x``; relative errors count equally at both ends.
-
-    Returns
-    -------
-    intercept, slope : float
 
     Examples
     --------
@@ -218,11 +221,6 @@ def proves_work(times_by_iterations: Mapping[int, float]) -> None:
     ----------
     times_by_iterations : mapping of int to float
         Iterations to the time they took, in seconds; two at least, the best of a few runs each.
-
-    Raises
-    ------
-    MeasurementError
-        If the compiler may have removed the work, or something else took the time.
 
     Examples
     --------
@@ -245,11 +243,6 @@ def proves_work(times_by_iterations: Mapping[int, float]) -> None:
 def proves_steps(single_s: float, double_s: float) -> None:
     """Check that twice the steps in a loop's body take about twice the time.
 
-    Raises
-    ------
-    MeasurementError
-        If the compiler may have folded the steps of a body into fewer.
-
     Examples
     --------
     >>> proves_steps(1.0, 1.9)
@@ -268,11 +261,6 @@ def check_result(
     """Check that a kernel computed what numpy computes from the same data.
 
     Integers must be equal; floating-point numbers within the relative `tolerance`.
-
-    Raises
-    ------
-    MeasurementError
-        If they differ; names the first difference.
     """
     if np.issubdtype(expected.dtype, np.floating):
         good = np.isclose(

@@ -63,27 +63,15 @@ _INDICES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One kernel.
-
-    Parameters
-    ----------
-    element_bytes : int
-        1 to 64.
-    order : Order
-        Which elements a work-item takes.
-    loop : Loop
-        How it goes from one to the next.
-    loads : int
-        Elements of a work-item.
-    is_copy : bool
-        Whether it stores them as well.
-    """
+    """One kernel."""
 
     element_bytes: int
     order: Order
     loop: Loop
     loads: int
+    """Elements of a work-item."""
     is_copy: bool = False
+    """Whether it stores them as well."""
 
     @property
     def label(self) -> str:
@@ -129,15 +117,7 @@ kernel void kc_stream({parameters})
 
 
 class StreamMemory:
-    """The array that streams read, and the one that they write.
-
-    Parameters
-    ----------
-    bench : Bench
-        The device.
-    content : ndarray of uint8
-        What is read.
-    """
+    """The array that streams read, and the one that they write."""
 
     def __init__(self, bench: Bench, content: npt.NDArray[np.uint8]) -> None:
         self._content = content
@@ -145,14 +125,8 @@ class StreamMemory:
         self._found = bench.buffer(content.nbytes)
 
     def prepare(self, bench: Bench, stream: Stream) -> "PreparedStream":
-        """Build a stream and check that it reads, or copies, what it must.
-
-        Raises
-        ------
-        MeasurementError
-            If it does not.
-        """
-        kernel = bench.kernel(bench.build(stream.source), "kc_stream")
+        """Build a stream and check that it reads, or copies, what it must."""
+        kernel = bench.build_kernel(stream.source, "kc_stream")
         local_size = min(_LOCAL_SIZE, bench.description.max_work_group_size)
         items = self._content.nbytes // (stream.element_bytes * stream.loads)
         items -= items % local_size
@@ -193,23 +167,13 @@ class StreamMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedStream:
-    """A stream that is built and checked.
-
-    Parameters
-    ----------
-    stream : Stream
-        What it does.
-    run : callable
-        Runs it once and gives the time in seconds.
-    moved_bytes : int
-        What one run moves.
-    trial_s : float
-        Shortest of a few runs, in seconds.
-    """
+    """A stream that is built and checked."""
 
     stream: Stream
     run: Callable[[], float]
+    """Runs it once and gives the time in seconds."""
     moved_bytes: int
+    """What one run moves."""
     trial_s: float
 
     def measure(self, bench: Bench) -> Trait[float]:

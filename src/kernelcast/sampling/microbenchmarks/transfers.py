@@ -8,16 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.machine import Curve
 from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.microbenchmarks.findings import Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.result import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.statistics import (
-    Measured,
     as_rate,
     as_trait,
     check_result,
+    make_curve,
 )
 from kernelcast.sampling.opencl import cl
 
@@ -72,7 +70,8 @@ def _measure(
     times = [bench.measure(lambda size=size: _time(transfer, size)) for size in sizes]  # type: ignore[misc]  # mypy cannot type a default of a lambda
     findings.costs[f"{name}_s"] = as_trait(times[0], name)
     findings.costs[f"{name}_bytes_per_s"] = as_rate(times[-1], sizes[-1], name)
-    findings.curves.append(_make_curve(name, sizes, times))
+    direction = f"transfers/{name.removeprefix('transfer_')}"
+    findings.curves.append(make_curve(direction, "bytes", "seconds", sizes, times))
 
 
 def _measure_maps(bench: Bench, findings: Findings, buffer: cl.Buffer, most: int) -> None:
@@ -106,15 +105,3 @@ def _time(transfer: Callable[[int], None], size: int) -> float:
     start = time.perf_counter()
     transfer(size)
     return time.perf_counter() - start
-
-
-def _make_curve(name: str, sizes: list[int], times: list[Measured]) -> Curve:
-    return Curve(
-        name=f"transfers/{name.removeprefix('transfer_')}",
-        x_name="bytes",
-        y_name="seconds",
-        x=tuple(float(size) for size in sizes),
-        y=tuple(one.median for one in times),
-        low=tuple(one.low for one in times),
-        high=tuple(one.high for one in times),
-    )

@@ -1,21 +1,72 @@
-"""The random walk of one work-item through an array: seconds per dependent load."""
+"""Random walks through an address space: their memory, their order, their kernel, their times."""
 
+import contextlib
 import math
+import mmap
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import SPACES
 from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.microbenchmarks.cycles import Indices, draw_order, link_order
 from kernelcast.sampling.microbenchmarks.fits.levels import find_undisturbed
 from kernelcast.sampling.microbenchmarks.harness import MOST_ITERATIONS, Bench
-from kernelcast.sampling.microbenchmarks.host_pages import allocate_large_pages
 from kernelcast.sampling.opencl import cl
+
+Indices: TypeAlias = npt.NDArray[np.uint32]
+
+
+def draw_order(length: int, generator: np.random.Generator) -> Indices:
+    """Draw the order in which a random cycle visits its elements.
+
+    Each of the ``(length - 1)!`` cycles is as likely, since each belongs to ``length`` orders. The
+    microbenchmarks paper swaps each element with one from ``[index, length)``, which may leave an
+    element in its place: then the walk ends in a short cycle and never sees the rest of the array.
+    """
+    return generator.permutation(length).astype(np.uint32)
+
+
+def link_order(order: Indices) -> Indices:
+    """Give the successor of each element of a cycle that visits them in this order.
+
+    Examples
+    --------
+    >>> link_order(np.array([0, 2, 1], dtype=np.uint32)).tolist()
+    [2, 0, 1]
+    """
+    successors = np.empty_like(order)
+    successors[order] = np.roll(order, -1)
+    return successors
+
+
+LARGE_PAGE_BYTES = 2 * 2**20
+
+
+def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Allocate zeroed memory, aligned to large pages and in such pages where the system has them.
+
+    In pages of 4 KiB a random walk over more than some MiB misses the translation buffers at
+    every step, and physical pages fall on the sets of a cache by chance, so that a cache of 1 MiB
+    looks like anything from 0.5 to 1.5 MiB: measured here, 12 ns against 50 ns at 5 MiB.
+    """
+    count = -(-size_bytes // LARGE_PAGE_BYTES)
+    # One page more, since an anonymous mapping need not start at a multiple of a large page.
+    mapping = mmap.mmap(-1, (count + 1) * LARGE_PAGE_BYTES)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without large pages
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+    content = np.frombuffer(mapping, dtype=np.uint8)
+    start = -content.ctypes.data % LARGE_PAGE_BYTES
+    aligned = content[start : start + count * LARGE_PAGE_BYTES]
+    aligned[:] = 0
+    return aligned
+
 
 STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
@@ -68,44 +119,28 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPoint:
-    """Latency in an array of one size.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Size of the array.
-    latency_s : float
-        Shortest run, in seconds per step: neighbours on a machine only ever add time.
-    usual_s : float
-        Median of the runs.
-    """
+    """Latency in an array of one size."""
 
     size_bytes: int
     latency_s: float
+    """Shortest run, in seconds per step: neighbours on a machine only ever add time."""
     usual_s: float
+    """Median of the runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPlan:
-    """How long to walk.
-
-    Parameters
-    ----------
-    run_s : float
-        Length of one run, in seconds; short runs fit between the disturbances of a busy machine.
-    runs : int
-        Runs of each size in each pass.
-    passes : int
-        Times to go through all sizes, each time with other cycles: a neighbour that is busy for
-        a second disturbs a size in one pass only.
-    warm_s : float
-        Longest walk before anything counts, in seconds.
-    """
+    """How long to walk."""
 
     run_s: float
+    """Length of one run, in seconds; short runs fit between the disturbances of a busy machine."""
     runs: int
+    """Runs of each size in each pass."""
     passes: int
+    """Times to go through all sizes, each time with other cycles: a neighbour that is busy for a
+    second disturbs a size in one pass only."""
     warm_s: float
+    """Longest walk before anything counts, in seconds."""
 
 
 class Walk:
@@ -113,14 +148,8 @@ class Walk:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
     space : str
         One of `SPACES`.
-    memory : pyopencl.Buffer
-        At least as large as the largest array.
-    most_bytes : int
-        Size of the largest array.
     """
 
     def __init__(
@@ -139,7 +168,7 @@ class Walk:
         self._memory = memory
         self._is_staged = space in STAGED
         source = make_walk_source(space, most_bytes // STRIDE_BYTES)
-        self._kernel = bench.kernel(bench.build(source), "kc_walk")
+        self._kernel = bench.build_kernel(source, "kc_walk")
         self._result = bench.buffer(_ELEMENT_BYTES)
         self._generator = np.random.default_rng(_SEED)
         self._order: Indices = np.zeros(1, dtype=np.uint32)
@@ -164,13 +193,7 @@ class Walk:
         unmap_memory(queue, mapped)
 
     def time_steps(self, iterations: int) -> float:
-        """Walk on for `iterations * UNROLLED` steps and give the time in seconds.
-
-        Raises
-        ------
-        MeasurementError
-            If the walk did not end where it must.
-        """
+        """Walk on for `iterations * UNROLLED` steps and give the time in seconds."""
         start = int(self._order[self._position]) * _STRIDE
         local = (
             (self._bench.local_memory(self.length * STRIDE_BYTES),)
@@ -218,11 +241,6 @@ class Walk:
 
         Filling local or private memory does not count: the shortest of as many short runs is
         taken off, since each run alone may be disturbed by more than a short walk takes.
-
-        Raises
-        ------
-        MeasurementError
-            If a walk is not longer than the filling.
         """
         times = [self.time_steps(iterations) for _ in range(runs)]
         if not self._is_staged:
@@ -249,17 +267,8 @@ def walk_sizes(walk: Walk, sizes_bytes: Sequence[int], plan: WalkPlan) -> list[W
 
     Parameters
     ----------
-    walk : Walk
-        The kernel.
     sizes_bytes : sequence of int
         Increasing.
-    plan : WalkPlan
-        How long.
-
-    Raises
-    ------
-    MeasurementError
-        If a walk did not end where it must.
     """
     points = [_walk_size(walk, size, plan) for size in sizes_bytes]
     for _ in range(1, plan.passes):

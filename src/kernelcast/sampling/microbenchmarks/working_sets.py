@@ -59,18 +59,11 @@ kernel void kc_copy(global const TYPE *array, global TYPE *copies, int rounds, i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How work-groups read.
-
-    Parameters
-    ----------
-    local_size : int
-        Work-items of a work-group.
-    words : int
-        4-byte words that a work-item reads at once: 1 to 16.
-    """
+    """How work-groups read."""
 
     local_size: int
     words: int
+    """4-byte words that a work-item reads at once: 1 to 16."""
 
     @property
     def block_bytes(self) -> int:
@@ -111,10 +104,6 @@ class WorkingSets:
 
     Parameters
     ----------
-    bench : Bench
-        The device.
-    shape : Shape
-        How work-groups read.
     most_bytes : int
         Largest working set, of all work-groups.
     """
@@ -124,9 +113,9 @@ class WorkingSets:
         self._bench = bench
         # Several per compute unit, since runtimes hand them out by the handful.
         self.groups = 4 * bench.description.compute_units
-        program = bench.build(make_source(shape))
-        self._load = bench.kernel(program, "kc_load")
-        self._copy = bench.kernel(program, "kc_copy")
+        source = make_source(shape)
+        self._load = bench.build_kernel(source, "kc_load")
+        self._copy = bench.build_kernel(source, "kc_copy")
         words = -(-most_bytes // _WORD_BYTES)
         generator = np.random.default_rng(_SEED)
         self._content = generator.integers(0, 2**32, size=words, dtype=np.uint32)
@@ -154,17 +143,6 @@ class WorkingSets:
         size_bytes : int
             What `round_size` gives.
 
-        Returns
-        -------
-        measured : Measured
-            Seconds of a launch.
-        moved_bytes : int
-            Bytes that all work-groups together have loaded in it.
-
-        Raises
-        ------
-        MeasurementError
-            If the sums are wrong or the time does not grow with the rounds.
         """
         self._check_sums(size_bytes)
 

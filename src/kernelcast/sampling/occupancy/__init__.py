@@ -4,25 +4,21 @@ Pure: knows devices by their names and numbers only. For devices without a table
 gives None and P_sat has to be measured.
 """
 
+from kernelcast.sampling.occupancy.amd import AmdLimits
 from kernelcast.sampling.occupancy.build_log import CompiledResources, parse_build_log
-from kernelcast.sampling.occupancy.limits import (
-    AmdLimits,
-    ComputeUnitLimits,
-    DeviceLimits,
-    IntelLimits,
-)
-from kernelcast.sampling.occupancy.lookup import find_limits
+from kernelcast.sampling.occupancy.intel_gpu import IntelLimits
+from kernelcast.sampling.occupancy.nvidia import NvidiaLimits
 from kernelcast.sampling.occupancy.resources import KernelResources, Limiter, OccupancyResult
-from kernelcast.sampling.occupancy.rules import compute_p_sat
+from kernelcast.sampling.occupancy.rules import DeviceLimits, compute_p_sat, find_limits
 
 __all__ = [
     "AmdLimits",
     "CompiledResources",
-    "ComputeUnitLimits",
     "DeviceLimits",
     "IntelLimits",
     "KernelResources",
     "Limiter",
+    "NvidiaLimits",
     "OccupancyResult",
     "compute_p_sat",
     "find_limits",

@@ -1,10 +1,9 @@
 """AMD: limits by gfx name, and the rule of the compiler's own occupancy estimate."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.sampling.occupancy.limits import AmdLimits
 from kernelcast.sampling.occupancy.resources import (
     GroupCounts,
     KernelResources,
@@ -14,6 +13,48 @@ from kernelcast.sampling.occupancy.resources import (
     round_up,
 )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmdLimits:
+    """Limits of one AMD compute unit (GCN, CDNA) or work-group processor (RDNA)."""
+
+    name: str
+    """Processor, such as ``"gfx90a"``."""
+    wavefront_sizes: tuple[int, ...]
+    """Work-items per wavefront, the compiler's default first."""
+    simds: int
+    """SIMDs that one work-group is spread over."""
+    max_waves_per_simd: int
+    """Wavefront slots of each."""
+    vector_registers: int
+    """VGPRs of a SIMD lane, for a wavefront of the smallest size; half for one of twice that
+    size."""
+    vector_register_granule: int
+    """They are handed out in multiples of this; half as well."""
+    vector_registers_max: int
+    """VGPRs a work-item can address."""
+    scalar_registers: int
+    """SGPRs of a SIMD; this and the next two are 0 where SGPRs do not limit (RDNA)."""
+    scalar_register_granule: int
+    """They are handed out in multiples of this."""
+    scalar_registers_max: int
+    """The most a wavefront can take."""
+    max_work_groups: int
+    """Barriers of the unit: the most work-groups of more than one wavefront."""
+    max_work_group_size: int
+    """Work-items of the largest work-group."""
+    local_memory_bytes: int
+    """LDS of the unit."""
+    local_memory_per_work_group_bytes: int
+    """The most that one work-group may take of it."""
+    local_memory_allocation_bytes: int
+    """LDS is handed out in multiples of this, in bytes."""
+    source: str
+    """Where the numbers are published."""
+    compute_units_sharing: int = 1
+    """OpenCL compute units that share these limits."""
+
+
 # Registers, waves, barriers, SIMDs: LLVM, llvm/lib/Target/AMDGPU/Utils/AMDGPUBaseInfo.cpp
 # (namespace IsaInfo). LDS of GCN 1 (64 KiB per unit, 32 KiB per work-group) and the LDS multiple
 # that the hardware keeps to: Mesa, src/amd/common/ac_gpu_info.c.
@@ -21,63 +62,37 @@ _SOURCE = "LLVM AMDGPUBaseInfo.cpp (IsaInfo); Mesa ac_gpu_info.c"
 _KIB = 1024
 
 _GFX6 = AmdLimits(
-    name="gfx6",
-    wavefront_sizes=(64,),
-    simds=4,
-    max_waves_per_simd=10,
-    vector_registers=256,
-    vector_register_granule=4,
-    vector_registers_max=256,
-    scalar_registers=512,
-    scalar_register_granule=8,
-    scalar_registers_max=104,
-    max_work_groups=16,
-    max_work_group_size=1024,
-    local_memory_bytes=64 * _KIB,
-    local_memory_per_work_group_bytes=32 * _KIB,
-    local_memory_allocation_bytes=256,
-    source=_SOURCE,
-)
+    name="gfx6", wavefront_sizes=(64,), simds=4, max_waves_per_simd=10, vector_registers=256,
+    vector_register_granule=4, vector_registers_max=256, scalar_registers=512,
+    scalar_register_granule=8, scalar_registers_max=104, max_work_groups=16,
+    max_work_group_size=1024, local_memory_bytes=64 * _KIB,
+    local_memory_per_work_group_bytes=32 * _KIB, local_memory_allocation_bytes=256, source=_SOURCE,
+)  # fmt: skip
 _GFX7 = replace(
     _GFX6, local_memory_per_work_group_bytes=64 * _KIB, local_memory_allocation_bytes=512
-)
+)  # fmt: skip
 # 112 with VCC, flat scratch and the XNACK mask, which take SGPRs too.
 _GFX8 = replace(_GFX7, scalar_registers=800, scalar_register_granule=16, scalar_registers_max=112)
 # One file of 512 for VGPRs and accumulation VGPRs together.
 _CDNA2 = replace(
-    _GFX8,
-    max_waves_per_simd=8,
-    vector_registers=512,
-    vector_register_granule=8,
+    _GFX8, max_waves_per_simd=8, vector_registers=512, vector_register_granule=8,
     vector_registers_max=512,
-)
+)  # fmt: skip
 _CDNA4 = replace(
-    _CDNA2,
-    local_memory_bytes=160 * _KIB,
-    local_memory_per_work_group_bytes=160 * _KIB,
+    _CDNA2, local_memory_bytes=160 * _KIB, local_memory_per_work_group_bytes=160 * _KIB,
     local_memory_allocation_bytes=1280,
-)
+)  # fmt: skip
 # RDNA runs a work-group on a WGP: two compute units with two SIMDs each, and one LDS of 128 KiB.
 # AMD's OpenCL runtime reports WGPs as compute units (ROCclr: maxComputeUnits_ / 2 when
 # enableWgpMode_).
 _RDNA1 = replace(
-    _GFX7,
-    wavefront_sizes=(32, 64),
-    max_waves_per_simd=20,
-    vector_registers=1024,
-    vector_register_granule=8,
-    scalar_registers=0,
-    scalar_register_granule=0,
-    scalar_registers_max=0,
-    max_work_groups=32,
-    local_memory_bytes=128 * _KIB,
-)
+    _GFX7, wavefront_sizes=(32, 64), max_waves_per_simd=20, vector_registers=1024,
+    vector_register_granule=8, scalar_registers=0, scalar_register_granule=0,
+    scalar_registers_max=0, max_work_groups=32, local_memory_bytes=128 * _KIB,
+)  # fmt: skip
 _RDNA2 = replace(
-    _RDNA1,
-    max_waves_per_simd=16,
-    vector_register_granule=16,
-    local_memory_allocation_bytes=1024,
-)
+    _RDNA1, max_waves_per_simd=16, vector_register_granule=16, local_memory_allocation_bytes=1024,
+)  # fmt: skip
 # "1.5xVGPRs" in LLVM: the larger RDNA 3 chips and RDNA 4.
 _RDNA3_LARGE = replace(_RDNA2, vector_registers=1536, vector_register_granule=24)
 
@@ -101,20 +116,11 @@ AMD_LIMITS: dict[str, AmdLimits] = {
 
 # What drivers called a chip before they reported gfx names (LLVM, AMDGPUUsage, processors).
 _CODE_NAMES = {
-    "tahiti": "gfx600",
-    "pitcairn": "gfx601",
-    "capeverde": "gfx601",
-    "hainan": "gfx602",
-    "oland": "gfx602",
-    "spectre": "gfx700",
-    "hawaii": "gfx701",
-    "bonaire": "gfx704",
-    "carrizo": "gfx801",
-    "tonga": "gfx802",
-    "fiji": "gfx803",
-    "ellesmere": "gfx803",
+    "tahiti": "gfx600", "pitcairn": "gfx601", "capeverde": "gfx601", "hainan": "gfx602",
+    "oland": "gfx602", "spectre": "gfx700", "hawaii": "gfx701", "bonaire": "gfx704",
+    "carrizo": "gfx801", "tonga": "gfx802", "fiji": "gfx803", "ellesmere": "gfx803",
     "baffin": "gfx803",
-}
+}  # fmt: skip
 
 
 def find_amd_limits(device_name: str) -> AmdLimits | None:
@@ -131,13 +137,7 @@ def find_amd_limits(device_name: str) -> AmdLimits | None:
 
 
 def count_amd_groups(limits: AmdLimits, resources: KernelResources) -> GroupCounts:
-    """Count the work-groups that fit into one compute unit or WGP, by limiter.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this kind can ever run the work-group.
-    """
+    """Count the work-groups that fit into one compute unit or WGP, by limiter."""
     size = resources.sub_group_size or limits.wavefront_sizes[0]
     _check_amd(limits, resources, size)
     waves = -(-resources.work_group_size // size)

@@ -15,37 +15,22 @@ _SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledResources:
-    """What the compiler reports about one kernel.
-
-    Parameters
-    ----------
-    registers_per_work_item : int
-        32-bit registers.
-    local_memory_bytes : int
-        Static local memory per work-group, in bytes; local arguments come on top.
-    stack_frame_bytes, spill_store_bytes, spill_load_bytes : int
-        Per work-item, in bytes.
-    uses_barriers : bool or None
-        None where this compiler does not say.
-    """
+    """What the compiler reports about one kernel."""
 
     registers_per_work_item: int
+    """32-bit registers."""
     local_memory_bytes: int
+    """Static local memory per work-group, in bytes; local arguments come on top."""
     stack_frame_bytes: int
+    """Per work-item, as is what is spilled."""
     spill_store_bytes: int
     spill_load_bytes: int
     uses_barriers: bool | None
+    """None where this compiler does not say."""
 
 
 def parse_build_log(build_log: str, kernel_name: str) -> CompiledResources | None:
     """Find what a build log says about one kernel.
-
-    Parameters
-    ----------
-    build_log : str
-        As ``clGetProgramBuildInfo`` gives it.
-    kernel_name : str
-        Name of the kernel function.
 
     Returns
     -------

@@ -1,16 +1,54 @@
 """Intel GPUs: limits by architecture, and the rule of Intel's GPU Occupancy Calculator."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.sampling.occupancy.limits import IntelLimits
 from kernelcast.sampling.occupancy.resources import (
     GroupCounts,
     KernelResources,
     Limiter,
     check_group,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntelLimits:
+    """Limits of one Intel subslice, dual subslice or Xe-core."""
+
+    name: str
+    """Architecture, such as ``"Xe-HPG"``."""
+    eus: int
+    """Execution units (vector engines) of the unit."""
+    threads_per_eu: int
+    """Thread slots of each."""
+    sub_group_sizes: tuple[int, ...]
+    """Work-items per EU thread, the one assumed when unknown first."""
+    register_file_bytes: int
+    """Registers of one EU thread in the default mode, in bytes."""
+    has_large_registers: bool
+    """Whether a kernel can be built for twice the registers and half the threads."""
+    barriers: int
+    """Work-groups with barriers that can be active."""
+    max_work_group_size: int
+    """Work-items of the largest work-group."""
+    local_memory_bytes: int
+    """Shared local memory of the unit, in bytes."""
+    local_memory_sizes_bytes: tuple[int, ...]
+    """Amounts a work-group can get, in bytes, ascending."""
+    source: str
+    """Where the numbers are published."""
+
+    @property
+    def max_threads(self) -> int:
+        """EU threads the unit can hold."""
+        return self.eus * self.threads_per_eu
+
+    @property
+    def compute_units_sharing(self) -> int:
+        """OpenCL compute units that share these limits: Intel's driver reports EUs."""
+        return self.eus
+
 
 # Numbers and rule: Intel GPU Occupancy Calculator (oneAPI-samples, Tools/GPU-Occupancy-Calculator,
 # device_info). Register file: 128 registers of 32 bytes per thread, 64 bytes on Xe-HPC
@@ -19,37 +57,21 @@ _SOURCE = "Intel GPU Occupancy Calculator; oneAPI GPU Optimization Guide"
 _KIB = 1024
 
 _GEN9 = IntelLimits(
-    name="Gen9",
-    eus=8,
-    threads_per_eu=7,
-    sub_group_sizes=(16, 8, 32),
-    register_file_bytes=4 * _KIB,
-    has_large_registers=False,
-    barriers=32,
-    max_work_group_size=256,
-    local_memory_bytes=64 * _KIB,
-    local_memory_sizes_bytes=tuple(n * _KIB for n in (1, 2, 4, 8, 16, 32, 64)),
-    source=_SOURCE,
-)
+    name="Gen9", eus=8, threads_per_eu=7, sub_group_sizes=(16, 8, 32), register_file_bytes=4 * _KIB,
+    has_large_registers=False, barriers=32, max_work_group_size=256, local_memory_bytes=64 * _KIB,
+    local_memory_sizes_bytes=tuple(n * _KIB for n in (1, 2, 4, 8, 16, 32, 64)), source=_SOURCE,
+)  # fmt: skip
 _GEN11 = replace(_GEN9, name="Gen11")
 _XE_LP = replace(_GEN9, name="Xe-LP", eus=16, max_work_group_size=512)
 # The calculator offers large registers on Xe-HPC only; the compiler offers them on Xe-HPG too.
 _XE_HPG = replace(
-    _XE_LP,
-    name="Xe-HPG",
-    threads_per_eu=8,
-    has_large_registers=True,
-    max_work_group_size=1024,
+    _XE_LP, name="Xe-HPG", threads_per_eu=8, has_large_registers=True, max_work_group_size=1024,
     local_memory_bytes=128 * _KIB,
-)
+)  # fmt: skip
 _XE_HPC = replace(
-    _XE_HPG,
-    name="Xe-HPC",
-    eus=8,
-    sub_group_sizes=(16, 32),
-    register_file_bytes=8 * _KIB,
+    _XE_HPG, name="Xe-HPC", eus=8, sub_group_sizes=(16, 32), register_file_bytes=8 * _KIB,
     local_memory_sizes_bytes=tuple(n * _KIB for n in (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)),
-)
+)  # fmt: skip
 INTEL_LIMITS: dict[str, IntelLimits] = {
     limits.name: limits for limits in (_GEN9, _GEN11, _XE_LP, _XE_HPG, _XE_HPC)
 }
@@ -66,19 +88,9 @@ _PRODUCTS: tuple[tuple[str, IntelLimits], ...] = (
 )
 # Newer drivers name a product they do not know by its PCI id: "Intel(R) Graphics [0x9a49]".
 _PCI_PREFIXES = {
-    "19": _GEN9,
-    "59": _GEN9,
-    "3e": _GEN9,
-    "9b": _GEN9,
-    "8a": _GEN11,
-    "9a": _XE_LP,
-    "4c": _XE_LP,
-    "46": _XE_LP,
-    "49": _XE_LP,
-    "a7": _XE_LP,
-    "56": _XE_HPG,
-    "0b": _XE_HPC,
-}
+    "19": _GEN9, "59": _GEN9, "3e": _GEN9, "9b": _GEN9, "8a": _GEN11, "9a": _XE_LP, "4c": _XE_LP,
+    "46": _XE_LP, "49": _XE_LP, "a7": _XE_LP, "56": _XE_HPG, "0b": _XE_HPC,
+}  # fmt: skip
 
 
 def find_intel_limits(device_name: str) -> IntelLimits | None:
@@ -102,11 +114,6 @@ def count_intel_groups(limits: IntelLimits, resources: KernelResources) -> Group
     Registers limit in one way only: a kernel that needs more than an EU thread has by default is
     taken to be built for large registers where the architecture has them, which halves the
     threads; elsewhere it spills.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this kind can ever run the work-group.
     """
     size = resources.sub_group_size or limits.sub_group_sizes[0]
     _check_intel(limits, resources, size)

@@ -19,27 +19,6 @@ class Limiter(StrEnum):
 class KernelResources:
     """What one launch of a kernel asks for; None stands for "not known".
 
-    Parameters
-    ----------
-    work_group_size : int
-        Work-items per work-group.
-    registers_per_work_item : int or None
-        32-bit registers per work-item: NVIDIA's registers, AMD's VGPRs (on CDNA 2 and later
-        with the accumulation VGPRs), on Intel the 32-bit values that live in the register file.
-    local_memory_bytes : int
-        Local memory per work-group, in bytes, static and passed as arguments.
-    sub_group_size : int or None
-        Work-items per warp, wavefront or EU thread, as the compiler chose.
-    scalar_registers_per_sub_group : int or None
-        SGPRs per wavefront; counts on AMD's GCN and CDNA only.
-    uses_barriers : bool or None
-        Whether the kernel waits at barriers; counts on Intel only.
-
-    Raises
-    ------
-    InputError
-        If a number is negative, or a size is zero.
-
     Examples
     --------
     >>> KernelResources(work_group_size=256).local_memory_bytes
@@ -47,11 +26,18 @@ class KernelResources:
     """
 
     work_group_size: int
+    """Work-items per work-group."""
     registers_per_work_item: int | None = None
+    """32-bit registers per work-item: NVIDIA's registers, AMD's VGPRs (on CDNA 2 and later with the
+    accumulation VGPRs), on Intel the 32-bit values that live in the register file."""
     local_memory_bytes: int = 0
+    """Local memory per work-group, in bytes, static and passed as arguments."""
     sub_group_size: int | None = None
+    """Work-items per warp, wavefront or EU thread, as the compiler chose."""
     scalar_registers_per_sub_group: int | None = None
+    """SGPRs per wavefront; counts on AMD's GCN and CDNA only."""
     uses_barriers: bool | None = None
+    """Whether the kernel waits at barriers; counts on Intel only."""
 
     def __post_init__(self) -> None:
         for name, minimum in (
@@ -69,36 +55,21 @@ class KernelResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccupancyResult:
-    """How many work-groups of one launch are active at once per compute unit.
-
-    Parameters
-    ----------
-    p_sat : int
-        Active work-groups per hardware unit (SM, compute unit, WGP, subslice, Xe-core).
-    limiter : Limiter
-        What keeps it from being more.
-    occupancy : float
-        Active over possible warps, in (0, 1].
-    assumed : tuple of str
-        Fields of `KernelResources` that were unknown and could have lowered the result.
-    also_limiting : tuple of Limiter
-        Further limiters that give the same number.
-    compute_units_sharing : int
-        How many of OpenCL's compute units make up that hardware unit: Intel's driver counts
-        EUs, all others the unit itself.
-
-    Raises
-    ------
-    InputError
-        If no work-group is active or the occupancy is not in (0, 1].
-    """
+    """How many work-groups of one launch are active at once per compute unit."""
 
     p_sat: int
+    """Active work-groups per hardware unit (SM, compute unit, WGP, subslice, Xe-core)."""
     limiter: Limiter
+    """What keeps it from being more."""
     occupancy: float
+    """Active over possible warps, in (0, 1]."""
     assumed: tuple[str, ...] = ()
+    """Fields of `KernelResources` that were unknown and could have lowered the result."""
     also_limiting: tuple[Limiter, ...] = ()
+    """Further limiters that give the same number."""
     compute_units_sharing: int = 1
+    """How many of OpenCL's compute units make up that hardware unit: Intel's driver counts EUs, all
+    others the unit itself."""
 
     def __post_init__(self) -> None:
         if self.p_sat < 1 or self.compute_units_sharing < 1:
@@ -132,22 +103,16 @@ class OccupancyResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """A vendor's answer: work-groups that fit by each limiter, and what they are made of.
-
-    Parameters
-    ----------
-    by_limiter : tuple of (Limiter, int)
-        Work-groups that fit if this limiter were the only one, in the order of `Limiter`.
-    warps_per_group, max_warps : int
-        Warps of one work-group, and warps the hardware unit can hold.
-    assumed : tuple of str
-        Unknown fields of `KernelResources`.
-    """
+    """A vendor's answer: work-groups that fit by each limiter, and what they are made of."""
 
     by_limiter: tuple[tuple[Limiter, int], ...]
+    """Work-groups that fit if this limiter were the only one, in the order of `Limiter`."""
     warps_per_group: int
+    """Warps of one work-group."""
     max_warps: int
+    """Warps the hardware unit can hold."""
     assumed: tuple[str, ...]
+    """Unknown fields of `KernelResources`."""
 
 
 def round_up(value: int, unit: int) -> int:
@@ -164,13 +129,7 @@ def round_up(value: int, unit: int) -> int:
 def check_group(
     device: str, resources: KernelResources, *, most_work_items: int, most_local_bytes: int
 ) -> None:
-    """Refuse a work-group that is too large or takes too much local memory.
-
-    Raises
-    ------
-    DeviceLimitError
-        If no unit of this device can ever run it.
-    """
+    """Refuse a work-group that is too large or takes too much local memory."""
     check_fits(
         device,
         "the work-group size",
@@ -188,13 +147,7 @@ def check_group(
 
 
 def check_fits(device: str, what: str, given: int, largest: int, advice: str) -> None:
-    """Refuse a demand that this device never grants.
-
-    Raises
-    ------
-    DeviceLimitError
-        If `given` exceeds `largest`.
-    """
+    """Refuse a demand that this device never grants."""
     if given > largest:
         msg = f"{device}: {what} is {given}, the device allows {largest}; {advice}"
         raise DeviceLimitError(msg)

@@ -1,17 +1,15 @@
-"""P_sat: how many work-groups of a launch are active at once per compute unit."""
+"""Which limits belong to a device, and how many work-groups they let be active: P_sat."""
 
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.sampling.occupancy.amd import count_amd_groups
-from kernelcast.sampling.occupancy.intel_gpu import count_intel_groups
-from kernelcast.sampling.occupancy.limits import (
-    AmdLimits,
-    ComputeUnitLimits,
-    DeviceLimits,
+from kernelcast.sampling.occupancy.amd import AmdLimits, count_amd_groups, find_amd_limits
+from kernelcast.sampling.occupancy.intel_gpu import (
     IntelLimits,
+    count_intel_groups,
+    find_intel_limits,
 )
-from kernelcast.sampling.occupancy.nvidia import count_nvidia_groups
+from kernelcast.sampling.occupancy.nvidia import NVIDIA_LIMITS, NvidiaLimits, count_nvidia_groups
 from kernelcast.sampling.occupancy.resources import (
     GroupCounts,
     KernelResources,
@@ -19,12 +17,52 @@ from kernelcast.sampling.occupancy.resources import (
     OccupancyResult,
 )
 
+DeviceLimits: TypeAlias = NvidiaLimits | AmdLimits | IntelLimits
 _ADVICE = {
     Limiter.WORK_GROUPS: "give a smaller local size",
     Limiter.WARPS: "give a smaller local size",
     Limiter.REGISTERS: "give a smaller local size or build the kernel with fewer registers",
     Limiter.LOCAL_MEMORY: "use less local memory",
 }
+
+
+def find_limits(
+    platform_vendor: str, device_name: str, compute_capability: tuple[int, int] | None = None
+) -> DeviceLimits | None:
+    """Find what one compute unit of a device can hold.
+
+    Parameters
+    ----------
+    platform_vendor, device_name : str
+        As OpenCL reports them (``CL_PLATFORM_VENDOR``, ``CL_DEVICE_NAME``).
+    compute_capability : tuple of (int, int) or None
+        Major and minor number, where the device offers ``cl_nv_device_attribute_query``.
+
+    Returns
+    -------
+    NvidiaLimits, AmdLimits, IntelLimits or None
+        None for processors and for devices that no table here knows; their P_sat is measured.
+
+    Notes
+    -----
+    A compute capability decides whatever the platform is (PoCL drives NVIDIA devices too). Mesa's
+    platform is left to measurement: it counts compute units in its own way.
+
+    Examples
+    --------
+    >>> find_limits("NVIDIA Corporation", "NVIDIA A100-SXM4-40GB", (8, 0)).max_warps
+    64
+    >>> find_limits("Intel(R) Corporation", "Intel(R) Xeon(R) Gold 6154 CPU @ 3.00GHz") is None
+    True
+    """
+    if compute_capability is not None:
+        return NVIDIA_LIMITS.get(compute_capability)
+    vendor = platform_vendor.strip().lower()
+    if vendor.startswith(("advanced micro devices", "amd")):
+        return find_amd_limits(device_name)
+    if vendor.startswith("intel"):
+        return find_intel_limits(device_name)
+    return None
 
 
 def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> OccupancyResult:
@@ -36,10 +74,8 @@ def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> Occupancy
 
     Parameters
     ----------
-    limits : ComputeUnitLimits, AmdLimits or IntelLimits
+    limits : NvidiaLimits, AmdLimits or IntelLimits
         From `find_limits`.
-    resources : KernelResources
-        What one work-group asks for.
 
     Raises
     ------
@@ -79,7 +115,7 @@ def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> Occupancy
 
 def _count_groups(limits: DeviceLimits, resources: KernelResources) -> GroupCounts:
     match limits:
-        case ComputeUnitLimits():
+        case NvidiaLimits():
             return count_nvidia_groups(limits, resources)
         case AmdLimits():
             return count_amd_groups(limits, resources)

@@ -13,25 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.scheduling.cluster.device_state import DeviceState
 from kernelcast.scheduling.cluster.graphs import TaskGraph, rank_upward
 from kernelcast.scheduling.cluster.knowledge import Knowledge
 from kernelcast.scheduling.cluster.machines import Cluster
-from kernelcast.scheduling.cluster.standing import Standing
 
 DEFAULT_LOOKAHEAD = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Schedule:
-    """What ran where and when.
-
-    Parameters
-    ----------
-    devices : ndarray of shape (n_tasks,)
-        Number of the device of each task.
-    starts_s, ends_s : ndarray of shape (n_tasks,), in seconds
-        When it began and ended.
-    """
+    """What ran where and when."""
 
     devices: npt.NDArray[np.int64]
     starts_s: npt.NDArray[np.float64]
@@ -50,23 +42,7 @@ def simulate(
     *,
     lookahead: int = DEFAULT_LOOKAHEAD,
 ) -> Schedule:
-    """Run all tasks.
-
-    Parameters
-    ----------
-    graph : TaskGraph
-        The tasks.
-    cluster : Cluster
-        The devices, and what tasks really take on them.
-    knowledge : Knowledge
-        Decides; is used up.
-    lookahead : int
-        Tasks that may be under way, per device.
-
-    Returns
-    -------
-    Schedule
-    """
+    """Run all tasks."""
     run = _Run(graph, cluster, knowledge, lookahead * cluster.devices)
     run.work()
     return Schedule(devices=run.devices, starts_s=run.starts_s, ends_s=run.ends_s)
@@ -86,7 +62,7 @@ class _Run:
         self._times_s = cluster.times_s.tolist()
         self._waiting_for = graph.count_predecessors().tolist()
         self._ranks = _rank(graph, knowledge)
-        self._standing = Standing(cluster.devices)
+        self._state = DeviceState(cluster.devices)
         self._queues: list[deque[tuple[int, float]]] = [deque() for _ in range(cluster.devices)]
         self._is_idle = [True] * cluster.devices
         self._ends: list[tuple[float, int, int]] = []
@@ -108,22 +84,22 @@ class _Run:
 
     def _assign(self) -> None:
         """Put ready tasks into queues."""
-        standing = self._standing
+        state = self._state
         while self._ready and self._under_way < self._limit:
             _, task = heapq.heappop(self._ready)
-            device, expected_s = self._knowledge.choose(self._launches[task], standing)
+            device, expected_s = self._knowledge.choose(self._launches[task], state)
             self._under_way += 1
-            standing.unfinished[device] += 1
+            state.unfinished[device] += 1
             if self._is_idle[device]:
                 self._start(task, device, expected_s)
             else:
                 self._queues[device].append((task, expected_s))
-                standing.queued_s[device] += expected_s
+                state.queued_s[device] += expected_s
 
     def _start(self, task: int, device: int, expected_s: float) -> None:
-        now = self._standing.now_s
+        now = self._state.now_s
         self._is_idle[device] = False
-        self._standing.running_until_s[device] = now + expected_s
+        self._state.running_until_s[device] = now + expected_s
         end = now + self._times_s[self._launches[task]][self._models[device]]
         self.devices[task] = device
         self.starts_s[task] = now
@@ -131,20 +107,20 @@ class _Run:
         heapq.heappush(self._ends, (end, task, device))
 
     def _end(self, now: float, task: int, device: int) -> None:
-        standing = self._standing
-        standing.now_s = now
-        standing.unfinished[device] -= 1
+        state = self._state
+        state.now_s = now
+        state.unfinished[device] -= 1
         self._under_way -= 1
         self._knowledge.learn(self._launches[task], device, now - float(self.starts_s[task]))
         queue = self._queues[device]
         if queue:
             following, expected_s = queue.popleft()
             # What is added up and taken off again leaves rounding behind; an empty queue none.
-            standing.queued_s[device] = standing.queued_s[device] - expected_s if queue else 0.0
+            state.queued_s[device] = state.queued_s[device] - expected_s if queue else 0.0
             self._start(following, device, expected_s)
         else:
             self._is_idle[device] = True
-            standing.running_until_s[device] = now
+            state.running_until_s[device] = now
         for one in self._graph.successors_of(task).tolist():
             self._waiting_for[one] -= 1
             if not self._waiting_for[one]:

@@ -18,11 +18,6 @@ _NORMAL = NormalDist()
 def mean_error_of(deviation: float) -> float:
     """Give the mean of |ratio - 1| where the ratio's logarithm is normal about 0.
 
-    Parameters
-    ----------
-    deviation : float
-        Standard deviation of the logarithm.
-
     Notes
     -----
     E|exp(s Z) - 1| = exp(s^2 / 2) (2 Phi(s) - 1), Z standard normal. `deviation_of` is the inverse.
@@ -32,11 +27,6 @@ def mean_error_of(deviation: float) -> float:
 
 def deviation_of(mean_error: float) -> float:
     """Give the deviation of the logarithm that leads to a mean error.
-
-    Raises
-    ------
-    InputError
-        If the error is negative or above 100 (10,000 %).
 
     Examples
     --------
@@ -68,11 +58,6 @@ class ErrorModel:
         Mean of |ratio - 1|.
     ratios : tuple of float
         Ratios that were measured; empty for a log-normal about 1.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
 
     label: str
@@ -109,13 +94,7 @@ def lognormal_errors(mean_error: float) -> ErrorModel:
 
 
 def measured_errors(label: str, ratios: Sequence[float]) -> ErrorModel:
-    """Make errors of ratios that were measured.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """Make errors of ratios that were measured."""
     if not ratios:
         msg = f"{label}: holds no predictions beside measured times"
         raise InputError(msg)

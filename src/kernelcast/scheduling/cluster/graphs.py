@@ -11,7 +11,6 @@ from kernelcast.records.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 
-_CHOLESKY_LAUNCHES = 4
 _FORK_WIDTH_PER_DEVICE = 4
 _PREDECESSORS = 3
 _LAYERS_OF_RANDOM = 50
@@ -42,11 +41,6 @@ class TaskGraph:
         Where each task's successors begin in `successors`.
     successors : ndarray of shape (n_edges,)
         Numbers of tasks.
-
-    Raises
-    ------
-    InputError
-        If there are no tasks, or an edge leads back.
     """
 
     launches: IntArray
@@ -84,10 +78,6 @@ def rank_upward(graph: TaskGraph, weights_s: npt.NDArray[np.float64]) -> npt.NDA
     weights_s : ndarray of shape (n_launches,), in seconds
         Mean time of each launch over devices.
 
-    Returns
-    -------
-    ndarray of shape (n_tasks,), in seconds
-
     Notes
     -----
     Source: H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task
@@ -117,11 +107,6 @@ def make_graph(shape: Shape, tasks: int, *, launches: int, devices: int, seed: i
         Fork-join stages are four tasks wide per device.
     seed : int
         Of everything random.
-
-    Raises
-    ------
-    InputError
-        If a number is below 1.
     """
     if min(tasks, launches, devices) < 1:
         msg = f"{tasks} tasks, {launches} launches, {devices} devices: expected at least 1 of each"

@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.scheduling.cluster.device_state import DeviceState
 from kernelcast.scheduling.cluster.machines import Cluster
-from kernelcast.scheduling.cluster.standing import Standing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -18,7 +18,7 @@ class Knowledge(Protocol):
         """Give what each launch takes on average over devices, for ranks before the start."""
         ...
 
-    def choose(self, launch: int, standing: Standing) -> tuple[int, float]:
+    def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
         """Give the device for a task, and the seconds that it is expected to take there."""
         ...
 
@@ -45,10 +45,10 @@ class Estimates:
         """Give means over devices."""
         return np.asarray(self._by_device.mean(axis=1))
 
-    def choose(self, launch: int, standing: Standing) -> tuple[int, float]:
+    def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
         """Choose the device that is expected to end the task first."""
         row = self._by_device[launch]
-        device = standing.earliest_end(row)
+        device = state.earliest_end(row)
         return device, float(row[device])
 
     def learn(self, launch: int, device: int, seconds: float) -> None:
@@ -87,20 +87,20 @@ class History:
         """Take all launches for equal."""
         return np.ones(len(self._is_open))
 
-    def choose(self, launch: int, standing: Standing) -> tuple[int, float]:
+    def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
         """Choose a device that lacks runs, else the one expected to end the task first."""
         if self._is_open[launch]:
             lacking = int(self._begun[launch].argmin())
             if self._begun[launch, lacking] < self._runs:
                 self._begun[launch, lacking] += 1
                 begin, end = self._begins[lacking], self._begins[lacking + 1]
-                device = begin + int(standing.unfinished[begin:end].argmin())
+                device = begin + int(state.unfinished[begin:end].argmin())
                 return device, self._expect(launch)
             self._is_open[launch] = False
         row = self._known(launch)
         if row is None:
-            return int(standing.unfinished.argmin()), self._expect(launch)
-        device = standing.earliest_end(row)
+            return int(state.unfinished.argmin()), self._expect(launch)
+        device = state.earliest_end(row)
         return device, float(row[device])
 
     def learn(self, launch: int, device: int, seconds: float) -> None:
@@ -131,13 +131,7 @@ class History:
 
 
 class Nothing:
-    """No times at all: each task goes to the device with the fewest unfinished ones.
-
-    Parameters
-    ----------
-    launches : int
-        Number of launches.
-    """
+    """No times at all: each task goes to the device with the fewest unfinished ones."""
 
     def __init__(self, launches: int) -> None:
         self._launches = launches
@@ -146,10 +140,10 @@ class Nothing:
         """Take all launches for equal."""
         return np.ones(self._launches)
 
-    def choose(self, launch: int, standing: Standing) -> tuple[int, float]:
+    def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
         """Choose the device with the fewest tasks."""
         del launch
-        return int(standing.unfinished.argmin()), 0.0
+        return int(state.unfinished.argmin()), 0.0
 
     def learn(self, launch: int, device: int, seconds: float) -> None:
         """Learn nothing."""

@@ -25,11 +25,6 @@ class Cluster:
         Which model each device is of; not falling.
     times_s : ndarray of shape (n_launches, n_models), in seconds
         What each launch takes on a device of each model.
-
-    Raises
-    ------
-    InputError
-        If a time is not positive, or models do not fit.
     """
 
     model_of_device: IntArray
@@ -91,11 +86,6 @@ def make_cluster(
         for one kernel is a slow one for another. 0 makes all devices equal.
     seed : int
         Of everything random.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
     if min(devices, models, launches) < 1 or not heterogeneity >= 0:
         msg = (

@@ -46,11 +46,6 @@ class StudySettings:
         Tasks that may be under way, per device; two at most for history and no knowledge.
     seed : int
         Of the first cluster; the following ones have the following seeds.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
 
     devices: int = 100
@@ -138,20 +133,7 @@ class _Way:
 def run_study(
     settings: StudySettings, *, report: Callable[[int, str], None] = lambda _, __: None
 ) -> list[Outcome]:
-    """Simulate every way of knowing on every shape.
-
-    Parameters
-    ----------
-    settings : StudySettings
-        What is simulated.
-    report : callable, optional
-        Is told how many simulations are done, and which comes next.
-
-    Returns
-    -------
-    list of Outcome
-        Shapes in their order; of each perfect knowledge, estimates, history, none.
-    """
+    """Simulate every way of knowing on every shape."""
     done = 0
     found = []
     for shape in settings.shapes:

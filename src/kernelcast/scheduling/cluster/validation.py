@@ -9,25 +9,7 @@ from kernelcast.scheduling.cluster.errors import ErrorModel, measured_errors
 
 
 def read_validation(path: Path, *, model: str | None = None) -> list[ErrorModel]:
-    """Read the ratios of predicted to measured time of a validation's models.
-
-    Parameters
-    ----------
-    path : Path
-        The JSON of a validation.
-    model : str, optional
-        This model only.
-
-    Returns
-    -------
-    list of ErrorModel
-        One per model, over all devices.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used or has no such model.
-    """
+    """Read the ratios of predicted to measured time of a validation's models."""
     rows = report_from_json(read_text(path, "validation", InputError)).rows
     names = [one.model for one in rows.models]
     if model is not None and model not in names:

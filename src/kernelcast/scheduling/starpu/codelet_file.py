@@ -76,17 +76,7 @@ class CodeletWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codelet:
-    """A codelet with the sizes and workers that times are wanted for.
-
-    Parameters
-    ----------
-    symbol : str
-        ``starpu_perfmodel.symbol``.
-    sizes : tuple of TaskSize
-        At least one.
-    workers : tuple of CodeletWorker
-        At least one.
-    """
+    """A codelet with the sizes and workers that times are wanted for."""
 
     symbol: str
     sizes: tuple[TaskSize, ...]
@@ -94,18 +84,7 @@ class Codelet:
 
 
 def read_codelets(path: Path) -> tuple[Codelet, ...]:
-    """Read a file of codelets.
-
-    Parameters
-    ----------
-    path : Path
-        The YAML file; problem files it names are relative to it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or used; the message begins with file and line.
-    """
+    """Read a file of codelets."""
     text = read_text(path, "codelet file", InputError)
     root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))
     codelets = tuple(_read_codelet(name, one) for name, one in root["codelets"].pairs().items())

@@ -11,17 +11,7 @@ from kernelcast.scheduling.starpu.times import ExpectedTime, Wanted, deviation_o
 
 
 class EstimatesNow:
-    """Runs a few work-groups of each kernel on its device.
-
-    Parameters
-    ----------
-    settings : EstimateSettings
-        Budget and coverage.
-    timeout_s : float
-        Time limit of each estimate, in seconds.
-    report : callable, optional
-        Is told of each stage.
-    """
+    """Runs a few work-groups of each kernel on its device."""
 
     def __init__(
         self,
@@ -36,13 +26,7 @@ class EstimatesNow:
         self._devices: dict[str, DeviceDescription] = {}
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Estimate a launch.
-
-        Raises
-        ------
-        KernelcastError
-            If the device cannot answer, or several devices could.
-        """
+        """Estimate a launch."""
         if wanted.problem is None:
             return None
         (answer,) = estimate_on_devices(

@@ -20,15 +20,7 @@ _HOMES = ("XDG_CACHE_HOME", "STARPU_HOME", "HOME")  # StarPU 1.3.10, src/common/
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTime:
-    """One time of an exported model.
-
-    Parameters
-    ----------
-    wanted : Wanted
-        Codelet, worker and size.
-    time : ExpectedTime
-        What was exported.
-    """
+    """One time of an exported model."""
 
     wanted: Wanted
     time: ExpectedTime
@@ -36,15 +28,7 @@ class ExportedTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedModel:
-    """A performance model with what its times come from.
-
-    Parameters
-    ----------
-    model : CodeletModel
-        What is written.
-    times : tuple of ExportedTime
-        One per worker and size.
-    """
+    """A performance model with what its times come from."""
 
     model: CodeletModel
     times: tuple[ExportedTime, ...]
@@ -70,11 +54,6 @@ def make_model(
         many contradicting measurements.
     report : callable, optional
         Is told of each time before it is looked for.
-
-    Raises
-    ------
-    InputError
-        If a time is nowhere to be found.
     """
     found: list[ExportedTime] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
@@ -90,13 +69,7 @@ def make_model(
 
 
 def default_folder() -> Path:
-    """Give the folder of StarPU's measurements: STARPU_PERF_MODEL_DIR or ``~/.starpu/sampling``.
-
-    Raises
-    ------
-    InputError
-        If the user has no home.
-    """
+    """Give the folder of StarPU's measurements: STARPU_PERF_MODEL_DIR or ``~/.starpu/sampling``."""
     named = os.environ.get("STARPU_PERF_MODEL_DIR")
     if named:
         return Path(named)
@@ -114,27 +87,7 @@ def default_host() -> str:
 
 
 def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
-    """Write a performance model where StarPU looks for it.
-
-    Parameters
-    ----------
-    model : CodeletModel
-        The model.
-    folder : Path
-        What STARPU_PERF_MODEL_DIR names.
-    host : str
-        Name of the machine that will run the program.
-
-    Returns
-    -------
-    Path
-        The file: ``codelets/45/SYMBOL.HOST``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or StarPU would cut its path off.
-    """
+    """Write a performance model where StarPU looks for it."""
     path = folder / "codelets" / str(FORMAT) / f"{model.symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"

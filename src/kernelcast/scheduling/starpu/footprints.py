@@ -45,11 +45,6 @@ class TaskData:
         Elements per dimension, nx first; empty for a variable.
     element_bytes : int
         Bytes of an element; of a variable, all its bytes.
-
-    Raises
-    ------
-    InputError
-        If the counts do not fit the interface.
     """
 
     kind: DataKind
@@ -108,11 +103,6 @@ def hash_word(word: int, crc: int = 0) -> int:
 def footprint_of_data(data: Sequence[TaskData]) -> int:
     """Compute a task's footprint from its data: StarPU's default.
 
-    Parameters
-    ----------
-    data : sequence of TaskData
-        In the order of the codelet's buffers.
-
     Examples
     --------
     >>> one = TaskData(kind=DataKind.VECTOR, counts=(1024,), element_bytes=4)
@@ -126,11 +116,5 @@ def footprint_of_data(data: Sequence[TaskData]) -> int:
 
 
 def footprint_of_size_base(size: int) -> int:
-    """Compute a task's footprint where the performance model has a ``size_base`` function.
-
-    Parameters
-    ----------
-    size : int
-        What the function returns, a ``size_t`` of 64 bits.
-    """
+    """Compute a task's footprint where the performance model has a ``size_base`` function."""
     return hash_bytes(size.to_bytes(8, "little"))

@@ -71,11 +71,6 @@ def read_model(text: str, *, symbol: str) -> CodeletModel:
     -------
     CodeletModel
         Entries without any sample are left out, as StarPU keeps them before it has measured.
-
-    Raises
-    ------
-    InputError
-        If it is no such text, or of another format.
     """
     lines = (line for line in map(str.strip, text.splitlines()) if line and line[0] != "#")
     try:

@@ -48,11 +48,6 @@ class Worker:
 def parse_worker(text: str) -> Worker:
     """Read a worker such as ``cpu``, ``opencl0`` or ``cpu0_impl1``.
 
-    Raises
-    ------
-    InputError
-        If it is none.
-
     Examples
     --------
     >>> str(parse_worker("opencl1"))
@@ -77,13 +72,7 @@ def parse_worker(text: str) -> Worker:
 
 
 def check_symbol(symbol: str) -> None:
-    """Make sure that a name can be the symbol of a performance model.
-
-    Raises
-    ------
-    InputError
-        If it cannot: StarPU takes what follows a dot for the name of a host.
-    """
+    """Make sure that a name can be the symbol of a performance model."""
     if not _SYMBOL.fullmatch(symbol):
         msg = f"codelet {symbol!r}: expected letters, digits and underscores"
         raise InputError(msg)
@@ -107,11 +96,6 @@ class Entry:
         Operations of the task as the program sets ``starpu_task.flops``; 0 where it does not.
     samples : int
         Measurements that it counts as.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
     """
 
     footprint: int
@@ -150,11 +134,6 @@ class CodeletModel:
         ``starpu_perfmodel.symbol``.
     entries : mapping of Worker to tuple of Entry
         At least one worker, each with at least one entry; footprints of a worker differ.
-
-    Raises
-    ------
-    InputError
-        If the symbol is no name, or entries are missing or given twice.
     """
 
     symbol: str

@@ -5,8 +5,10 @@ logarithms) and `regression.c` (a, b, c). Times are in microseconds there, sizes
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from scipy.optimize import minimize_scalar
 
 from kernelcast.scheduling.starpu.records import Entry
 
@@ -14,23 +16,11 @@ MICROSECONDS = 1e6
 _FEWEST_FOR_OFFSET = 3
 _NEAR = 0.9
 _LARGEST_EXPONENT = 700.0
-_STEPS = 200
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSums:
-    """Sums over measurements, x the logarithm of the size and y that of the time.
-
-    Parameters
-    ----------
-    x, xx, y, xy : float
-        Sums of x, of its square, of y and of the product.
-    samples : int
-        Number of measurements.
-    smallest_bytes, largest_bytes : int
-        Range of sizes.
-    """
+    """Sums over measurements, x the logarithm of the size and y that of the time."""
 
     x: float
     xx: float
@@ -107,8 +97,10 @@ def _fit_curve(points: Sequence[tuple[int, float]]) -> tuple[float, float, float
         a, b = _line(points, offset)
         return sum((math.log((a * size**b + offset) / time)) ** 2 for size, time in points)
 
-    offset = _minimise(error_of, 0.0, 0.99 * least)
-    offset = min((0.0, offset), key=error_of)
+    found = minimize_scalar(
+        error_of, bounds=(0.0, 0.99 * least), method="bounded", options={"xatol": 1e-12 * least}
+    )
+    offset = min((0.0, float(found.x)), key=error_of)
     a, b = _line(points, offset)
     return a, b, offset
 
@@ -121,17 +113,3 @@ def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, fl
     above = math.fsum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
     b = above / math.fsum((x - middle_x) ** 2 for x in xs)
     return math.exp(middle_y - b * middle_x), b
-
-
-def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
-    """Search the golden section."""
-    for _ in range(_STEPS):
-        left = high - _GOLDEN * (high - low)
-        right = low + _GOLDEN * (high - low)
-        if function(left) < function(right):
-            high = right
-        else:
-            low = left
-        if high - low <= 1e-12 * max(abs(high), 1.0):
-            break
-    return (low + high) / 2

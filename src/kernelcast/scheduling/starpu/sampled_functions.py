@@ -26,15 +26,6 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     units : int
         Passes of the whole loop.
 
-    Returns
-    -------
-    Interval
-
-    Raises
-    ------
-    InputError
-        If there are no samples, or they do not lie inside the loop.
-
     Examples
     --------
     >>> stretches = [(0, 10, 0.010), (100, 10, 0.010), (200, 20, 0.020), (300, 20, 0.020)]

@@ -75,29 +75,12 @@ class TimeSource(Protocol):
     """Knows times of tasks."""
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Give a time, or None where the source has none.
-
-        Raises
-        ------
-        KernelcastError
-            If what it has cannot be used.
-        """
+        """Give a time, or None where the source has none."""
         ...
 
 
 class EstimateFiles:
-    """What ``kernelcast estimate --json`` has written.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read or is of another kind.
-    """
+    """What ``kernelcast estimate --json`` has written."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._answers: list[Mapping[str, Any]] = []
@@ -206,11 +189,6 @@ class TimesFiles:
         JSON lists of objects ``{"codelet", "worker", "parameters"}`` with either ``seconds`` and
         perhaps ``deviation_seconds``, or ``units`` and ``samples``, a list of
         ``{"first", "units", "seconds"}``.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -248,13 +226,7 @@ def deviation_of(low: float, high: float, coverage: float) -> float:
 
 
 def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
-    """Read a JSON list of objects.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or holds anything else.
-    """
+    """Read a JSON list of objects."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

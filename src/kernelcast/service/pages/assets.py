@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.frame import PageRoute
+from kernelcast.service.pages.rendering import PageRoute
 
 router = APIRouter(route_class=PageRoute)
 _FOLDER: Final = Path(__file__).parent / "static"
@@ -24,17 +24,7 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file that pages load.
-
-    Parameters
-    ----------
-    content : bytes
-        What is in it.
-    media_type : str
-        What it is.
-    tag : str
-        Changes with the content.
-    """
+    """A file that pages load."""
 
     content: bytes
     media_type: str

@@ -5,19 +5,19 @@ import base64
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from kernelcast.reports.drawing import INK, STYLE, WIDTH_INCHES
+from kernelcast.reports.drawing import INK, WIDTH_INCHES, figure_style, write_svg
 from kernelcast.service.errors import refuse_unknown
 
 if TYPE_CHECKING:  # slow to load
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
@@ -25,7 +25,6 @@ Theme = Literal["light", "dark"]
 Cell = str | float | int | None
 _INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
 _PNG_DPI: Final = 150
-_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 # One thread: the library's settings while drawing are one for the whole process, and a page full of
 # pictures must not keep the threads that wait for the database.
 _PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
@@ -64,15 +63,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPicture:
-    """A picture as the templates' ``picture`` takes it.
-
-    Parameters
-    ----------
-    name, alternative, caption : str
-        As of the picture.
-    light, dark, png, csv : str
-        Where they are: addresses, or the content itself.
-    """
+    """A picture as the templates' ``picture`` takes it."""
 
     name: str
     alternative: str
@@ -128,22 +119,7 @@ async def embed(picture: Picture) -> ShownPicture:
 
 
 async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Response:
-    """Answer the route of a picture.
-
-    Parameters
-    ----------
-    picture : Picture
-        What is asked for.
-    ending : str
-        ``svg``, ``png`` or ``csv``.
-    theme : str
-        ``light`` or ``dark``; of SVG only, PNG is for paper.
-
-    Raises
-    ------
-    ApiError
-        404 for another ending.
-    """
+    """Answer the route of a picture."""
     if ending == "svg":
         svg = await _paint(_draw_svg, picture)
         return Response(_ink(svg, theme), media_type="image/svg+xml")
@@ -162,22 +138,10 @@ async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Resp
 async def respond_by_name(
     pictures: Mapping[str, Picture], name: str, ending: str, theme: Theme
 ) -> Response:
-    """Answer the route of one of a page's pictures, see `respond`.
-
-    Raises
-    ------
-    ApiError
-        404 for another name or ending.
-    """
+    """Answer the route of one of a page's pictures, see `respond`."""
     if name not in pictures:
         refuse_unknown("picture", name)
     return await respond(pictures[name], ending, theme)
-
-
-def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
-    """Draw lines behind what is drawn."""
-    axes.grid(visible=True, axis=axis)
-    axes.set_axisbelow(True)
 
 
 def write_csv(picture: Picture) -> str:
@@ -199,32 +163,25 @@ async def _paint(draw: Callable[[Picture], T], picture: Picture) -> T:
 
 
 def _draw_svg(picture: Picture) -> str:
-    text = io.StringIO()
-    _draw(picture, text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    return _METADATA.sub("", svg[svg.index("<svg") :])
+    with _drawn(picture) as figure:
+        return write_svg(figure)
 
 
 def _draw_png(picture: Picture) -> bytes:
     content = io.BytesIO()
-    _draw(picture, content, format="png", dpi=_PNG_DPI, facecolor="white")
+    with _drawn(picture) as figure:
+        figure.savefig(content, format="png", dpi=_PNG_DPI, facecolor="white")
     return content.getvalue()
 
 
-def _draw(picture: Picture, target: io.StringIO | io.BytesIO, **options: Any) -> None:  # noqa: ANN401
-    from matplotlib import rc_context
+@contextmanager
+def _drawn(picture: Picture) -> "Iterator[Figure]":
     from matplotlib.figure import Figure
 
-    style: Any = {
-        **STYLE,
-        # Kernels and devices may have any name.
-        "text.parse_math": False, "axes.titlesize": 9,
-        "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.5,
-    }  # fmt: skip
-    with rc_context(style):
+    with figure_style():
         figure = Figure(figsize=(WIDTH_INCHES, picture.height_inches), layout="constrained")
         picture.draw(figure)
-        figure.savefig(target, **options)
+        yield figure
 
 
 def _ink(svg: str, theme: Theme) -> str:

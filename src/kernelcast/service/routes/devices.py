@@ -2,15 +2,14 @@
 
 import asyncio
 from dataclasses import asdict
-from pathlib import Path
 
 from fastapi import APIRouter
 
-from kernelcast.launches.machine_file import machine_to_plain, read_machine
+from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
-from kernelcast.service.asking import OurService, Reader
-from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.dependencies import OurService, Reader
+from kernelcast.service.known_machines import list_calibrated, read_named
 from kernelcast.service.schemas.admin import (
     DeviceOut,
     DevicesOut,
@@ -25,14 +24,14 @@ router = APIRouter(tags=["devices"])
 @router.get("/devices", response_model=DevicesOut)
 async def list_devices(service: OurService, _: Reader) -> DevicesOut:
     """List the devices of this host."""
-    calibrated = await asyncio.to_thread(_list_calibrated)
+    calibrated = await asyncio.to_thread(list_calibrated)
     return DevicesOut(devices=[_describe(one, calibrated) for one in await service.devices.list()])
 
 
 @router.get("/devices/{device_id}", response_model=DeviceOut)
 async def show_device(device_id: str, service: OurService, _: Reader) -> DeviceOut:
     """Show one device, by its id or the beginning of it."""
-    calibrated = await asyncio.to_thread(_list_calibrated)
+    calibrated = await asyncio.to_thread(list_calibrated)
     return _describe((await service.devices.choose([device_id]))[0], calibrated)
 
 
@@ -48,17 +47,8 @@ async def list_descriptions(_: Reader) -> MachinesOut:
 @router.get("/machines/{name}", response_model=MachineOut)
 async def show_description(name: str, _: Reader) -> MachineOut:
     """Show a machine description."""
-    # A name is looked for in the list and never becomes a path.
-    found = await asyncio.to_thread(list_machines)
-    path: Path | None = next((one.path for one in found if one.name == name), None)
-    if path is None:
-        refuse_unknown("machine", name)
-    machine = await asyncio.to_thread(read_machine, path)
+    machine = await asyncio.to_thread(read_named, name)
     return MachineOut(name=name, machine=machine_to_plain(machine))
-
-
-def _list_calibrated() -> set[str]:
-    return {one.name for one in list_machines() if not one.is_shipped}
 
 
 def _describe(one: DeviceDescription, calibrated: set[str]) -> DeviceOut:

@@ -12,8 +12,8 @@ from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import Observer, OurService, Reader
 from kernelcast.service.backend import Ask
+from kernelcast.service.dependencies import Observer, OurService, Reader
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_amount, retry_after
 from kernelcast.service.estimating import Outcome, Wanted
 from kernelcast.service.observing import Reported, identity_of

@@ -9,10 +9,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.service.asking import OurService, get_caller
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import OurService, get_caller
 from kernelcast.service.instance import Instance
 from kernelcast.service.schemas.common import Open
-from kernelcast.service.security import Caller
 
 router = APIRouter(tags=["operation"])
 

@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service.asking import Admin, OurService, Reader, audit
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
 from kernelcast.service.schemas.admin import AuditOut, describe_entry
 from kernelcast.service.schemas.jobs import (
@@ -26,7 +27,6 @@ from kernelcast.service.schemas.jobs import (
     JobsOut,
     describe_job,
 )
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
 
 router = APIRouter(tags=["jobs"])
@@ -146,17 +146,7 @@ async def add_job(  # noqa: PLR0913 - what, who, where
     caller: Caller,
     key: str | None,
 ) -> JobOut:
-    """Add a job after a look at whether it can be done.
-
-    Raises
-    ------
-    InputError
-        If it cannot.
-    UnknownDeviceError
-        If a device is not of this host.
-    ApiError
-        409 if the key was used for another job.
-    """
+    """Add a job after a look at whether it can be done."""
     from kernelcast.predictor.jobs import check_job
 
     await asyncio.to_thread(check_job, kind, options)
@@ -195,13 +185,7 @@ async def add_job(  # noqa: PLR0913 - what, who, where
 
 
 async def end_job(job_id: str, request: Request, service: Service, caller: Caller) -> JobRecord:
-    """Have a job end.
-
-    Raises
-    ------
-    ApiError
-        404 if there is none of that id.
-    """
+    """Have a job end."""
     await find_job(job_id, service)
     await audit(request, service, caller, "cancel_job", job_id)
     job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
@@ -211,13 +195,7 @@ async def end_job(job_id: str, request: Request, service: Service, caller: Calle
 
 
 async def find_job(job_id: str, service: Service) -> JobRecord:
-    """Give a job.
-
-    Raises
-    ------
-    ApiError
-        404 if there is none of that id.
-    """
+    """Give a job."""
     """Give a job.
 
     Raises
@@ -232,13 +210,7 @@ async def find_job(job_id: str, service: Service) -> JobRecord:
 
 
 async def stream_job(job_id: str, service: Service) -> Response:
-    """Give a job's changes as server-sent events until it ends.
-
-    Raises
-    ------
-    ApiError
-        404 if there is none of that id, 503 if too many jobs are followed already.
-    """
+    """Give a job's changes as server-sent events until it ends."""
     await find_job(job_id, service)
     if service.streams >= service.settings.limits.streams:
         raise ApiError(

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 from kernelcast.collection.data_editing import CORRECTED, REMOVED, Correction, describe_selection
 from kernelcast.launches.data_store import Selection
 from kernelcast.records.observation import ObservationFlag, Origin
-from kernelcast.service.asking import Admin, OurService, Reader, audit
+from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.common import Text
 from kernelcast.service.schemas.observations import (

@@ -113,23 +113,9 @@ class AuditOut(Open):
 
 def describe_model(one: ModelVersions) -> ModelOut:
     """Give a model as callers see it."""
-    return ModelOut(
-        name=one.name,
-        versions=list(one.versions),
-        used=one.used,
-        latest=one.latest,
-        pinned=one.pinned,
-    )
+    return ModelOut.model_validate(one, from_attributes=True)
 
 
 def describe_entry(one: AuditRecord) -> AuditEntry:
     """Give a row of the audit log as callers see it."""
-    return AuditEntry(
-        at=one.at,
-        actor=one.actor,
-        action=one.action,
-        subject=one.subject,
-        detail=dict(one.detail),
-        remote=one.remote,
-        request_id=one.request_id,
-    )
+    return AuditEntry.model_validate(one, from_attributes=True)

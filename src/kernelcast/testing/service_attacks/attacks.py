@@ -37,50 +37,32 @@ ON_DEVICES: Final = "devices"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """A request that means harm.
-
-    Parameters
-    ----------
-    part : str
-        Where the harm is: ``source``, ``options``, ``problem``, ``yaml``, ``json``, ``http``,
-        ``pages``, ``devices``.
-    name : str
-        What it tries.
-    method, path : str
-        Where it is sent.
-    headers : mapping of str to str
-        Beside the token.
-    body : str
-        What is sent; may hold `SECRET` and `TOKEN`.
-    encoding : str
-        How.
-    is_chunked : bool
-        Whether it comes in pieces without a length.
-    by_cookie : bool
-        Whether the token is in a cookie.
-    caller : str
-        ``runner``, ``reader``, ``admin`` or ``nobody``.
-    status : int
-        That it must get.
-    code : str
-        Of the error that it must get; empty where any will do.
-    shows : str
-        What the answer must hold.
-    """
+    """A request that means harm."""
 
     part: str
+    """Where the harm is: ``source``, ``options``, ``problem``, ``yaml``, ``json``, ``http``,
+    ``pages``, ``devices``."""
     name: str
+    """What it tries."""
     method: str = "POST"
     path: str = _ESTIMATES
+    """Where it is sent, by the method."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Beside the token."""
     body: str = ""
+    """What is sent; may hold `SECRET` and `TOKEN`."""
     encoding: str = "utf-8"
     is_chunked: bool = False
+    """Whether it comes in pieces without a length."""
     by_cookie: bool = False
+    """Whether the token is in a cookie."""
     caller: str = "runner"
+    """``runner``, ``reader``, ``admin`` or ``nobody``."""
     status: int
     code: str
+    """Of the error that it must get; empty where any will do."""
     shows: str = ""
+    """What the answer must hold."""
 
     @property
     def on_devices(self) -> bool:

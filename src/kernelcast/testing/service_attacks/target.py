@@ -25,38 +25,19 @@ _COOKIE: Final = "kernelcast_token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
-    """What an attack got.
-
-    Parameters
-    ----------
-    attack : Attack
-        What was tried.
-    status : int
-        Of the answer.
-    code : str
-        Of the error; empty where there is none.
-    message : str
-        What the answer says.
-    faults : tuple of str
-        What the service should not have done; empty where it stood firm.
-    """
+class AttackOutcome:
+    """What an attack got."""
 
     attack: Attack
     status: int
     code: str
     message: str
     faults: tuple[str, ...]
+    """What the service should not have done; empty where it stood firm."""
 
 
 class Secret:
-    """A file that nobody may read, beside one of an equally long name that is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it is made.
-    """
+    """A file that nobody may read, beside one of an equally long name that is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.content = secrets.token_hex(12)
@@ -86,14 +67,10 @@ class Target:
 
     Parameters
     ----------
-    client : httpx.Client
-        Talks to it.
     tokens : mapping of str to str
         Of ``runner``, ``reader`` and ``admin``.
     secret : Secret
         What must not be seen.
-    device : str
-        Whose answers are asked for.
     count_runs : callable
         Gives how many kernels were run so far.
     """
@@ -112,7 +89,7 @@ class Target:
         self._device = device
         self._count_runs = count_runs
 
-    def attack(self, attack: Attack) -> Got:
+    def attack(self, attack: Attack) -> AttackOutcome:
         """Try an attack; say what it got, and what is wrong with that."""
         runs = self._count_runs()
         answer = self._send(attack, self._secret.path)
@@ -129,7 +106,7 @@ class Target:
         faults += self._check_alive()
         code, message = _read(answer)
         told = message.replace(str(self._secret.path), SECRET)
-        return Got(
+        return AttackOutcome(
             attack=attack, status=answer.status_code, code=code, message=told,
             faults=tuple(faults),
         )  # fmt: skip

@@ -5,17 +5,21 @@ are forked from a process that has imported everything, so that thousands of the
 that process itself never opens a database.
 """
 
+from kernelcast.testing.store_survival.databases import (
+    PostgresqlDatabase,
+    SqliteDatabase,
+    TestedDatabase,
+)
 from kernelcast.testing.store_survival.forking import preload
-from kernelcast.testing.store_survival.grounds import Ground, PostgresqlGround, SqliteGround
 from kernelcast.testing.store_survival.outcomes import Outcome, Summary, summarise
 from kernelcast.testing.store_survival.sequences import run_sequence
 
 __all__ = [
-    "Ground",
     "Outcome",
-    "PostgresqlGround",
-    "SqliteGround",
+    "PostgresqlDatabase",
+    "SqliteDatabase",
     "Summary",
+    "TestedDatabase",
     "preload",
     "run_sequence",
     "summarise",

@@ -1,7 +1,6 @@
 """Processes forked from this one: real ones, to be killed, without the cost of imports."""
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -14,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of sys/prctl.h
-_LIBC = ctypes.CDLL(None)
+from kernelcast.workers.lifeline import die_with_parent
 
 _MODULES: Final = (
     "alembic.command", "anyio._backends._asyncio", "fsspec.implementations.local",
@@ -42,12 +40,11 @@ class Forked:
     ----------
     work : callable
         What it does; its result or `SystemExit` is the exit status.
-    log : Path
-        Takes what it writes.
     """
 
     def __init__(self, work: Callable[[], int | None], log: Path) -> None:
         self._status: int | None = None
+        lifeline, self._held = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
@@ -55,7 +52,9 @@ class Forked:
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if self.pid == 0:
-            _be_child(work, log)
+            os.close(self._held)
+            _be_child(work, log, lifeline)
+        os.close(lifeline)
         with contextlib.suppress(OSError):  # it has done so itself, and perhaps ended
             os.setpgid(self.pid, self.pid)
 
@@ -65,6 +64,7 @@ class Forked:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self._status = os.waitstatus_to_exitcode(status)
+                os.close(self._held)
         return self._status is None
 
     def wait(self, timeout_s: float) -> int | None:
@@ -89,12 +89,12 @@ class Forked:
             time.sleep(0.001)
 
 
-def _be_child(work: Callable[[], int | None], log: Path) -> None:
+def _be_child(work: Callable[[], int | None], log: Path, lifeline: int) -> None:
     """Do the work and end; returns never."""
     status = 70
     try:
         os.setpgid(0, 0)
-        _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        die_with_parent(lifeline)
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, signal.SIG_DFL)
         stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -7,32 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one sequence.
-
-    Parameters
-    ----------
-    seed : int
-        Of its random numbers.
-    steps : dict
-        How often each kind of step was taken.
-    acknowledged, lost : int
-        Rows that a service or a command had said to be stored, and how many of them are not there.
-    tokens_acknowledged, tokens_lost : int
-        Tokens made or revoked, and how many of those changes are not there.
-    damage : list of str
-        What the database found wrong with itself.
-    trouble : list of str
-        Answers and exit statuses that should not be.
-    """
+    """What became of one sequence."""
 
     seed: int
     steps: dict[str, int]
+    """How often each kind of step was taken."""
     acknowledged: int
+    """Rows that a service or a command had said to be stored."""
     lost: int
+    """How many of them are not there."""
     tokens_acknowledged: int
+    """Tokens made or revoked."""
     tokens_lost: int
+    """How many of those changes are not there."""
     damage: list[str]
+    """What the database found wrong with itself."""
     trouble: list[str]
+    """Answers and exit statuses that should not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from kernelcast.testing.store_survival.commands import run_command, run_job
+from kernelcast.testing.store_survival.commands import ImportFile, run_command, run_job
+from kernelcast.testing.store_survival.databases import TestedDatabase
 from kernelcast.testing.store_survival.forking import Forked
-from kernelcast.testing.store_survival.grounds import Ground
 from kernelcast.testing.store_survival.outcomes import Outcome
 from kernelcast.testing.store_survival.serving import ForkedService
-from kernelcast.testing.store_survival.supplies import Supply
 
 _PATIENCE_S: Final = 120.0
 _PROBLEM: Final[dict[str, Any]] = {
@@ -38,24 +37,21 @@ _SEVERAL: Final = 30
 
 
 def run_sequence(
-    seed: int, ground: Ground, supplies: Sequence[Supply], folder: Path, *, steps: int = 8
+    seed: int,
+    database: TestedDatabase,
+    import_files: Sequence[ImportFile],
+    folder: Path,
+    *,
+    steps: int = 8,
 ) -> Outcome:
     """Run one sequence; the same seed draws the same steps, the clock decides how they meet.
 
     Parameters
     ----------
-    seed : int
-        Of its random numbers.
-    ground : Ground
-        Makes and reads the database.
-    supplies : sequence of Supply
-        What is imported and merged.
-    folder : Path
-        An empty folder for it.
     steps : int
         How many steps are taken before the last kill -9.
     """
-    sequence = _Sequence(seed, ground, supplies, folder)
+    sequence = _Sequence(seed, database, import_files, folder)
     try:
         return sequence.run(steps)
     finally:
@@ -65,13 +61,15 @@ def run_sequence(
 class _Sequence:
     """One sequence at work, and what was acknowledged in it."""
 
-    def __init__(self, seed: int, ground: Ground, supplies: Sequence[Supply], folder: Path) -> None:
+    def __init__(
+        self, seed: int, database: TestedDatabase, import_files: Sequence[ImportFile], folder: Path
+    ) -> None:
         self._seed = seed
         self._rng = random.Random(seed)
-        self._ground = ground
-        self._supplies = supplies
+        self._database = database
+        self._import_files = import_files
         self._data = folder
-        self._service = ForkedService(folder, ground.place)
+        self._service = ForkedService(folder, database.place)
         self._running: list[Forked] = []
         self._names = iter(range(10**9))
         self._steps: Counter[str] = Counter()
@@ -84,7 +82,7 @@ class _Sequence:
         """Take the steps, kill everything, and look."""
         rng = self._rng
         kind = rng.choices(("filled", "none", "older"), (8, 1, 1))[0]
-        self._ground.prepare(self._data, kind)
+        self._database.prepare(self._data, kind)
         self._service.start()
         names = list(_STEPS)
         weights = [weight for _, weight in _STEPS.values()]
@@ -103,7 +101,7 @@ class _Sequence:
             one.kill()
 
     def _judge(self) -> Outcome:
-        held = self._ground.look(self._data)
+        held = self._database.look(self._data)
         lost = len(self._measurements.difference(held.measurements))
         lost += len(self._keys.difference(held.keys))
         tokens_lost = sum(
@@ -151,28 +149,28 @@ class _Sequence:
 
     def _give_the_store_as_a_file(self) -> None:
         """Name the store where a file is wanted; it is refused and stays."""
-        words = [one.format(store=self._ground.place) for one in self._rng.choice(_REFUSED)]
-        if (self._data / self._ground.place).is_file():
+        words = [one.format(store=self._database.place) for one in self._rng.choice(_REFUSED)]
+        if (self._data / self._database.place).is_file():
             self._run(words, expected=_BAD_INPUT)
 
     def _import(self) -> None:
-        supply, words = self._choose_supply()
+        import_file, words = self._choose_import_file()
         if self._run(words) == 0:
-            self._keys |= supply.keys
+            self._keys |= import_file.keys
 
     def _import_beside_observing(self) -> None:
         """Import while observations come, and perhaps pages are read."""
-        supply, words = self._choose_supply()
+        import_file, words = self._choose_import_file()
         process = self._start(words)
         while process.is_running():
             self._rng.choice((self._observe, self._observe, self._look_at_a_page))()
         if process.wait(_PATIENCE_S) == 0:
-            self._keys |= supply.keys
+            self._keys |= import_file.keys
         else:
             self._trouble.append(f"{' '.join(words)} failed")
 
     def _kill_an_import(self) -> None:
-        process = self._start(self._choose_supply()[1])
+        process = self._start(self._choose_import_file()[1])
         time.sleep(self._rng.uniform(0, 0.15))
         process.kill()
 
@@ -190,7 +188,7 @@ class _Sequence:
 
     def _do_a_job(self) -> None:
         """Run a job's process to its end, or kill it."""
-        process = run_job(self._rng.choice(("validate", "train")), self._data, self._ground.place)
+        process = run_job(self._rng.choice(("validate", "train")), self._data, self._database.place)
         self._running.append(process)
         if self._rng.random() < 0.3:
             time.sleep(self._rng.uniform(0, 0.3))
@@ -212,13 +210,13 @@ class _Sequence:
 
     def _kill_while_a_command_runs(self) -> None:
         """Kill the service beside a command that reads or imports, and start it again."""
-        supply, importing = self._choose_supply()
+        import_file, importing = self._choose_import_file()
         words = self._rng.choice((importing, self._rng.choice(_READING)))
         process = self._start(words)
         time.sleep(self._rng.uniform(0, 0.1))
         self._service.kill()
         if process.wait(_PATIENCE_S) == 0:
-            self._keys |= supply.keys if words is importing else frozenset()
+            self._keys |= import_file.keys if words is importing else frozenset()
         self._service.start()
 
     def _restart(self) -> None:
@@ -227,14 +225,14 @@ class _Sequence:
             self._trouble.append(f"the service ended with status {status}")
         self._service.start()
 
-    def _choose_supply(self) -> tuple[Supply, tuple[str, ...]]:
-        supply = self._rng.choice(self._supplies)
+    def _choose_import_file(self) -> tuple[ImportFile, tuple[str, ...]]:
+        import_file = self._rng.choice(self._import_files)
         if self._rng.random() < 0.3:
-            return supply, ("data", "merge", str(supply.store))
-        return supply, ("data", "import", str(supply.parquet))
+            return import_file, ("data", "merge", str(import_file.store))
+        return import_file, ("data", "import", str(import_file.parquet))
 
     def _start(self, words: Sequence[str], log: str = "commands") -> Forked:
-        process = run_command(words, self._data, self._ground.place, self._data / f"{log}.log")
+        process = run_command(words, self._data, self._database.place, self._data / f"{log}.log")
         self._running.append(process)
         return process
 

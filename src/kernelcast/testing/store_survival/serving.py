@@ -37,13 +37,7 @@ class ForkedService:
         self._process: Forked | None = None
 
     def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises
-        ------
-        AssertionError
-            If it does not.
-        """
+        """Start it and wait until it answers."""
         self._process = Forked(self._serve, self._data / "service.log")
         ends_s = time.monotonic() + _START_S
         while time.monotonic() < ends_s and self._process.is_running():

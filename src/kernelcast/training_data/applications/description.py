@@ -55,14 +55,7 @@ class _Section:
 
 
 def read_application(folder: Path) -> Application:
-    """Read an application's folder.
-
-    Raises
-    ------
-    InputError
-        If its application.yaml cannot be read or is malformed, or names a problem that is not
-        there; the message begins with the file.
-    """
+    """Read an application's folder."""
     path = folder / DESCRIPTION
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))

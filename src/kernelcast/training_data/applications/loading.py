@@ -20,11 +20,6 @@ InputMaker: TypeAlias = Callable[[Mapping[str, int], Path], dict[str, int]]
 def find_applications() -> tuple[Application, ...]:
     """Read every application of the corpus, in the order of their folders' names.
 
-    Raises
-    ------
-    InputError
-        If an application.yaml is malformed.
-
     Examples
     --------
     >>> [one.suite.value for one in find_applications() if one.name == "Nbody"]
@@ -43,11 +38,6 @@ def find_kernels(pattern: str = "*") -> tuple[CorpusKernel, ...]:
         As in shells (``nbody/*``); without a slash it names an application, a kernel's stem or a
         kernel of Table 2.
 
-    Raises
-    ------
-    InputError
-        If no kernel matches.
-
     Examples
     --------
     >>> [one.name for one in find_kernels("blackscholes")]
@@ -62,13 +52,7 @@ def find_kernels(pattern: str = "*") -> tuple[CorpusKernel, ...]:
 
 
 def load_reference(kernel: CorpusKernel) -> Reference:
-    """Import what a kernel must compute.
-
-    Raises
-    ------
-    InputError
-        If the application's reference.py says nothing about the kernel.
-    """
+    """Import what a kernel must compute."""
     references = _import(kernel.application, "reference").REFERENCES
     if kernel.stem not in references:
         msg = f"{kernel.name}: reference.py holds {sorted(references)}; add {kernel.stem!r}"

@@ -36,11 +36,6 @@ class SizeRange:
         Whether values are powers of two.
     exponent : float
         The launch's time grows about as value ** exponent.
-
-    Raises
-    ------
-    InputError
-        If no such values exist, or `least` or `most` is none of them.
     """
 
     parameter: str
@@ -119,11 +114,6 @@ class CorpusKernel:
         Whether the device needs double precision.
     note : str
         What is special about it, or empty.
-
-    Raises
-    ------
-    InputError
-        If a local size is none, or the sizes differ in their dimensions.
     """
 
     application: str

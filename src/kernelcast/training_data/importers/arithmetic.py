@@ -36,11 +36,6 @@ def evaluate_size(text: str | float, names: Names) -> int:
     names : mapping of str to number or sequence of numbers
         Values of names.
 
-    Raises
-    ------
-    InputError
-        If it is anything else, or not positive.
-
     Examples
     --------
     >>> evaluate_size("ceil(n / (2 * x)) * size[0]", {"n": 10, "x": 2, "size": [4, 5]})

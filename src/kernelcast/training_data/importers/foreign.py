@@ -136,11 +136,6 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
         The file.
     columns : sequence of str, optional
         Those wanted, all when left out.
-
-    Raises
-    ------
-    ImportFileError
-        If it cannot be read or lacks a column.
     """
     refuse_database(path, ImportFileError)
     try:
@@ -158,13 +153,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
 
 
 def read_column_names(path: Path) -> frozenset[str]:
-    """Give the names of a Parquet file's columns; none if it is no such file.
-
-    Raises
-    ------
-    ImportFileError
-        If it is a database.
-    """
+    """Give the names of a Parquet file's columns; none if it is no such file."""
     refuse_database(path, ImportFileError)
     try:
         return frozenset(pq.read_schema(path).names)

@@ -13,13 +13,7 @@ DATA_SETS: tuple[DataSet, ...] = (AIWC, AMARIS, NEUSIGHT, RAJAPERF_GPU, RAJAPERF
 
 
 def find_data_set(path: Path) -> DataSet:
-    """Find the importer of a file.
-
-    Raises
-    ------
-    ImportFileError
-        If none fits.
-    """
+    """Find the importer of a file."""
     columns = read_column_names(path)
     for one in DATA_SETS:
         if one.columns <= columns:

@@ -67,15 +67,7 @@ class TuningFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningResults:
-    """What a tuner found.
-
-    Parameters
-    ----------
-    observations : tuple of Observation
-        One per valid configuration.
-    failures : tuple of FailureRecord
-        One per invalid configuration, the tuner's word as its kind.
-    """
+    """What a tuner found."""
 
     observations: tuple[Observation, ...]
     failures: tuple[FailureRecord, ...]
@@ -97,14 +89,7 @@ class _Problem:
 
 
 def read_tuning(files: TuningFiles) -> TuningResults:
-    """Read a tuner's results.
-
-    Raises
-    ------
-    ImportFileError
-        If a file is none of the formats, is of a newer version, or something is missing that no
-        file says.
-    """
+    """Read a tuner's results."""
     where = str(files.results)
     content = _load(files.results)
     _check_version(content, where)

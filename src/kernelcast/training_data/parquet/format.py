@@ -1,7 +1,7 @@
 """What a Parquet file of observations looks like.
 
-Its columns are those of the store's table, and one of float64 per feature instead of the blob, so
-that any program can read them; null stands for what is absent. The file's metadata hold the
+Its columns are those of `kernelcast.training_data.parquet.columns`, and one of float64 per feature,
+so that any program can read them; null stands for what is absent. The file's metadata hold the
 version of the format and the schemas of the features.
 """
 
@@ -10,37 +10,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.training_data.store.tables import OBSERVATIONS
+from kernelcast.training_data.parquet.columns import list_fields
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version 1 held sizes, runs, samples, flags, state and versions as the store's JSON texts."""
 METADATA_KEY = b"kernelcast.observations"
-_TIMES = frozenset({"measured_at_us"})
-_ARROW_TYPES: Mapping[type[object], pa.DataType] = {
-    sa.Text: pa.string(),
-    sa.Double: pa.float64(),
-    sa.BigInteger: pa.int64(),
-}
 
 
 class ObservationFileError(InputError):
     """Is raised when a file of observations is unreadable, malformed or of another version."""
-
-
-def list_plain_fields() -> list[pa.Field]:
-    """Give the columns that are the store's own."""
-    return [
-        pa.field(
-            one.name,
-            pa.timestamp("us", tz="UTC") if one.name in _TIMES else _arrow_type(one.type),
-            nullable=bool(one.nullable),
-        )
-        for one in OBSERVATIONS.columns
-        if one.name != "features"
-    ]
 
 
 def make_arrow_schema(schemas: Iterable[FeatureSchema]) -> pa.Schema:
@@ -51,18 +32,14 @@ def make_arrow_schema(schemas: Iterable[FeatureSchema]) -> pa.Schema:
         "format": FORMAT_VERSION,
         "feature_schemas": {one.id: {"version": one.version, "names": one.names} for one in kept},
     }
-    fields = [*list_plain_fields(), *(pa.field(name, pa.float64()) for name in names)]
+    fields = [*list_fields(FORMAT_VERSION), *(pa.field(name, pa.float64()) for name in names)]
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(content).encode()})
 
 
-def read_schemas(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, FeatureSchema]:
-    """Read the schemas of features out of a file's metadata.
-
-    Raises
-    ------
-    ObservationFileError
-        If the file is none of observations, or of a newer format.
-    """
+def read_metadata(
+    metadata: Mapping[bytes, bytes] | None, where: str
+) -> tuple[int, dict[str, FeatureSchema]]:
+    """Read the version of the format and the schemas of features out of a file's metadata."""
     raw = (metadata or {}).get(METADATA_KEY)
     if raw is None:
         msg = (
@@ -82,7 +59,7 @@ def read_schemas(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str
             "update kernelcast"
         )
         raise ObservationFileError(msg)
-    return _make_schemas(content, where)
+    return version, _make_schemas(content, where)
 
 
 def _make_schemas(content: Mapping[str, Any], where: str) -> dict[str, FeatureSchema]:
@@ -98,7 +75,3 @@ def _make_schemas(content: Mapping[str, Any], where: str) -> dict[str, FeatureSc
         msg = f"{where}: its feature schemas are damaged ({error}); export it again"
         raise ObservationFileError(msg) from error
     return found
-
-
-def _arrow_type(kind: sa.types.TypeEngine[Any]) -> pa.DataType:
-    return next(found for wanted, found in _ARROW_TYPES.items() if isinstance(kind, wanted))

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
+from kernelcast.training_data.parquet.columns import list_fields, read_rows
 from kernelcast.training_data.parquet.format import (
     METADATA_KEY,
     ObservationFileError,
-    list_plain_fields,
-    read_schemas,
+    read_metadata,
 )
 from kernelcast.training_data.store.plain import FEATURE_TYPE
 from kernelcast.training_data.store.recognising import is_database, refuse_database
@@ -69,11 +69,11 @@ def read_parquet(
     refuse_database(path, ObservationFileError)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            schemas = read_schemas(file.schema_arrow.metadata, where)
-            _check_columns(file.schema_arrow, schemas, where)
+            version, schemas = read_metadata(file.schema_arrow.metadata, where)
+            _check_columns(file.schema_arrow, version, schemas, where)
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                yield from _read_batch(batch, schemas, where, first)
+                yield from _read_batch(batch, version, schemas, f"{where}: row", first)
                 first += batch.num_rows
                 report(first - 1)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -92,8 +92,10 @@ def is_observation_file(path: Path) -> bool:
         return False
 
 
-def _check_columns(found: pa.Schema, schemas: Mapping[str, FeatureSchema], where: str) -> None:
-    wanted = [*list_plain_fields(), *(
+def _check_columns(
+    found: pa.Schema, version: int, schemas: Mapping[str, FeatureSchema], where: str
+) -> None:
+    wanted = [*list_fields(version), *(
         pa.field(name, pa.float64()) for one in schemas.values() for name in one.names
     )]  # fmt: skip
     for one in wanted:
@@ -105,17 +107,14 @@ def _check_columns(found: pa.Schema, schemas: Mapping[str, FeatureSchema], where
 
 
 def _read_batch(
-    batch: pa.RecordBatch, schemas: Mapping[str, FeatureSchema], where: str, first: int
-) -> Iterator[Observation]:
-    names = [one.name for one in list_plain_fields()]
-    times = batch["measured_at_us"].cast(pa.int64())
-    columns = [times if name == "measured_at_us" else batch[name] for name in names]
+    batch: pa.RecordBatch, version: int, schemas: Mapping[str, FeatureSchema], where: str,
+    first: int,
+) -> Iterator[Observation]:  # fmt: skip
     blobs = {key: _make_blobs(batch, one) for key, one in schemas.items()}
-    for place, values in enumerate(zip(*(one.to_pylist() for one in columns), strict=True)):
-        row = dict(zip(names, values, strict=True))
-        schema_id = row["schema_id"]
-        row["features"] = blobs[schema_id][place] if schema_id in blobs else None
-        yield _read_row(row, schemas, f"{where}: row {first + place}")
+    for place, row in enumerate(read_rows(batch, version)):
+        own = blobs.get(row["schema_id"])
+        row["features"] = None if own is None else own[place]
+        yield _read_row(row, schemas, f"{where} {first + place}")
 
 
 def _make_blobs(batch: pa.RecordBatch, schema: FeatureSchema) -> list[bytes]:

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.training_data.parquet.columns import list_fields, make_arrays
 from kernelcast.training_data.parquet.format import (
+    FORMAT_VERSION,
     ObservationFileError,
-    list_plain_fields,
     make_arrow_schema,
 )
 from kernelcast.training_data.store.plain import FEATURE_TYPE
@@ -99,8 +100,8 @@ def _find_schemas(store: Store, wanted: Selection) -> dict[str, FeatureSchema]:
 def _make_batch(
     columns: Mapping[str, Sequence[Any]], schemas: Mapping[str, FeatureSchema], arrow: pa.Schema
 ) -> pa.RecordBatch:
-    plain = list_plain_fields()
-    arrays = [pa.array(columns[one.name], type=one.type) for one in plain]
+    plain = list_fields(FORMAT_VERSION)
+    arrays = make_arrays(columns, plain)
     names = [one.name for one in arrow][len(plain) :]
     matrix = np.full((len(columns["key"]), len(names)), np.nan)
     column_of = {name: place for place, name in enumerate(names)}

@@ -26,11 +26,6 @@ def parse_url(place: str | Path) -> sa.URL:
     place : str or Path
         A file for SQLite, ``sqlite:///file`` or ``postgresql://user@host/database``.
 
-    Raises
-    ------
-    InputError
-        If it is a URL of another database or none at all.
-
     Examples
     --------
     >>> parse_url("postgresql://me@host/kernels").drivername
@@ -56,13 +51,7 @@ def parse_url(place: str | Path) -> sa.URL:
 
 
 def connect(url: sa.URL) -> sa.Engine:
-    """Make the engine of a store; nothing is opened yet.
-
-    Raises
-    ------
-    InputError
-        If the database's driver is not installed.
-    """
+    """Make the engine of a store; nothing is opened yet."""
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_S})
         sa.event.listen(engine, "connect", _set_up_sqlite)

@@ -41,11 +41,6 @@ def speak_plainly(where: str) -> Iterator[None]:
     ----------
     where : str
         What messages call the store; no password in it.
-
-    Raises
-    ------
-    StoreError
-        Instead of any error of the database.
     """
     try:
         yield

@@ -35,11 +35,6 @@ def list_changed(store: Store, *, since: int | None = None, most: int) -> list[s
         have lost all their observations. When left out, only launches with observations.
     most : int
         How many at most.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
     """
     query = sa.select(LAUNCHES)
     if since is None:

@@ -25,27 +25,10 @@ def migrate(
 ) -> Path | None:
     """Make the tables, or bring older ones up to date, in one transaction.
 
-    Parameters
-    ----------
-    engine : Engine
-        The store's.
-    where : str
-        What messages call it.
-    scripts : Path
-        Folder of alembic's scripts.
-    head : str
-        The version to reach.
-
     Returns
     -------
     Path or None
         Copy of the older SQLite file, where there was one.
-
-    Raises
-    ------
-    StoreError
-        If the store is of a newer version or the database holds something else; it is untouched
-        then.
     """
     with engine.connect() as connection:
         found = _read_version(connection, where)

@@ -25,11 +25,6 @@ def read_newest(
         Which.
     most : int
         How many at most. Those whose time is not known count as the oldest.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be read.
     """
     found = OBSERVATIONS.c
     query = (

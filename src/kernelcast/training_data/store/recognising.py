@@ -42,20 +42,7 @@ def is_database(path: Path) -> bool:
 
 
 def refuse_database(path: Path, error: type[InputError] = InputError) -> None:
-    """Refuse to read a database as a plain file; call it before any other opening of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    error : type of InputError
-        What is raised.
-
-    Raises
-    ------
-    InputError
-        If it is a database, or empty.
-    """
+    """Refuse to read a database as a plain file; call it before any other opening of a file."""
     if not is_database(path):
         return
     if path.stat().st_size == 0:

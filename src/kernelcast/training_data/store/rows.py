@@ -87,13 +87,7 @@ def observation_to_row(one: Observation, schema_id: str | None) -> dict[str, Any
 
 
 def row_to_observation(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observation:
-    """Read what `observation_to_row` wrote.
-
-    Raises
-    ------
-    KernelcastError, ValueError, TypeError, KeyError
-        If the row is none of ours.
-    """
+    """Read what `observation_to_row` wrote."""
     features = None
     if row["features"] is not None:
         features = plain.load_features(row["features"], schemas[row["schema_id"]])

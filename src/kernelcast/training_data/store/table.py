@@ -1,13 +1,9 @@
-"""Observations as columns, which models learn from."""
+"""Observations as a DataFrame."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -15,62 +11,19 @@ from kernelcast.training_data.store.plain import FEATURE_TYPE
 from kernelcast.training_data.store.selection import SOUND, Selection
 from kernelcast.training_data.store.store import Store
 
-Texts = npt.NDArray[np.object_]
-"""Python's own strings: kernels of generated code have names of several hundred letters."""
-Numbers = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import pandas as pd
 
-_TEXTS = ("kernel", "application", "suite", "kernel_digest", "device_id", "driver", "origin")
 _NUMBERS = ("work_groups", "seconds", "noise", "linear_s", "sampling_s")
-_COLUMNS = ("key", *_TEXTS, *_NUMBERS, "schema_id", "features")
+_COLUMNS = ("key", "kernel", "application", "suite", "kernel_digest", "device_id", "driver",
+            "origin", *_NUMBERS, "schema_id", "features")  # fmt: skip
 _BATCH_ROWS = 5000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ObservationTable:
-    """Observations by column; row i of every column is the same observation.
-
-    Parameters
-    ----------
-    keys : ndarray of str, shape (n,)
-        In ascending order.
-    kernels, applications : ndarray of object (str), shape (n,)
-        Groups to split by: ``suite/application/kernel`` and ``suite/application``.
-    kernel_digests, device_ids, drivers, origins : ndarray of object (str), shape (n,)
-        As in the store.
-    work_groups : ndarray of float, shape (n,)
-        NaN where they are not known.
-    seconds, noise, linear_s, sampling_s : ndarray of float, shape (n,)
-        Median time of the whole kernel in seconds, its noise as a share, the linear model's time
-        and the device time of the first sample set in seconds; NaN where one is absent.
-    schema : FeatureSchema
-        Names of the features' columns.
-    features : ndarray of float, shape (n, features)
-        NaN where one is absent.
-    """
-
-    keys: npt.NDArray[np.str_]
-    kernels: Texts
-    applications: Texts
-    kernel_digests: Texts
-    device_ids: Texts
-    drivers: Texts
-    origins: Texts
-    work_groups: Numbers
-    seconds: Numbers
-    noise: Numbers
-    linear_s: Numbers
-    sampling_s: Numbers
-    schema: FeatureSchema
-    features: Numbers
-
-    def __len__(self) -> int:
-        return len(self.keys)
 
 
 def load_table(
     store: Store, wanted: Selection = SOUND, *, schema: FeatureSchema | None = None
-) -> ObservationTable:
-    """Load observations for training.
+) -> "pd.DataFrame":
+    """Load observations with their features.
 
     Parameters
     ----------
@@ -84,8 +37,13 @@ def load_table(
 
     Returns
     -------
-    ObservationTable
-        Sorted by key, whatever the order in which rows were added.
+    DataFrame
+        A row per observation, by key, whatever the order in which they were added. Columns:
+        ``key``, ``kernel`` (``suite/application/kernel``), ``application``
+        (``suite/application``), ``suite``, ``kernel_digest``, ``device_id``, ``driver``,
+        ``origin``; ``work_groups``, ``seconds`` (median time of the whole kernel), ``noise``
+        (a share), ``linear_s`` and ``sampling_s`` (the linear model's time and the device time of
+        the first sample set); then one per feature. NaN where a number is absent.
 
     Raises
     ------
@@ -94,89 +52,43 @@ def load_table(
     StoreError
         If the store cannot be read.
     """
+    import pandas as pd
+
     batches = store.read_rows(wanted, columns=_COLUMNS, batch_rows=_BATCH_ROWS)
-    rows = sorted((tuple(row) for batch in batches for row in batch), key=itemgetter(0))
-    columns: dict[str, Sequence[Any]] = dict.fromkeys(_COLUMNS, ())
-    if rows:
-        columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
-    chosen, features = _align(columns["schema_id"], columns["features"], store.schemas(), schema)
-    texts = {name: np.array(columns[name], dtype=np.object_) for name in _TEXTS}
-    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
-    applications = _join(texts["suite"], texts["application"])
-    return ObservationTable(
-        keys=np.array(columns["key"], dtype=np.str_),
-        kernels=_join(applications, texts["kernel"]),
-        applications=applications,
-        kernel_digests=texts["kernel_digest"],
-        device_ids=texts["device_id"],
-        drivers=texts["driver"],
-        origins=texts["origin"],
-        **numbers,
-        schema=chosen,
-        features=features,
-    )
+    rows = [tuple(row) for batch in batches for row in batch]
+    table = pd.DataFrame(rows, columns=_COLUMNS).sort_values("key", ignore_index=True)
+    features = _read_features(table[["schema_id", "features"]], store.schemas(), schema)
+    table = table.drop(columns=["schema_id", "features"]).astype(dict.fromkeys(_NUMBERS, float))
+    for above, below in (("suite", "application"), ("application", "kernel")):
+        joined = table[above].astype(object) + "/" + table[below].astype(object)
+        table[below] = joined.str.strip("/")
+    return pd.concat([table, features], axis=1)
 
 
-def _join(left: Texts, right: Texts) -> Texts:
-    """Join texts by a slash, or leave it out where one of them is empty; equal ones once."""
-    joined: dict[tuple[str, str], str] = {}
-    found = np.empty(len(left), dtype=np.object_)
-    for place, pair in enumerate(zip(left, right, strict=True)):
-        text = joined.get(pair)
-        if text is None:
-            text = joined[pair] = "/".join(filter(None, pair))
-        found[place] = text
-    return found
+def _read_features(
+    rows: "pd.DataFrame", schemas: dict[str, FeatureSchema], wanted: FeatureSchema | None
+) -> "pd.DataFrame":
+    """Give every row's features, in the order of one schema."""
+    import pandas as pd
 
-
-def _align(
-    ids: Sequence[str | None],
-    blobs: Sequence[bytes | None],
-    schemas: dict[str, FeatureSchema],
-    wanted: FeatureSchema | None,
-) -> tuple[FeatureSchema, Numbers]:
-    """Put every row's features into the order of one schema."""
-    rows_of = Counter(one for one in ids if one is not None)
+    rows_of = Counter(rows["schema_id"].dropna())
     chosen = wanted or _choose(rows_of, schemas)
-    if [*rows_of.values()] == [len(ids)] and schemas[next(iter(rows_of))] == chosen:
-        return chosen, _join_blobs(blobs, chosen)  # the usual case, without a copy
-    features = np.full((len(ids), len(chosen.names)), np.nan)
-    for one in sorted(rows_of):
-        found = schemas[one]
+    parts = []
+    for schema_id, own in rows.dropna().groupby("schema_id"):
+        found = schemas[str(schema_id)]
         if found.version != chosen.version:
             msg = (
-                f"{rows_of[one]} rows have features of schema {one}, {chosen.id} was asked for: "
+                f"{len(own)} rows have features of schema {schema_id}, {chosen.id} was asked for: "
                 "the same names mean something else; collect them anew, or leave them out"
             )
             raise InputError(msg)
-        places = np.array([i for i, row_id in enumerate(ids) if row_id == one])
-        _fill(features, places, blobs, (found, chosen))
-    return chosen, features
-
-
-def _fill(
-    features: Numbers,
-    places: npt.NDArray[np.intp],
-    blobs: Sequence[bytes | None],
-    schemas: tuple[FeatureSchema, FeatureSchema],
-) -> None:
-    """Write the rows of one schema at their places in the other's columns."""
-    found, chosen = schemas
-    values = _join_blobs([blobs[place] for place in places], found)
-    if found.names == chosen.names:
-        features[places] = values
-        return
-    column_of = {name: column for column, name in enumerate(found.names)}
-    shared = [place for place, name in enumerate(chosen.names) if name in column_of]
-    columns = [column_of[chosen.names[place]] for place in shared]
-    features[np.ix_(places, np.array(shared, dtype=np.intp))] = values[:, columns]
-
-
-def _join_blobs(blobs: Sequence[bytes | None], schema: FeatureSchema) -> Numbers:
-    """Make one array of the features of rows that all have them."""
-    joined = bytearray().join(one for one in blobs if one is not None)  # can be written to
-    values: Numbers = np.frombuffer(joined, dtype=FEATURE_TYPE)
-    return values.reshape(len(blobs), len(schema.names))
+        values = np.frombuffer(b"".join(own["features"]), dtype=FEATURE_TYPE)
+        matrix = values.reshape(len(own), len(found.names))
+        part = pd.DataFrame(matrix, index=own.index, columns=[*found.names])
+        parts.append(part.reindex(columns=[*chosen.names]))
+    if not parts:
+        return pd.DataFrame(np.nan, index=rows.index, columns=[*chosen.names])
+    return pd.concat(parts).reindex(rows.index)
 
 
 def _choose(rows_of: Counter[str], schemas: dict[str, FeatureSchema]) -> FeatureSchema:

@@ -7,15 +7,7 @@ import sqlalchemy as sa
 
 
 def read_version(connection: sa.Connection, version_table: str) -> str | None:
-    """Give the version of the tables; None if the database has none of them.
-
-    Parameters
-    ----------
-    connection : Connection
-        To the database.
-    version_table : str
-        The table that holds it.
-    """
+    """Give the version of the tables; None if the database has none of them."""
     if version_table not in sa.inspect(connection).get_table_names():
         return None
     query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
@@ -35,19 +27,7 @@ def lock_versions(connection: sa.Connection, key: int) -> None:
 
 
 def run_scripts(connection: sa.Connection, scripts: Path, head: str, *, version_table: str) -> None:
-    """Run alembic's scripts up to a version, in the connection's transaction.
-
-    Parameters
-    ----------
-    connection : Connection
-        With a transaction that has begun.
-    scripts : Path
-        Folder of the scripts.
-    head : str
-        The version to reach.
-    version_table : str
-        The table that holds the version.
-    """
+    """Run alembic's scripts up to a version, in the connection's transaction."""
     # Slow to import, and only needed where there is something to migrate.
     from alembic import command
     from alembic.config import Config

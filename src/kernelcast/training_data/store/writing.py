@@ -23,17 +23,7 @@ _BATCH_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedRows:
-    """What became of rows that were to be added.
-
-    Parameters
-    ----------
-    added : int
-        Rows that were not there.
-    replaced : int
-        Rows that were there and have a new content now.
-    known : int
-        Rows that were there and stayed as they were.
-    """
+    """What became of rows that were to be added."""
 
     added: int = 0
     replaced: int = 0

@@ -15,10 +15,10 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
 )
 from kernelcast.analytic.cpu.cache_simulator.nest import Effort, simulate_nest
 from kernelcast.analytic.cpu.cache_simulator.nest_addresses import NestAddresses
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, maximum, minimum
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod, maximum, minimum
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft/cases.json"
 NOTHING = OperationCounts(operations={}, memory={})

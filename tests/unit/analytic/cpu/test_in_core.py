@@ -6,9 +6,9 @@ from kernelcast.analytic.cpu.in_core import InCoreTerms, InstructionTable, instr
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
 from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource

@@ -15,12 +15,12 @@ from kernelcast.analytic.cpu.layer_conditions import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_div
-from kernelcast.testing.cpu_machines import IVY_BRIDGE
+from kernelcast.testing.machines import IVY_BRIDGE
 from kernelcast.testing.reference_nests import make_nest, read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"

@@ -9,8 +9,8 @@ from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streaming import StreamRates
-from kernelcast.records.loop_nest import LoopNest
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.testing.reference_nests import make_nest
 
 SIZES = (2048, 8192, 65536)

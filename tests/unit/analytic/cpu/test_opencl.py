@@ -10,10 +10,10 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
-from kernelcast.records.conditions import less
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -23,7 +23,6 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind, floor_mod
 from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
 
 ONE_AFTER_THE_OTHER = Execution(width=1, reason="a test")

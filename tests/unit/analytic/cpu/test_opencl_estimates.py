@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector.analytic import FEATURES
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,

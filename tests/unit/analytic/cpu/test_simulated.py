@@ -11,7 +11,7 @@ from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.volumes import CachePredictor
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.testing.cpu_machines import IVY_BRIDGE
+from kernelcast.testing.machines import IVY_BRIDGE
 from kernelcast.testing.reference_nests import make_nest
 
 FIVE_POINTS = make_nest(

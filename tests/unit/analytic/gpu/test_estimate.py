@@ -8,17 +8,16 @@ from kernelcast.analytic.gpu.estimate import collect_demands, estimate_gpu
 from kernelcast.analytic.gpu.limiters import FITTED, PAPER_2022, assess, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.expressions import Expr, Symbol, SymbolKind, less
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import less
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 from kernelcast.records.recorded_addresses import RecordedAddresses
 
 V100 = find_machine("v100")

@@ -6,13 +6,12 @@ from kernelcast.analytic.gpu.limiters.atomics import Atomics, count_atomics
 from kernelcast.analytic.gpu.limiters.bank_conflicts import count_local_ways
 from kernelcast.analytic.gpu.limiters.demands import count_rounds
 from kernelcast.analytic.gpu.limiters.instructions import count_slots
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import TRUE
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=axis)) for axis in range(2))
 LOOP = LoopFacts(name="k", line=1, condition=TRUE, trip_count=None, is_exact=True)

@@ -7,11 +7,11 @@ from kernelcast.analytic.gpu.limiters.lanes import bind_lanes, find_offsets
 from kernelcast.analytic.gpu.limiters.pages import count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.accesses import AccessKind
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
 from kernelcast.testing.stencils import make_star
 
 MACHINE = read_machine(find_machine("v100"))

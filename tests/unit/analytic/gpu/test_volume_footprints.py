@@ -14,12 +14,11 @@ from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 from kernelcast.analytic.gpu.volumes.ranges import mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import TRUE, less
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, less
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 from kernelcast.testing.address_sets import bind_group, enumerate_offsets
 from kernelcast.testing.stencils import make_star
 

@@ -6,14 +6,13 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
+from kernelcast.expressions import Expr, Symbol, SymbolKind, less
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import less
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 from kernelcast.testing.stencils import make_star
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))

@@ -5,22 +5,23 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.launches.machines import find_machine
-from kernelcast.records.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.records.conditions import less, less_equal
-from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
     Expr,
     Symbol,
     SymbolKind,
     floor_div,
     floor_mod,
+    less,
+    less_equal,
     maximum,
     minimum,
 )
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.launches.machines import find_machine
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
 from kernelcast.records.recorded_addresses import RecordedAddresses
 
 X = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=0))

@@ -17,9 +17,9 @@ from kernelcast.analytic.gpu.hit_rates import (
 )
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 
 GPUS = ("v100", "a100", "a40", "l40", "h200", "mi100", "mi210", "mi300x", "rx-6900-xt")

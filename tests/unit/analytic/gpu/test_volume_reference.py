@@ -14,8 +14,8 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, 
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.warps import cost_warps
 from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, count_per_group
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.accesses import AccessKind
 from kernelcast.testing.stencils import make_star
 
 FOLDER = Path(__file__).parents[4] / "../shared/reference/warpspeed"

@@ -12,7 +12,7 @@ from kernelcast.models.protocol import FittedModel
 from kernelcast.models.validation import validate
 from kernelcast.predictor.answering.analytic_tier import ASSUMED_FACTOR, Spread, find_spread
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.shelf import ModelShelf
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answering.transfers import estimate_transfers
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceKind
@@ -21,16 +21,18 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.fake_asker import make_problem
+from kernelcast.testing.fake_executor import make_problem
 from kernelcast.testing.observations import make_observation
 from kernelcast.training_data.store import open_store
 
 SCHEMA = make_schema()
 
 
-def find(device_id: str, shelf: ModelShelf | None = None, memory: Memory | None = None) -> Spread:
+def find(
+    device_id: str, trained_models: TrainedModels | None = None, memory: Memory | None = None
+) -> Spread:
     """Find the spread of a device at 90 %."""
-    found = shelf.find(device_id, SCHEMA).found if shelf else None
+    found = trained_models.find(device_id, SCHEMA).found if trained_models else None
     return find_spread(device_id, 0.9, found=found, memory=memory, schema=SCHEMA)
 
 
@@ -50,7 +52,7 @@ def test_comes_from_the_validation_in_the_model(
     report = validate(synthetic_table, models, synthetic_table.kernels)
     registry = ModelRegistry(url=str(tmp_path / "models"))
     registry.publish("hybrid/device-0", hybrid, SCHEMA, report)
-    spread = find("device-0", ModelShelf(registry.url, shipped=""))
+    spread = find("device-0", TrainedModels(registry.url, shipped=""))
     analytic_s = synthetic_table.column("analytic.estimate_s")
     worst = float(np.nanmax(np.abs(np.log(synthetic_table.seconds / analytic_s))))
     assert not spread.is_assumed

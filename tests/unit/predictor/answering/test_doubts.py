@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.predictor.answering.asking import ModelOutcome, ModelTask
 from kernelcast.predictor.answering.checking import check_history
-from kernelcast.predictor.answering.devices_at_work import ReportProgress
+from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.plausibility import (
@@ -21,13 +20,14 @@ from kernelcast.predictor.answering.plausibility import (
     bound_launch,
     bound_traffic,
 )
+from kernelcast.predictor.answering.tasks import ModelOutcome, ModelTask
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.fake_asker import FakeAsker, make_device, make_problem
+from kernelcast.testing.fake_executor import FakeExecutor, make_device, make_problem
 from kernelcast.testing.observations import make_launch, make_observation
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.selection import SOUND
@@ -176,7 +176,7 @@ def test_the_source_is_read_only_where_an_observation_is_suspect() -> None:
     """A plausible time asks nobody; a time too short for the buffers asks what is touched."""
     asked: list[ModelTask] = []
 
-    class Asker(FakeAsker):
+    class Executor(FakeExecutor):
         def model(
             self, task: ModelTask, *, timeout_s: float, report: ReportProgress
         ) -> ModelOutcome:
@@ -187,12 +187,12 @@ def test_the_source_is_read_only_where_an_observation_is_suspect() -> None:
     problem, device = make_problem(), make_device()
     history = LaunchHistory()
     see(history, 1e-3)
-    check_history(history, problem, device, Asker())
+    check_history(history, problem, device, Executor())
     assert not asked
     assert len(history) == 1
     history = LaunchHistory()
     see(history, 2e-6)  # more than work-items need
-    check_history(history, problem, device, Asker())
+    check_history(history, problem, device, Executor())
     assert len(asked) == 1
     assert asked[0].wants_bytes
     assert len(history) == 0

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from kernelcast.predictor.answering import facts_store as module
-from kernelcast.predictor.answering.asking import LaunchFacts
 from kernelcast.predictor.answering.facts_store import FactsStore
+from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import Access
-from kernelcast.testing.fake_asker import FakeAsker, make_analytic
+from kernelcast.testing.fake_executor import FakeExecutor, make_analytic
 
 KEY = ("digest", "device", "driver", "sizes", (("file", 1, 2),), 3, 0)
 FACTS = LaunchFacts(
@@ -77,7 +77,7 @@ def test_the_oldest_facts_are_forgotten(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_only_devices_of_this_machine_have_facts_kept(tmp_path: Path) -> None:
     """Where something else samples, nothing is read from or written to the data folder."""
-    options = PredictorOptions(asker=FakeAsker(), facts_store=FactsStore(tmp_path))
+    options = PredictorOptions(executor=FakeExecutor(), facts_store=FactsStore(tmp_path))
     assert options.choose_facts_store() is None
     options = PredictorOptions(facts_store=FactsStore(tmp_path))
     assert options.choose_facts_store() is options.facts_store

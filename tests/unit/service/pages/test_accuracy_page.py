@@ -343,8 +343,10 @@ def test_every_row_counts_once(rows: list[Judged]) -> None:
     assert sum(one.rows + one.beyond for one in methods) == len(rows)
     if scores.common:
         assert {one.rows for one in methods} == {scores.common}
-    assert all(math.isfinite(one.mean) for one in methods)
-    assert all(one.median <= one.p90 <= one.worst for one in methods)
+    assert all(one.errors and math.isfinite(one.errors.mean) for one in methods)
+    assert all(
+        one.errors and one.errors.median <= one.errors.p90 <= one.errors.worst for one in methods
+    )
     kernels = score_kernels(rows)
     assert sum(one.rows for one in kernels) == len(rows)
     assert [one.error for one in kernels] == sorted((one.error for one in kernels), reverse=True)

@@ -7,8 +7,8 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy
 from kernelcast.analytic.cpu.cache_simulator.nest_addresses import NestAddresses
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator
 from kernelcast.analytic.cpu.cache_simulator.traffic import SimulatedTraffic
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes, LevelVolume
-from kernelcast.records.loop_nest import LoopNest
 
 _CHUNK_ACCESSES = 1 << 16
 _CHECKS = 50

@@ -23,9 +23,9 @@ from kernelcast.analytic.cpu.cache_simulator.odometer import (
     find_bound,
     rewind,
 )
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess
-from kernelcast.records.quasi_affine import Symbol, SymbolKind
 
 _MOST = 1 << 40
 

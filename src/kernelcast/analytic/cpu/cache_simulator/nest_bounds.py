@@ -6,20 +6,13 @@ import numpy as np
 
 from kernelcast.analytic.cpu.cache_simulator.layout import IntArray
 from kernelcast.analytic.cpu.cache_simulator.odometer import START, STEP, STOP
+from kernelcast.expressions import Expr, Maximum, Minimum, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestLoop
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestLoop
-from kernelcast.records.quasi_affine import Expr, Maximum, Minimum, Symbol, SymbolKind
 
 
 def bind_bounds(nest: LoopNest, scalars: Mapping[Symbol, int]) -> IntArray:
     """Write a nest's bounds as numbers.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        Any.
-    scalars : mapping of Symbol to int
-        Values of its constants.
 
     Returns
     -------

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from kernelcast.expressions import Atom, Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestAccess
-from kernelcast.records.quasi_affine import Atom, Expr, Symbol, SymbolKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,11 @@ from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess
 from kernelcast.analytic.cpu.layer_conditions.bound import BoundAccess, BoundNest
 from kernelcast.analytic.cpu.layer_conditions.streams import is_sequential
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.records.loop_nest import LoopNest
+from kernelcast.expressions.loop_nest import LoopNest
 
 
 def note_nest(nest: LoopNest, accesses: Sequence[AffineAccess]) -> tuple[str, ...]:
-    """Collect what was assumed of a nest, whatever its sizes are.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        As written.
-    accesses : sequence of AffineAccess
-        Its accesses, taken apart.
-    """
+    """Collect what was assumed of a nest, whatever its sizes are."""
     still = dict.fromkeys(one.access.array for one in accesses if one.strides[-1].is_zero)
     changing = [loop.name for loop in nest.loops if not (loop.stop - loop.start).is_parameter]
     return (
@@ -63,13 +55,6 @@ def note_conflicts(accesses: Sequence[BoundAccess], caches: Sequence[CpuCache]) 
     """Name arrays of which one iteration needs more lines in one set than a cache has ways.
 
     Layer conditions take a cache for one set; such sizes thrash where they see no danger.
-
-    Parameters
-    ----------
-    accesses : sequence of BoundAccess
-        In numbers.
-    caches : sequence of CpuCache
-        Nearest first.
     """
     moving = [one for one in accesses if one.strides[-1]]
     notes = []

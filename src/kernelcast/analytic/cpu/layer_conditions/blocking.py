@@ -9,7 +9,7 @@ from kernelcast.analytic.cpu.layer_conditions.bound import BoundNest
 from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions
 from kernelcast.analytic.cpu.layer_conditions.profile import profile_nest
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.records.loop_nest import LoopNest
+from kernelcast.expressions.loop_nest import LoopNest
 
 _WORTHWHILE = 0.99
 """Advice saves at least one line in a hundred."""

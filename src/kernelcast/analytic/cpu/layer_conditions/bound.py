@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import prod
 
 from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestArray, NestLoop
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest, NestArray, NestLoop
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 Constants = Mapping[str, int]
 

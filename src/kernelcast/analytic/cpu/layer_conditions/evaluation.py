@@ -18,8 +18,8 @@ from kernelcast.analytic.cpu.layer_conditions.profile import ReuseProfile, profi
 from kernelcast.analytic.cpu.layer_conditions.regime_traffic import Lines, RegimeTraffic
 from kernelcast.analytic.cpu.layer_conditions.regimes import Regime, RegimeFinder
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
-from kernelcast.records.loop_nest import LoopNest
 
 
 class LayerConditions:
@@ -43,7 +43,7 @@ class LayerConditions:
     Examples
     --------
     >>> from kernelcast.testing.reference_nests import make_nest
-    >>> from kernelcast.testing.cpu_machines import IVY_BRIDGE
+    >>> from kernelcast.testing.machines import IVY_BRIDGE
     >>> copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
     >>> volumes = LayerConditions(copy, IVY_BRIDGE).predict({"N": 100_000})
     >>> [(one.name, one.misses, one.evicts) for one in volumes.levels]
@@ -75,13 +75,6 @@ class LayerConditions:
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Give the traffic of every level.
-
-        Parameters
-        ----------
-        constants : mapping of str to int
-            Values; they win over the nest's own.
-        cores : int
-            Busy cores: they share what the machine says they share.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from math import gcd
 
-from kernelcast.records.quasi_affine import Expr, Symbol
+from kernelcast.expressions import Expr, Symbol
 
 
 def write_polynomial(expression: Expr) -> str:
@@ -38,13 +38,6 @@ def _write_product(names: tuple[str, ...], factor: int) -> str:
 def normalise(left: Expr, right: int) -> tuple[Expr, int]:
     """Bring a condition ``left <= right`` to its shortest form: no constant on the left.
 
-    Parameters
-    ----------
-    left : Expr
-        A polynomial.
-    right : int
-        A number.
-
     Returns
     -------
     tuple of Expr and int
@@ -73,7 +66,7 @@ def solve_largest(left: Expr, right: int, symbol: Symbol) -> int:
 
     Examples
     --------
-    >>> from kernelcast.records.quasi_affine import SymbolKind
+    >>> from kernelcast.expressions import SymbolKind
     >>> n = Symbol(SymbolKind.SCALAR, "N")
     >>> solve_largest(Expr.symbol(n) * n * 11, 3_276_800, n)
     545

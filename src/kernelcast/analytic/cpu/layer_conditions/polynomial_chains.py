@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import lcm
 
 from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess, read_accesses
-from kernelcast.records.loop_nest import LoopNest, NestLoop
-from kernelcast.records.quasi_affine import Expr, Symbol
+from kernelcast.expressions import Expr, Symbol
+from kernelcast.expressions.loop_nest import LoopNest, NestLoop
 
 
 class NotPolynomialError(Exception):
@@ -69,13 +69,6 @@ class StoredChain:
 
 def read_polynomial_nest(nest: LoopNest, line_bytes: int) -> PolynomialNest:
     """Find the reuse distances of a nest that passes its arrays row by row.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        Any.
-    line_bytes : int
-        Bytes of a cache line.
 
     Raises
     ------

@@ -9,7 +9,7 @@ lines, and the answer of a regime that was seen before is there already.
 from collections.abc import Iterable, Mapping, Sequence
 
 from kernelcast.analytic.cpu.layer_conditions.polynomial_chains import PolynomialNest
-from kernelcast.records.quasi_affine import Expr
+from kernelcast.expressions import Expr
 
 Regime = tuple[tuple[int, ...], tuple[int, ...]]
 """The order of the distances, and per cache how many of them it remembers; -1: all arrays."""
@@ -42,15 +42,7 @@ class RegimeFinder:
         self._factors = tuple(table.factors)
 
     def find(self, constants: Mapping[str, int], capacities: Sequence[int]) -> Regime | None:
-        """Give the regime; None where it takes a full evaluation to tell.
-
-        Parameters
-        ----------
-        constants : mapping of str to int
-            A value for every constant.
-        capacities : sequence of int
-            Bytes of each cache.
-        """
+        """Give the regime; None where it takes a full evaluation to tell."""
         products = self._multiply(constants)
         if products is None:
             return None

@@ -18,9 +18,9 @@ from kernelcast.analytic.cpu.layer_conditions.polynomial_chains import (
 )
 from kernelcast.analytic.cpu.layer_conditions.profile import ReuseProfile, profile_nest
 from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
-from kernelcast.records.loop_nest import LoopNest
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _LARGE = 100_003
 """A size at which reuse distances stand in the order that they have for all large sizes."""

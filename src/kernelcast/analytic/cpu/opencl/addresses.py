@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.evaluation import evaluate_where
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.records.quasi_affine.evaluation import evaluate_where
 
 ABSENT = np.iinfo(np.int64).min
 _MOST_ADDRESSES = 1 << 14

@@ -69,21 +69,7 @@ def time_core(
     patterns: Sequence[AccessPattern],
     constants: WorkItemConstants,
 ) -> CoreTimes:
-    """Add up what a core does for a work-item.
-
-    Parameters
-    ----------
-    executed : OperationCounts
-        Mean per work-item.
-    device : CpuDevice
-        Calibrated rates.
-    execution : Execution
-        Width of the vectors.
-    patterns : sequence of AccessPattern
-        Loads and stores.
-    constants : WorkItemConstants
-        What calibration does not tell.
-    """
+    """Add up what a core does for a work-item."""
     adder = _Adder(device, execution.width, constants)
     for operation, times in executed.operations.items():
         adder.add(operation, times)

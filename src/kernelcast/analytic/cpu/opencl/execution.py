@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, OperationKind
 
 _BRANCHES_PER_BARRIER = 1.5

@@ -14,11 +14,11 @@ from kernelcast.analytic.cpu.opencl.addresses import (
 )
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
-from kernelcast.records.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemoryOperation, MemorySpace
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 _SCALAR_BYTES = 8
 """Widest element that fits a lane."""

@@ -16,8 +16,8 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
-from kernelcast.records.accesses import AccessKind
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -58,19 +58,7 @@ def count_traffic(
     execution: Execution,
     patterns: Sequence[AccessPattern],
 ) -> list[LevelTraffic]:
-    """Count what crosses each boundary.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Index space and buffers.
-    device : CpuDevice
-        Caches.
-    execution : Execution
-        Which work-items run together.
-    patterns : sequence of AccessPattern
-        With addresses.
-    """
+    """Count what crosses each boundary."""
     grid = Groups.of(launch.ndrange)
     counter = _Counter(launch, grid, execution, device.line_bytes)
     own = [one for one in patterns if not one.is_local]
@@ -130,7 +118,7 @@ class _Counter:
     def pass_by(self, cache: DeviceCache, wanted: _Fresh, loads: _Fresh, stores: _Fresh) -> float:
         """Give the lines of an average work-group that a cache does not hold any more."""
         every = [one + other for one, other in zip(loads.reached, stores.reached, strict=True)]
-        x, y, _ = self._grid.counts
+        x, y, _ = (one.groups for one in self._grid.axes)
         needs = [every[0] + every[1], every[1] * x, every[2] * x * y]
         lines = wanted.reached[0]
         if not self._execution.steps_together:

@@ -6,7 +6,7 @@ from kernelcast.analytic.cpu.opencl.constants import WorkItemConstants
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 
 def time_waiting(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.records.operations import MemorySpace, Operation, OperationCounts, OperationKind
 
 

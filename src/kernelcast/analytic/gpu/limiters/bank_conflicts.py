@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernelcast.analytic.gpu.limiters.lanes import IntArray, bind_lanes, find_offsets, list_warp
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 
 _BANKS = 32

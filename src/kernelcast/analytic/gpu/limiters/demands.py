@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from kernelcast.analytic.gpu.limiters.atomics import Atomics, count_atomics
 from kernelcast.analytic.gpu.volumes import GpuVolumes
-from kernelcast.records.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.records.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.records.operations import MemorySpace, OperationCounts
 
 SECTOR_BYTES = 32

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.accesses import MemoryAccess
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.quasi_affine import Bindings, EvaluationError, Symbol, SymbolKind
+from kernelcast.expressions import Bindings, EvaluationError, Symbol, SymbolKind
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 IntArray = npt.NDArray[np.int64]
 

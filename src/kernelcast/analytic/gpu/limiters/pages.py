@@ -5,7 +5,7 @@ import numpy as np
 from kernelcast.analytic.gpu.limiters.demands import SECTOR_BYTES
 from kernelcast.analytic.gpu.limiters.lanes import IntArray, bind_lanes, find_offsets
 from kernelcast.analytic.gpu.volumes import GpuVolumes
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 
 _PAGE_BYTES = 2**21

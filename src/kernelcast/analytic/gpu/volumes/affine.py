@@ -5,18 +5,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
-from kernelcast.records.conditions import (
+from kernelcast.expressions import (
     TRUE,
     And,
     Comparison,
     Condition,
+    Expr,
     Relation,
+    Symbol,
+    SymbolKind,
     Unknown,
 )
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.quasi_affine import Expr, Symbol, SymbolKind
 
 Range = tuple[int, int]
 Clip = tuple[Range, Range, Range]

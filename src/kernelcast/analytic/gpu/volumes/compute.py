@@ -30,10 +30,10 @@ from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
 from kernelcast.analytic.gpu.volumes.spread import is_spread, lose_in_l1
 from kernelcast.analytic.gpu.volumes.work_groups import list_classes
-from kernelcast.records.accesses import AccessKind, MemoryAccess
-from kernelcast.records.conditions import Condition
+from kernelcast.expressions import Condition
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace
 
 _CACHED = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)

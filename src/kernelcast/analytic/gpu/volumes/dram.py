@@ -104,7 +104,10 @@ def compute_wave(
 
     levels = traffic.loads.list_levels(wave, fetch)
     stores = traffic.stores.list_levels(wave, sector)
-    overlaps = _find_overlaps(traffic, machine, rates, levels, wave)
+    overlaps = [
+        _overlap(nearer, level, wave, traffic, machine, rates)
+        for nearer, level in itertools.pairwise(levels)
+    ]
     skew = traffic.oversubscribe(machine.compute_units, machine)
     row_bytes = levels[0].bytes / waves if levels else 0.0
     ahead = 0.0
@@ -142,29 +145,31 @@ def compute_wave(
     )
 
 
-def _find_overlaps(
-    traffic: Traffic, machine: GpuMachine, rates: HitRates, levels: Sequence[Level], wave: int
-) -> list[Overlap]:
-    """Find what rows and layers share with those before them, and how much of it is there yet."""
-    overlaps = []
-    for nearer, level in itertools.pairwise(levels):
-        over = traffic.oversubscribe(nearer.work_groups, machine)
-        if nearer.work_groups < wave:
-            # When the second of two work-groups of one wave starts, the first is on its way yet.
-            lived = nearer.work_groups / wave
-            over = min(over, lived * traffic.oversubscribe(wave, machine))
-        # Work-groups that run at once go through their loops side by side.
-        near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
-        together = max(0.0, 1 - nearer.work_groups / wave)
-        rate = rates.find_overlap(level.name)
-        overlaps.append(
-            Overlap(
-                name=level.name, work_groups=nearer.work_groups, oversubscription=over,
-                shared_bytes=(nearer.bytes - level.bytes) * wave / traffic.work_groups,
-                hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
-            )
-        )  # fmt: skip
-    return overlaps
+def _overlap(  # noqa: PLR0913 - two levels of a wave, and what they are judged by
+    nearer: Level,
+    level: Level,
+    wave: int,
+    traffic: Traffic,
+    machine: GpuMachine,
+    rates: HitRates,
+) -> Overlap:
+    """Say what work-groups of neighbouring levels share in a wave, and how much of it is hit."""
+    over = traffic.oversubscribe(nearer.work_groups, machine)
+    if nearer.work_groups < wave:
+        # When the second of two work-groups of one wave starts, the first is on its way yet.
+        lived = nearer.work_groups / wave
+        over = min(over, lived * traffic.oversubscribe(wave, machine))
+    # Work-groups that run at once go through their loops side by side.
+    near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
+    together = max(0.0, 1 - nearer.work_groups / wave)
+    rate = rates.find_overlap(level.name)
+    return Overlap(
+        name=level.name,
+        work_groups=nearer.work_groups,
+        oversubscription=over,
+        shared_bytes=(nearer.bytes - level.bytes) / (traffic.work_groups / wave),
+        hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
+    )
 
 
 def _run_ahead(overlap: Overlap, room: float, wave: int) -> Overlap:

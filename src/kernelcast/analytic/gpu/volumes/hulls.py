@@ -12,10 +12,7 @@ import numpy as np
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, clip_guard, make_box
 from kernelcast.analytic.gpu.volumes.unions import IntArray
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import (
+from kernelcast.expressions import (
     EvaluationError,
     Expr,
     FloorMod,
@@ -27,6 +24,9 @@ from kernelcast.records.quasi_affine import (
     TruncMod,
     Value,
 )
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import MAX_DIMENSIONS
 
 _MOST_TRIPS = 1 << 40
 _LOOP_PLACES = 3

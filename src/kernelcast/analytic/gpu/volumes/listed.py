@@ -19,10 +19,10 @@ from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.listing import evaluate_groups, read_recorded
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
-from kernelcast.records.accesses import MemoryAccess
+from kernelcast.expressions import Expr, Symbol
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
-from kernelcast.records.quasi_affine import Expr, Symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from kernelcast.analytic.gpu.volumes.affine import Grid
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.warps import ABSENT
-from kernelcast.records.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS
-from kernelcast.records.quasi_affine import EvaluationError, Symbol, SymbolKind, Value
 
 _PLACES = (1 / 6, 1 / 2, 5 / 6)
 _ITERATIONS = 256

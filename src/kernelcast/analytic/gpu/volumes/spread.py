@@ -20,7 +20,7 @@ from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.record import Reload
 from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray, divide
-from kernelcast.records.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 FloatArray = npt.NDArray[np.float64]
 USABLE_SHARE = 0.75

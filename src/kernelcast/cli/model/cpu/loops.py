@@ -92,7 +92,7 @@ def _measure(
 
 
 def _count_elements(model: LoopModel, constants: Mapping[str, int]) -> dict[str, int]:
-    from kernelcast.records.quasi_affine import Symbol, SymbolKind
+    from kernelcast.expressions import Symbol, SymbolKind
 
     values = {Symbol(SymbolKind.SCALAR, name): value for name, value in constants.items()}
     return {

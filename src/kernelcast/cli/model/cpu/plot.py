@@ -1,7 +1,6 @@
 """Pictures of ``kernelcast model cpu``: sweeps over a size (paper, Fig. 3 and 4)."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +8,10 @@ from kernelcast.analytic.cpu.units import Unit, convert
 from kernelcast.cli.model.cpu.tables import MeasuredSize
 from kernelcast.launches.modelling.cpu_loops import LoopPrediction
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import saved_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb")
 _Row = tuple[LoopPrediction, MeasuredSize | None]
@@ -24,14 +22,9 @@ def draw_sweep(path: Path, title: str, name: str, rows: Sequence[_Row], unit: Un
 
     Above, the contributions in cycles per cache line, as in the paper's Fig. 3; below, lines per
     cache line of work over each boundary.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     sizes = [found.constants.get(name, 0) for found, _ in rows]
-    with _figure(path, height=7.5) as figure:
+    with saved_figure(path, 8.5, 7.5, dpi=120) as figure:
         times, lines = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
         _stack_terms(times, sizes, rows)
         _draw_totals(times, sizes, rows, unit)
@@ -49,14 +42,8 @@ def draw_sweep(path: Path, title: str, name: str, rows: Sequence[_Row], unit: Un
 def draw_estimates(
     path: Path, title: str, name: str, rows: Sequence[tuple[int, AnalyticEstimate]]
 ) -> None:
-    """Draw the limiters of an OpenCL launch, over a parameter where one was swept.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    with _figure(path, height=5.0) as figure:
+    """Draw the limiters of an OpenCL launch, over a parameter where one was swept."""
+    with saved_figure(path, 8.5, 5.0, dpi=120) as figure:
         axes = figure.add_subplot()
         if not name:
             times = {one: s for one, s in rows[0][1].limiters.items() if s > 0}
@@ -156,16 +143,3 @@ def _lines(found: LoopPrediction, boundary: tuple[str, str]) -> float:
 
 def _mark(sizes: Sequence[int]) -> str:
     return "-" if len(sizes) > 1 else "o"
-
-
-@contextmanager
-def _figure(path: Path, *, height: float) -> Iterator["Figure"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.5, height), layout="constrained")
-    yield figure
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        msg = f"{path}: the picture cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from kernelcast.cli.access_table import make_table
 from kernelcast.cli.model.cpu.request import CpuRequest
 from kernelcast.cli.model.cpu.tables import make_estimate_report
-from kernelcast.cli.terminal import progress, show, show_json, show_line
-from kernelcast.cli.text import format_seconds
+from kernelcast.cli.terminal import make_table, progress, show, show_json, show_line
 from kernelcast.launches.modelling.cpu_formats import estimate_to_json
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.recording import record_accesses
@@ -14,6 +12,7 @@ from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
+from kernelcast.reports.numbers import format_seconds
 
 
 def answer_problem(request: CpuRequest) -> None:

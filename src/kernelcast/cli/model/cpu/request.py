@@ -10,14 +10,14 @@ import click
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.units import Unit, read_unit
-from kernelcast.cli.plot import check_plot
+from kernelcast.cli.ranges import read_range
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.reports.drawing import check_plot
 
-_MOST_SIZES = 10_000
 _YAML = frozenset({".yaml", ".yml"})
 
 
@@ -42,15 +42,7 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuRequest:
-    """The command line of ``kernelcast model cpu``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If a size, a unit or a term makes no sense, or a picture cannot be written.
-    click.UsageError
-        If options contradict each other.
-    """
+    """The command line of ``kernelcast model cpu``; fields are its options."""
 
     file: Path
     machine_name: str | None
@@ -92,11 +84,7 @@ class CpuRequest:
         if self.measures and self.cores > 1:
             msg = "--measure runs the loop on one core; leave --cores out"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            if not self.plot_file.parent.is_dir():
-                msg = f"{self.plot_file}: there is no folder {self.plot_file.parent}; make it first"
-                raise InputError(msg)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
         _ = self.unit, self.sizes  # wrong ones are refused now
 
     @property
@@ -116,7 +104,8 @@ class CpuRequest:
         swept: dict[str, tuple[int, ...]] = {}
         for name, text in self.defines:
             if ":" in text:
-                swept[name] = _read_range(name, text)
+                told = f"-D {name} {text!r}"
+                swept[name] = read_range(text, told=told, example="100:2000:20")
             else:
                 fixed[name] = _read_number(name, text)
         if len(swept) > 1:
@@ -138,13 +127,7 @@ class CpuRequest:
         raise InputError(msg)
 
     def model(self) -> tuple[str, LoopModel]:
-        """Read the loop and the machine.
-
-        Returns
-        -------
-        (str, LoopModel)
-            The listing's text, and the model.
-        """
+        """Read the loop and the machine."""
         source, nest = read_loop_file(self.file, self.sizes.fixed)
         model = LoopModel(
             nest=nest, machine=self._machine(), predictor=self.predictor, in_core=self._in_core()
@@ -185,26 +168,6 @@ class CpuRequest:
             architecture=self.architecture or "",
             iterations=self.iterations_per_pass or 0.0,
         )
-
-
-def _read_range(name: str, text: str) -> tuple[int, ...]:
-    """Read ``FIRST:LAST:STEP``; the last value belongs to it.
-
-    Examples
-    --------
-    >>> _read_range("N", "100:200:50")
-    (100, 150, 200)
-    """
-    parts = text.split(":")
-    if len(parts) not in {2, 3}:
-        msg = f"-D {name} {text!r}: expected FIRST:LAST:STEP, such as 100:2000:20"
-        raise InputError(msg)
-    first, last, *rest = (_read_number(name, one) for one in parts)
-    step = rest[0] if rest else 1
-    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
-        msg = f"-D {name} {text!r}: expected 0 < FIRST <= LAST, at most {_MOST_SIZES} sizes"
-        raise InputError(msg)
-    return tuple(range(first, last + 1, step))
 
 
 def _read_number(name: str, text: str) -> int:

@@ -10,10 +10,10 @@ from rich.text import Text
 from kernelcast.analytic.cpu.ecm import ScalingPoint
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.units import Unit, convert
-from kernelcast.cli.access_table import make_table
-from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.modelling.cpu_loops import LoopPrediction
 from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.sampling.loop_benchmark import LoopMeasurement
 
 _MOST_CORES_SHOWN = 16
@@ -42,13 +42,7 @@ def make_report(
     unit: Unit,
     measured: MeasuredSize | None,
 ) -> Iterator[RenderableType]:
-    """Lay out one size: ECM, traffic, Roofline, cores.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself.
-    """
+    """Lay out one size: ECM, traffic, Roofline, cores."""
     constants = ", ".join(f"{name}={value}" for name, value in found.constants.items())
     yield Text(f"{constants}: {format_value(found.value(unit), unit)} by ECM", style="bold")
     yield Text(f"ECM   {found.ecm.notation()} cy/CL")
@@ -114,13 +108,7 @@ def make_transition_table(size: str, found: Sequence[Transition]) -> Table:
 
 
 def make_estimate_report(name: str, found: AnalyticEstimate) -> Iterator[RenderableType]:
-    """Lay out the estimate of an OpenCL launch.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself.
-    """
+    """Lay out the estimate of an OpenCL launch."""
     seconds = format_seconds(found.seconds)
     yield Text(f"{name} on {found.machine}: {seconds}, limited by {found.limiter}", style="bold")
     limiters = make_table("limiter", "alone", "of total", right=("alone", "of total"))

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from kernelcast.cli.model.gpu.request import GpuRequest
 from kernelcast.cli.model.gpu.tables import (
     describe_transition,
@@ -17,8 +14,8 @@ from kernelcast.cli.model.gpu.tables import (
     make_sweep_table,
 )
 from kernelcast.cli.model.plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
+from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.terminal import show, show_json, show_line
-from kernelcast.cli.text import format_share
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.formats import (
     comparison_to_json,
@@ -30,21 +27,14 @@ from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
 from kernelcast.launches.modelling.hit_rate_points import RATE
 from kernelcast.launches.modelling.transitions import Transition, find_transition
+from kernelcast.reports.numbers import format_share
 
 _DRAM = "DRAM_to_L2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """One kernel's answers on some machines.
-
-    Parameters
-    ----------
-    name : str
-        The kernel's.
-    found : list of Configuration
-        One per machine.
-    """
+    """One kernel's answers on some machines."""
 
     name: str
     found: list[Configuration]
@@ -52,22 +42,9 @@ class Answers:
 
 @contextmanager
 def sweep_progress(title: str, *, is_wanted: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error while the block runs, on a terminal only.
-
-    Yields
-    ------
-    callable
-        Takes how much is done, and how much there is.
-    """
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not (is_wanted and console.is_terminal):
-        yield lambda _, __: None
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
-               MofNCompleteColumn(), TimeElapsedColumn())  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    """Show a bar on standard error while the block runs, on a terminal only."""
+    with progress_bar(is_wanted=is_wanted) as tell:
+        yield lambda done, total: tell(ProgressUpdate(done=done, total=total, description=title))
 
 
 def present_answers(answers: Answers, request: GpuRequest) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.plot import check_plot
+from kernelcast.cli.ranges import read_range
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -21,27 +22,18 @@ from kernelcast.launches.modelling.sources import (
     read_launch_source,
     use_written,
 )
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, evaluate
-from kernelcast.records.accesses import AccessKind, MemoryAccess
+from kernelcast.launches.problem_file.arithmetic import Number
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
+from kernelcast.reports.drawing import check_plot
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
-_MOST_SIZES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSweep:
-    """A parameter and the values it takes.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    values : tuple of int
-        Ascending.
-    """
+    """A parameter and the values it takes."""
 
     name: str
     values: tuple[int, ...]
@@ -49,15 +41,7 @@ class SizeSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
-    """The command line of ``kernelcast model gpu``; fields are its options.
-
-    Raises
-    ------
-    InputError
-        If options contradict each other, or a picture cannot be written.
-    click.UsageError
-        If neither a file nor accesses are given, or both are.
-    """
+    """The command line of ``kernelcast model gpu``; fields are its options."""
 
     file: Path | None
     machines: tuple[str, ...]
@@ -102,9 +86,7 @@ class GpuRequest:
         ):
             msg = "--measured compares with the launches of one machine; it cannot be swept"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            _check_target(self.plot_file)
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
 
     def find_machines(self) -> list[MachineDescription]:
         """Read the machine descriptions."""
@@ -123,13 +105,7 @@ class GpuRequest:
         return None if self.sweep_size is None else parse_sweep(self.sweep_size)
 
     def source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
-        """Read the file, or what was typed.
-
-        Parameters
-        ----------
-        extra : mapping of str to number, optional
-            Parameters that replace the file's and those of ``--param``.
-        """
+        """Read the file, or what was typed."""
         if self.file is None:
             source = use_written(self._read_typed())
         else:
@@ -178,11 +154,6 @@ class GpuRequest:
 def parse_sizes(text: str, option: str) -> tuple[int, ...]:
     """Read one to three whole numbers, joined by commas or by ``x``.
 
-    Raises
-    ------
-    InputError
-        If they are none.
-
     Examples
     --------
     >>> parse_sizes("32,4,8", "--local"), parse_sizes("640x512", "--global")
@@ -198,31 +169,17 @@ def parse_sizes(text: str, option: str) -> tuple[int, ...]:
 def parse_sweep(text: str) -> SizeSweep:
     """Read ``NAME=FIRST:LAST:STEP``; the last value belongs to it.
 
-    Raises
-    ------
-    InputError
-        If it is none.
-
     Examples
     --------
     >>> parse_sweep("NX=300:800:250").values
     (300, 550, 800)
     """
     match = _SWEEP.fullmatch(text)
-    bounds = match["range"].split(":") if match else []
-    if match is None or len(bounds) not in {2, 3}:
+    if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {text!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
-    try:
-        first, last, *rest = (_whole(match["name"], evaluate(one)) for one in bounds)
-    except ArithmeticProblem as problem:
-        msg = f"--sweep-size {text!r}: {problem}"
-        raise InputError(msg) from problem
-    step = rest[0] if rest else 1
-    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
-        msg = f"--sweep-size {text!r}: expected 0 < FIRST <= LAST, at most {_MOST_SIZES} sizes"
-        raise InputError(msg)
-    return SizeSweep(name=match["name"], values=tuple(range(first, last + 1, step)))
+    values = read_range(match["range"], told=f"--sweep-size {text!r}", example="300:800:20")
+    return SizeSweep(name=match["name"], values=values)
 
 
 def _whole(name: str, value: Number) -> int:
@@ -230,9 +187,3 @@ def _whole(name: str, value: Number) -> int:
         msg = f"{name} is {value}; expected a whole number"
         raise InputError(msg)
     return int(value)
-
-
-def _check_target(path: Path) -> None:
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)

@@ -6,14 +6,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.access_table import make_table
-from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.cli.terminal import make_table
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
 from kernelcast.launches.modelling.transitions import Transition
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.reports.source.counts import format_count, format_size
+from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
 
 _BOUNDARIES = {
     "L2_to_L1": "L2 to L1 (loads)",
@@ -26,13 +25,7 @@ _SHORT = ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
 
 
 def make_report(name: str, found: Configuration) -> Iterator[RenderableType]:
-    """Lay out one answer: volumes, limiters, what would help.
-
-    Yields
-    ------
-    renderable
-        Each to be shown by itself.
-    """
+    """Lay out one answer: volumes, limiters, what would help."""
     estimate = found.estimate
     yield Text(f"{name} on {estimate.machine}: {describe(found)}", style="bold")
     yield Text("\nVolumes", style="bold")
@@ -84,8 +77,7 @@ def make_machine_table(name: str, found: Sequence[Configuration]) -> Table:
     """Lay out one kernel's answers of several machines, a row each."""
     titles = ("machine", "local size", "time", "updates/s", "limited by", "B/update\nL2 to L1",
               "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
-    table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]])
-    table.title, table.title_justify = name, "left"
+    table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]], title=name)
     for one in found:
         table.add_row(one.estimate.machine, one.label, *_list_numbers(one))
     return table
@@ -171,7 +163,7 @@ def _make_volumes(found: Configuration) -> Table:
         rate = volume / found.estimate.seconds / 1e9
         table.add_row(
             _BOUNDARIES.get(key, key),
-            format_size(round(volume)),
+            format_bytes(round(volume)),
             f"{volume / found.updates:.2f}",
             f"{rate:,.0f} GB/s",
         )
@@ -194,9 +186,5 @@ def _make_limiters(estimate: AnalyticEstimate) -> Table:
             format_share(share),
             "#" * round(_BAR * min(share, 1)),
         ]
-        table.add_row(*row, *([_write_time(without.get(name))] if without else []))
+        table.add_row(*row, *([format_seconds(without.get(name))] if without else []))
     return table
-
-
-def _write_time(seconds: float | None) -> str:
-    return "-" if seconds is None else format_seconds(seconds)

@@ -1,18 +1,16 @@
 """Pictures of ``kernelcast model scratchpad``: breakdowns, the timeline, what-if answers."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelcast.analytic.scratchpad.model import ScratchpadTerms
 from kernelcast.analytic.scratchpad.timeline import Timeline, plan_timeline
 from kernelcast.analytic.scratchpad.what_if import CpeSweep, GranularityStep
-from kernelcast.records.errors import InputError
+from kernelcast.reports.drawing import saved_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _COLOURS = {
     "T_gload": "#ee6677", "T_DMA": "#4477aa", "T_comp": "#ccbb44", "T_overlap": "#bbbbbb",
@@ -25,15 +23,10 @@ def draw_kernels(path: Path, found: Sequence[ScratchpadTerms]) -> None:
     """Draw the breakdown of kernels (Fig. 6), and of a single one its timeline (Fig. 4).
 
     Several kernels are drawn in shares of their times, since those may differ much.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     only = found[0] if len(found) == 1 and found[0].dma.requests else None
     width = 12.5 if only else max(5.5, 1.2 * len(found) + 3.5)
-    with _figure(path, width=width, height=4.8) as figure:
+    with saved_figure(path, width, 4.8, dpi=120) as figure:
         if only is None:
             names = [one.kernel.name for one in found]
             _stack(figure.add_subplot(), found, names, is_normalised=len(found) > 1)
@@ -44,14 +37,8 @@ def draw_kernels(path: Path, found: Sequence[ScratchpadTerms]) -> None:
 
 
 def draw_granularity(path: Path, steps: Sequence[GranularityStep]) -> None:
-    """Draw the breakdown over the size of DMA requests (Fig. 7).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    with _figure(path, width=max(6.0, 1.1 * len(steps) + 3.5), height=4.8) as figure:
+    """Draw the breakdown over the size of DMA requests (Fig. 7)."""
+    with saved_figure(path, max(6.0, 1.1 * len(steps) + 3.5), 4.8, dpi=120) as figure:
         axes = figure.add_subplot()
         labels = [f"1/{one.parts}\n{one.smallest_bytes:,.0f} B" for one in steps]
         _stack(axes, [one.terms for one in steps], labels)
@@ -60,15 +47,9 @@ def draw_granularity(path: Path, steps: Sequence[GranularityStep]) -> None:
 
 
 def draw_cpes(path: Path, sweep: CpeSweep) -> None:
-    """Draw time (Fig. 9) and breakdown (Fig. 10) over the number of active CPEs.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw time (Fig. 9) and breakdown (Fig. 10) over the number of active CPEs."""
     points = sweep.points
-    with _figure(path, width=max(7.0, 0.75 * len(points) + 3.5), height=7.2) as figure:
+    with saved_figure(path, max(7.0, 0.75 * len(points) + 3.5), 7.2, dpi=120) as figure:
         times, parts = figure.subplots(2, 1)
         _draw_times(times, sweep)
         _stack(parts, [one.terms for one in points], [str(one.active_cpes) for one in points])
@@ -155,16 +136,3 @@ def _draw_timeline(axes: "Axes", plan: Timeline, terms: ScratchpadTerms) -> None
     scenario = "2, memory never idles" if plan.is_fully_overlapped else "1, memory idles"
     axes.set_title(f"one of {plan.rounds:,.4g} rounds; scenario {scenario}", fontsize="medium")
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-
-
-@contextmanager
-def _figure(path: Path, *, width: float, height: float) -> Iterator["Figure"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        msg = f"{path}: the picture cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error

@@ -18,7 +18,7 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.cli.plot import check_plot
+from kernelcast.cli.ranges import read_range
 from kernelcast.launches.modelling.scratchpad_file import (
     depends_on_cpes,
     is_scratchpad_file,
@@ -28,19 +28,12 @@ from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.problem_file.arithmetic import Number
-
-_RANGE_PARTS = (2, 3)
+from kernelcast.reports.drawing import check_plot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadRequest:
-    """The command line; fields are its options.
-
-    Raises
-    ------
-    click.UsageError
-        If options do not go together.
-    """
+    """The command line; fields are its options."""
 
     files: tuple[Path, ...]
     machine: str
@@ -63,8 +56,7 @@ class ScratchpadRequest:
         if self.average_ilp is not None and any(is_scratchpad_file(one) for one in self.files):
             msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
             raise click.UsageError(msg)
-        if self.plot_file is not None:
-            check_plot(self.plot_file)
+        check_plot(self.plot_file)
         object.__setattr__(self, "processor", find_scratchpad(self.machine))
 
     def model_all(self) -> list[ScratchpadTerms]:
@@ -105,13 +97,5 @@ class ScratchpadRequest:
     def _list_counts(self) -> list[int]:
         if self.cpe_range is None:
             return list_cpe_counts(self.processor)
-        parts = self.cpe_range.split(":")
-        try:
-            numbers = [int(one) for one in parts]
-            if len(numbers) not in _RANGE_PARTS or min(numbers) < 1 or numbers[1] < numbers[0]:
-                raise ValueError  # noqa: TRY301 - all wrong ranges end the same way
-        except ValueError:
-            msg = f"--cpes {self.cpe_range!r}: expected FIRST:LAST:STEP, such as 8:64:8"
-            raise click.UsageError(msg) from None
-        step = numbers[2] if len(numbers) > _RANGE_PARTS[0] else 1
-        return list(range(numbers[0], numbers[1] + 1, step))
+        told = f"--cpes {self.cpe_range!r}"
+        return list(read_range(self.cpe_range, told=told, example="8:64:8"))

@@ -8,8 +8,8 @@ from rich.table import Table
 from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import RequestTerms, ScratchpadTerms
 from kernelcast.analytic.scratchpad.what_if import CpePoint, DoubleBuffering, GranularityStep
-from kernelcast.cli.access_table import make_table
-from kernelcast.cli.text import format_seconds, format_share
+from kernelcast.cli.terminal import make_table
+from kernelcast.reports.numbers import format_seconds, format_share
 
 _TIMES = ("T_total", "T_comp", "T_DMA", "T_gload", "T_overlap")
 

@@ -1,159 +1,57 @@
 """The pictures of a validation: the paper's Fig. 11, 12, 14 and 15, and intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from kernelcast.cli.html_page import Html, figure_style, figure_to_svg
+from kernelcast.models.validation.report import GroupScore
+from kernelcast.records.frames import Frame
 from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports import error_charts
 from kernelcast.reports.drawing import (
     COLOURS,
-    INK,
+    PANEL_INCHES,
     WIDTH_INCHES,
-    choose_limit,
-    find_reach,
-    scale_ratios,
-    scale_seconds,
-    shorten_names,
+    count_panels,
+    show_grid,
     write_percent,
 )
+from kernelcast.reports.error_charts import ErrorSeries, PredictedLaunches, draw_mean_errors
+from kernelcast.reports.html import Html, figure_style, figure_to_svg
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
 
-_BLUE, _ORANGE, _GREEN, _RED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[5]
-# Names below each other stay legible up to so many across the page.
-_BARS_ACROSS = 60
-_PANEL_HEIGHT = 3.2
-_SMALL = 6.5
+_BLUE, _ORANGE, _GREEN = COLOURS[:3]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelBar:
-    """One kernel's errors.
-
-    Parameters
-    ----------
-    name : str
-        Its label.
-    linear, learned : float
-        Mean errors as shares.
-    """
-
-    name: str
-    linear: float
-    learned: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedRow:
-    """A row with its prediction, in seconds."""
-
-    measured_s: float
-    seconds: float
-    low: float
-    high: float
-    in_domain: bool
-
-
-def draw_bars(bars: Sequence[KernelBar], model: str, noise: float | None) -> Html:
-    """Draw each kernel's error by the linear and the learned model, worst linear error first.
-
-    Parameters
-    ----------
-    bars : sequence of KernelBar
-        At least one.
-    model : str
-        Name of the learned model.
-    noise : float or None
-        Of the measurements: a line.
-    """
+def draw_bars(bars: Sequence[GroupScore], model: str, noise: float | None) -> Html:
+    """Draw each kernel's error by the linear and the learned model, worst linear error first."""
     from matplotlib.figure import Figure
 
-    ordered = sorted(bars, key=lambda one: (-one.linear, one.name))
-    short = shorten_names(one.name for one in ordered)
-    limit = choose_limit([value for one in ordered for value in (one.linear, one.learned)])
-    panels = -(-len(ordered) // _BARS_ACROSS)
-    across = -(-len(ordered) // panels)
+    ordered = sorted(bars, key=lambda one: (-(one.linear_error or 0.0), one.group))
+    series = [
+        ErrorSeries(model, [one.error for one in ordered]),
+        ErrorSeries("linear", [one.linear_error for one in ordered]),
+    ]
+    height = PANEL_INCHES * count_panels(len(ordered))
     with figure_style():
-        figure = Figure(figsize=(WIDTH_INCHES, _PANEL_HEIGHT * panels), layout="constrained")
-        for place, axes in enumerate(figure.subplots(panels, 1, squeeze=False)[:, 0]):
-            shown = ordered[place * across : (place + 1) * across]
-            _draw_pairs(axes, shown, model, limit)
-            axes.set_xticks(
-                range(len(shown)), [short[one.name] for one in shown], rotation=90, fontsize=_SMALL
-            )
-            axes.set_xlim(-0.7, across - 0.3)
-            if noise is not None:
-                axes.axhline(noise, color=INK, linewidth=0.8, linestyle=":", label="noise floor")
-        # Above the first panel: cut bars reach to its upper end.
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
+        figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
+        draw_mean_errors(figure, [one.group for one in ordered], series, noise)
         return figure_to_svg(figure)
 
 
-def _draw_pairs(axes: "Axes", bars: Sequence[KernelBar], model: str, limit: float) -> None:
-    for values, offset, colour, label in (
-        ([one.linear for one in bars], -0.2, _ORANGE, "linear"),
-        ([one.learned for one in bars], 0.2, _BLUE, model),
-    ):
-        places = [place + offset for place in range(len(bars))]
-        axes.bar(places, [min(one, limit) for one in values], 0.4, color=colour, label=label)
-        for place, value in zip(places, values, strict=True):
-            if value > limit:
-                axes.text(
-                    place, limit, f" {value * 100:.0f} %", rotation=90, fontsize=_SMALL - 0.5,
-                    ha="center", va="bottom", color=colour,
-                )  # fmt: skip
-    axes.set_ylim(0, limit)
-    axes.yaxis.set_major_formatter(write_percent)
-    axes.set_ylabel("mean error")
-    axes.grid(visible=True, axis="y", color=INK, alpha=0.15, linewidth=0.5)
-    axes.set_axisbelow(True)
-
-
-def draw_ratios(rows: Sequence[PredictedRow]) -> Html:
+def draw_ratios(rows: Frame) -> Html:
     """Draw predicted over measured time of every row with its interval, over measured time."""
     from matplotlib.figure import Figure
 
-    measured = np.array([one.measured_s for one in rows])
-    middle = np.array([one.seconds for one in rows]) / measured
-    low = np.array([one.low for one in rows]) / measured
-    high = np.array([one.high for one in rows]) / measured
-    inside = (low <= 1) & (high >= 1)
-    known = np.array([one.in_domain for one in rows])
-    reach = find_reach(middle)
-    clipped = np.clip(middle, 1 / reach, reach)
+    measured, predicted, low, high, inside, known = (
+        rows[name].to_numpy()
+        for name in ("measured_s", "predicted_s", "low_s", "high_s", "is_inside", "in_domain")
+    )
+    launches = PredictedLaunches(measured, predicted / measured, low, high, inside, known)
     with figure_style():
         figure = Figure(figsize=(WIDTH_INCHES, 4.0), layout="constrained")
-        axes = figure.add_subplot()
-        axes.axhspan(0.9, 1.1, color=INK, alpha=0.07, linewidth=0)
-        axes.axhline(1.0, color=INK, linewidth=0.7)
-        for marks, colour, label in (
-            (inside, _BLUE, "measured time inside the interval"),
-            (~inside, _RED, "outside"),
-        ):
-            axes.vlines(
-                measured[marks], np.clip(low[marks], 1 / reach, reach),
-                np.clip(high[marks], 1 / reach, reach), color=colour, alpha=0.35, linewidth=0.8,
-            )  # fmt: skip
-            near = marks & known
-            axes.plot(
-                measured[near], clipped[near], "o", color=colour, markersize=3, label=label,
-                markeredgewidth=0,
-            )  # fmt: skip
-            far = marks & ~known
-            axes.plot(
-                measured[far], clipped[far], "o", color=colour, markersize=3.5,
-                markerfacecolor="none", markeredgewidth=0.8,
-            )  # fmt: skip
-        axes.plot([], [], "o", color=INK, markersize=3.5, markerfacecolor="none",
-                  markeredgewidth=0.8, label="unlike what was learned from")  # fmt: skip
-        scale_ratios(axes, reach)
-        scale_seconds(axes)
-        axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.5)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        error_charts.draw_ratios(figure, launches)
         return figure_to_svg(figure)
 
 
@@ -202,5 +100,5 @@ def _finish_series(axes: "Axes", labels: Sequence[str]) -> None:
     axes.set_xlabel("sampling points in multiples of P_sat")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(write_percent)
-    axes.grid(visible=True, axis="y", color=INK, alpha=0.15, linewidth=0.5)
+    show_grid(axes)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=7)

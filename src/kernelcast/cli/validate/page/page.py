@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernelcast.cli.html_page import Html, make_article, make_figure, make_section, save_document
 from kernelcast.cli.validate.page.content import DeviceContent, choose_model, gather
 from kernelcast.cli.validate.page.figures import draw_bars, draw_ratios, draw_sampling_points
 from kernelcast.cli.validate.page.tables import (
@@ -18,6 +17,7 @@ from kernelcast.cli.validate.page.tables import (
 )
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports.html import Html, make_article, make_figure, make_section, save_document
 
 _DIGEST_LETTERS = 12
 
@@ -41,11 +41,6 @@ def write_validation_page(
         The file.
     noise : mapping of str to float, optional
         Noise of measured times by the rows' keys, shown beside the worst groups.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     chosen = choose_model(report)
     devices = gather(report, chosen, noise or {})
@@ -86,7 +81,7 @@ def _make_device(content: DeviceContent, points: Sequence[SamplingPointScore], s
         make_classes(content.chosen.classes, model, split),
         *_make_pictures(content, model, split),
         _make_points(mine),
-        make_worst(content.worst, model, split) if content.worst else Html(""),
+        make_worst(content.worst, model, split) if len(content.worst) else Html(""),
     )
 
 
@@ -103,7 +98,7 @@ def _make_pictures(content: DeviceContent, model: str, split: str) -> list[Html]
                 ),
             )
         )
-    if content.rows:
+    if len(content.rows):
         found.append(
             make_section(
                 f"Predicted over measured, {model}",

@@ -1,26 +1,25 @@
 """The tables of a validation's page."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from kernelcast.cli.error_text import format_class, format_error
-from kernelcast.cli.html_page import Html, make_definitions, make_row, make_section, make_table
-from kernelcast.cli.text import format_share
-from kernelcast.cli.validate.page.content import DeviceContent, WorstGroup
+from kernelcast.cli.validate.page.content import DeviceContent
 from kernelcast.cli.validate.page.paper import PUBLISHED
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
-
-_NOTHING = "-"
+from kernelcast.records.frames import Frame
+from kernelcast.reports.html import Html, make_definitions, make_row, make_section, make_table
+from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
 
 
 def make_summary(report: ValidationReport, chosen: str) -> Html:
     """Give every model's mean and median error on every device."""
-    devices = sorted({one.device for one in report.scores})
+    devices = report.devices
     rows = [
         make_row(
             [model, *(_mean(report.score(model, device)) for device in devices)],
             is_chosen=model == chosen,
         )
-        for model in _list_models(report)
+        for model in report.models
     ]
     noise = {one.device: one.noise for one in report.scores if one.noise is not None}
     if noise:
@@ -52,13 +51,13 @@ def make_paper() -> Html:
 
 def make_intervals(report: ValidationReport, chosen: str) -> Html:
     """Give coverage and width of every model's intervals on every device."""
-    devices = sorted({one.device for one in report.scores})
+    devices = report.devices
     rows = [
         make_row(
             [model, *(_interval(report.score(model, device)) for device in devices)],
             is_chosen=model == chosen,
         )
-        for model in _list_models(report)
+        for model in report.models
     ]
     note = (
         "Share of held-out rows inside their intervals, which are to hold "
@@ -74,7 +73,7 @@ def make_ranking(report: ValidationReport, chosen: str) -> Html:
     rows = [
         make_row(
             [
-                one.model, str(one.problems), str(one.differing), _share(one.top_1),
+                one.model, str(one.problems), str(one.differing), format_share(one.top_1),
                 _factor(one.mean_regret), _factor(one.worst_regret),
             ],
             is_chosen=one.model == chosen,
@@ -103,11 +102,11 @@ def make_scores(content: DeviceContent, chosen: str) -> Html:
         make_row(
             [
                 one.model, format_error(one.errors.mean), format_error(one.errors.median),
-                _share(one.errors.p90), _share(one.errors.worst), _share(one.coverage),
-                _width(one.half_width), _share(one.in_domain), str(one.unanswered or _NOTHING),
+                *map(format_share, (one.errors.p90, one.errors.worst, one.coverage)),
+                _width(one.half_width), format_share(one.in_domain), str(one.unanswered or NOTHING),
             ]
             if one.errors
-            else [one.model, *[_NOTHING] * 7, str(one.unanswered)],
+            else [one.model, *[NOTHING] * 7, str(one.unanswered)],
             is_chosen=one.model == chosen,
         )
         for one in content.scores
@@ -152,47 +151,43 @@ def make_classes(classes: Sequence[ClassScore], model: str, split: str) -> Html:
     return make_section("Error classes (the paper's Table 3)", make_table(columns, rows, note))
 
 
-def make_worst(groups: Sequence[WorstGroup], model: str, split: str) -> Html:
+def make_worst(groups: Frame, model: str, split: str) -> Html:
     """Give the groups on which a model errs most."""
     rows = [
         make_row([
-            one.group, str(one.rows), format_error(one.error), format_error(one.linear_error),
-            format_error(one.noise), f"{one.inside} of {one.rows}",
-            f"{one.in_domain} of {one.rows}",
+            one["group"], str(one["rows"]),
+            *(format_error(_known(one[name])) for name in ("error", "linear_error", "noise")),
+            *(f"{one[name]} of {one['rows']}" for name in ("inside", "in_domain")),
         ])
-        for one in groups
+        for one in groups.reset_index().to_dict("records")
     ]  # fmt: skip
     columns = [split, "rows", f"error of\n{model}", "error of\nlinear", "noise",
                "rows inside\ninterval", "rows in\ndomain"]  # fmt: skip
     return make_section(f"Where {model} errs most", make_table(columns, rows))
 
 
-def _list_models(report: ValidationReport) -> list[str]:
-    return [one.model for one in report.rows.models]
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _mean(score: DeviceScore) -> str:
     if score.errors is None:
-        return _NOTHING
+        return NOTHING
     return f"{format_error(score.errors.mean)} ({format_error(score.errors.median)})"
 
 
 def _interval(score: DeviceScore) -> str:
     if score.coverage is None:
-        return _NOTHING
+        return NOTHING
     return f"{format_share(score.coverage)} ({_width(score.half_width)})"
 
 
 def _width(half_width: float | None) -> str:
-    return _NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
-
-
-def _share(share: float | None) -> str:
-    return _NOTHING if share is None else format_share(share)
+    return NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
 
 
 def _factor(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.3f}"
+    return NOTHING if value is None else f"{value:.3f}"
 
 
 def _published(share: float | None) -> str:
@@ -202,5 +197,5 @@ def _published(share: float | None) -> str:
 
 def _gain(linear: float | None, learned: float | None) -> str:
     if linear is None or learned is None:
-        return _NOTHING
+        return NOTHING
     return f"{(linear - learned) * 100:+.2f}"

@@ -27,10 +27,6 @@ def fit_bandwidths(
 
     Parameters
     ----------
-    sizes_bytes : ndarray of shape (n_points,)
-        Working sets.
-    bandwidths : ndarray of shape (n_points,), in bytes per second
-        Measured.
     capacities_bytes : tuple of float
         Sizes of the caches, nearest first.
 
@@ -38,11 +34,6 @@ def fit_bandwidths(
     -------
     tuple of Interval
         In bytes per second: one per capacity, and one beyond.
-
-    Raises
-    ------
-    InputError
-        If there are fewer points than levels, or a number is not positive.
     """
     if len(sizes_bytes) <= len(capacities_bytes) or np.any(bandwidths <= 0):
         msg = f"{len(sizes_bytes)} points for {len(capacities_bytes)} levels; give more, positive"

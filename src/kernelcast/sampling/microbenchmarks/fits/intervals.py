@@ -8,13 +8,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A number with its 95 % interval.
-
-    Parameters
-    ----------
-    value, low, high : float
-        ``low <= value <= high``.
-    """
+    """A number with its 95 % interval."""
 
     value: float
     low: float
@@ -28,8 +22,6 @@ def make_relative_interval(
 
     Parameters
     ----------
-    value : float
-        The number.
     relative_error : float
         Standard error of its logarithm.
     at_least : float

@@ -50,24 +50,15 @@ _HUBER_SQUARE = 1.345**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLevel:
-    """A cache as a random walk meets it.
-
-    Parameters
-    ----------
-    capacity_bytes : Interval
-        Its size.
-    latency_s : Interval
-        Of a dependent load that hits it.
-    steepness : float
-        1 where replacement looks random, more for LRU, see `miss_share`.
-    is_gradual : bool
-        Whether misses begin well below its size, see `miss_share`.
-    """
+    """A cache as a random walk meets it."""
 
     capacity_bytes: Interval
     latency_s: Interval
+    """Of a dependent load that hits it."""
     steepness: float
+    """1 where replacement looks random, more for LRU, see `miss_share`."""
     is_gradual: bool = False
+    """Whether misses begin well below its size, see `miss_share`."""
 
     @property
     def step(self) -> Step:
@@ -81,24 +72,16 @@ class CacheLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyFit:
-    """Cache levels and what is beyond them.
-
-    Parameters
-    ----------
-    levels : tuple of CacheLevel
-        Nearest first; empty if the latency does not depend on the size.
-    beyond_s : Interval
-        Latency beyond all levels found.
-    noise : float
-        Standard deviation of the relative residuals of believed points.
-    used : tuple of bool
-        Which points were believed.
-    """
+    """Cache levels and what is beyond them."""
 
     levels: tuple[CacheLevel, ...]
+    """Nearest first; empty if the latency does not depend on the size."""
     beyond_s: Interval
+    """Latency beyond all levels found."""
     noise: float
+    """Standard deviation of the relative residuals of believed points."""
     used: tuple[bool, ...]
+    """Which points were believed."""
 
     def predict(self, sizes_bytes: Floats) -> Floats:
         """Evaluate the fitted latencies, in seconds."""
@@ -128,16 +111,9 @@ def fit_levels(
         Increasing.
     latencies_s : ndarray of shape (n_points,)
         Seconds per step of the walk.
-    most_levels : int
-        Levels tried at most.
     is_host : bool
         Whether the caches are a CPU's: nearly LRU, physically indexed, shared. Then steps are
         sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 6 points, sizes do not increase or a number is not positive.
     """
     _check(sizes_bytes, latencies_s)
     used = find_undisturbed(latencies_s)
@@ -179,19 +155,7 @@ def _check(sizes: Floats, values: Floats) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """The curve and all steps that may explain it.
-
-    Parameters
-    ----------
-    sizes, values : ndarray of shape (n_points,)
-        The curve.
-    noise : float
-        Relative.
-    grid : tuple of Step
-        Candidates.
-    shares : ndarray of shape (n_points, n_candidates)
-        Their miss shares.
-    """
+    """The curve and all steps that may explain it."""
 
     sizes: Floats
     values: Floats

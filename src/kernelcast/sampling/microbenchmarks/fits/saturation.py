@@ -26,27 +26,16 @@ class SaturationShape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """A saturating rate.
-
-    Parameters
-    ----------
-    shape : SaturationShape
-        Which of the two forms fits better.
-    peak : Interval
-        Rate for large x.
-    knee : Interval
-        Roofline: x where the slope meets the peak. Hyperbola: x of half the peak.
-    ridge_x : Interval
-        x from which on the rate is within 5 % of the peak.
-    noise : float
-        Root of the mean squared relative residual.
-    """
+    """A saturating rate."""
 
     shape: SaturationShape
     peak: Interval
     knee: Interval
+    """Roofline: x where the slope meets the peak. Hyperbola: x of half the peak."""
     ridge_x: Interval
+    """x from which on the rate is within 5 % of the peak."""
     noise: float
+    """Root of the mean squared relative residual."""
 
     def predict(self, x: Floats) -> Floats:
         """Evaluate the rate."""
@@ -55,18 +44,6 @@ class Saturation:
 
 def fit_saturation(x: Floats, rates: Floats) -> Saturation:
     """Fit a rate over a degree of parallelism, or over a size.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n_points,)
-        Positive, increasing.
-    rates : ndarray of shape (n_points,)
-        Positive.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 points or one is not positive.
 
     Examples
     --------

@@ -30,10 +30,6 @@ def miss_share(
 
     Parameters
     ----------
-    sizes : ndarray, in bytes
-        Sizes of the array.
-    capacity : float, in bytes
-        Size of the cache.
     steepness : float
         1 for equation 6, more for a sharper step; the exponent of a gradual one.
     is_gradual : bool
@@ -56,19 +52,10 @@ def miss_share(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Where a step is and how sharp.
-
-    Parameters
-    ----------
-    capacity : float
-        Size from which on accesses miss, in bytes.
-    steepness : float
-        See `miss_share`.
-    is_gradual : bool
-        See `miss_share`.
-    """
+    """Where a step is and how sharp."""
 
     capacity: float
+    """Size from which on accesses miss, in bytes."""
     steepness: float
     is_gradual: bool = False
 
@@ -79,24 +66,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFit:
-    """Heights of given steps.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        Nearest first.
-    heights : ndarray of shape (n_steps + 1,)
-        Base and the rise of each step, none negative.
-    residuals : ndarray of shape (n_points,)
-        Relative.
-    weights : ndarray of shape (n_points,)
-        1 for a point that is believed, less for an outlier.
-    """
+    """Heights of given steps."""
 
     steps: tuple[Step, ...]
+    """Nearest first."""
     heights: Floats
+    """Base and the rise of each step, none negative."""
     residuals: Floats
+    """Relative."""
     weights: Floats
+    """1 for a point that is believed, less for an outlier."""
 
     @property
     def plateaus(self) -> Floats:
@@ -122,12 +101,8 @@ def fit_heights(sizes: Floats, values: Floats, steps: tuple[Step, ...]) -> StepF
 
     Parameters
     ----------
-    sizes : ndarray of shape (n_points,), in bytes
-        Sizes of the array.
     values : ndarray of shape (n_points,)
         Positive: seconds per access, or per byte.
-    steps : tuple of Step
-        Where the steps are.
     """
     relative = make_columns(sizes, steps) / values[:, None]
     weights = np.ones_like(values)

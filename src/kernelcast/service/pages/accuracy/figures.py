@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,18 @@ import numpy.typing as npt
 from kernelcast.reports.drawing import (
     COLOURS,
     INK,
-    choose_limit,
+    MANY_POINTS,
+    PANEL_INCHES,
+    count_panels,
     find_reach,
     scale_ratios,
-    scale_seconds,
-    shorten_names,
-    write_percent,
+    show_grid,
+)
+from kernelcast.reports.error_charts import (
+    ErrorSeries,
+    PredictedLaunches,
+    draw_mean_errors,
+    draw_ratios,
 )
 from kernelcast.service.pages.accuracy.scores import (
     DriftBin,
@@ -25,21 +31,14 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
-from kernelcast.service.pages.pictures import Cell, Picture, show_grid
-from kernelcast.service.pages.words import write_share
+from kernelcast.service.pages.filters import write_share
+from kernelcast.service.pages.pictures import Cell, Picture
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _BLUE, _ORANGE, _RED = COLOURS[0], COLOURS[1], COLOURS[5]
-_BARS_ACROSS: Final = 60
-_PANEL_INCHES: Final = 3.2
-_SMALL: Final = 6.5
-# So many points make a drawing of shapes larger than a picture of dots.
-_MANY_POINTS: Final = 1500
-# Callers may report any time: an axis from the first atom's life on would show nothing else.
-_SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
 
 def make_pictures(view: AccuracyView) -> Mapping[str, Picture]:
@@ -54,7 +53,10 @@ def make_pictures(view: AccuracyView) -> Mapping[str, Picture]:
 
 def _picture_launches(view: AccuracyView) -> Picture:
     score = score_methods(view.rows).methods[0]  # all that stand in the picture
-    inside = "" if score.inside is None else f", {write_share(score.inside)} inside their intervals"
+    inside = ""
+    if score.coverage is not None:
+        inside = f", {write_share(score.coverage)} inside their intervals"
+    mean, median = (0.0, 0.0) if score.errors is None else (score.errors.mean, score.errors.median)
     rows: list[tuple[Cell, ...]] = [
         (
             one.kernel, one.measured_s, one.seconds, one.low, one.high, one.ratio,
@@ -66,8 +68,8 @@ def _picture_launches(view: AccuracyView) -> Picture:
         name=f"launches-{view.method}-{view.device}",
         alternative=(
             f"{score.rows} launches of {score.kernels} kernels on {view.device}: predicted over "
-            f"measured time by {view.method}. Mean error {write_share(score.mean)}, median "
-            f"{write_share(score.median)}{inside}."
+            f"measured time by {view.method}. Mean error {write_share(mean)}, median "
+            f"{write_share(median)}{inside}."
         ),
         columns=("kernel", "measured_s", "predicted_s", "low_s", "high_s",
                  "predicted_over_measured", "in_domain", "observations", "noise"),
@@ -84,7 +86,6 @@ def _picture_launches(view: AccuracyView) -> Picture:
 def _picture_kernels(view: AccuracyView) -> Picture:
     worst = view.kernels[0]
     beside = "" if view.method == LINEAR else ", with that of the linear model beside it"
-    panels = -(-len(view.kernels) // _BARS_ACROSS)
     return Picture(
         name=f"kernels-{view.method}-{view.device}",
         alternative=(
@@ -98,7 +99,7 @@ def _picture_kernels(view: AccuracyView) -> Picture:
         ],
         draw=partial(_draw_kernels, view=view),
         caption="Worst first. Bars that leave the picture have their value beside them.",
-        height_inches=_PANEL_INCHES * panels,
+        height_inches=PANEL_INCHES * count_panels(len(view.kernels)),
     )
 
 
@@ -132,104 +133,26 @@ def _middle(kernels: Sequence[KernelScore]) -> float:
 
 
 def _draw_launches(figure: "Figure", rows: Sequence[Judged]) -> None:
-    measured = np.clip([one.measured_s for one in rows], _SHORTEST_S, _LONGEST_S)
-    ratios = np.array([one.ratio for one in rows])
-    reach = find_reach(ratios)
-    axes = figure.add_subplot()
-    axes.axhspan(0.9, 1.1, color=INK, alpha=0.07, linewidth=0)
-    axes.axhline(1.0, color=INK, linewidth=0.7)
-    inside = np.array([one.is_inside is not False for one in rows])
-    has_intervals = any(one.is_inside is not None for one in rows)
-    known = np.array([one.in_domain is not False for one in rows])
-    many = len(rows) > _MANY_POINTS
-    shown = np.clip(ratios, 1 / reach, reach)
-    for marks, colour, label in (
-        (inside, _BLUE, "measured time inside the interval" if has_intervals else "launch"),
-        (~inside, _RED, "outside"),
-    ):
-        _draw_intervals(axes, rows, marks, reach, colour)
-        for wanted, face in ((marks & known, colour), (marks & ~known, "none")):
-            axes.plot(
-                measured[wanted], shown[wanted], "o" if label != "outside" else "D", color=colour,
-                markersize=3.6, markerfacecolor=face, markeredgewidth=0.7 if face == "none" else 0,
-                label=label if face != "none" and wanted.any() else None, rasterized=many,
-            )  # fmt: skip
-    if not known.all():
-        axes.plot([], [], "o", color=INK, markersize=3.5, markerfacecolor="none",
-                  markeredgewidth=0.8, label="unlike what was learned from")  # fmt: skip
-    scale_ratios(axes, reach)
-    scale_seconds(axes)
-    show_grid(axes, "both")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-
-
-def _draw_intervals(
-    axes: "Axes", rows: Sequence[Judged], marks: npt.NDArray[Any], reach: float, colour: str
-) -> None:
-    chosen = [one for one, mark in zip(rows, marks, strict=True) if mark]
-    held = [(one, one.low, one.high) for one in chosen if one.low and one.high]
-    places = np.clip([one.measured_s for one, _, _ in held], _SHORTEST_S, _LONGEST_S)
-    axes.vlines(
-        places,
-        np.clip([low for _, low, _ in held] / places, 1 / reach, reach),
-        np.clip([high for _, _, high in held] / places, 1 / reach, reach),
-        color=colour, alpha=0.22, linewidth=0.8, rasterized=len(rows) > _MANY_POINTS,
-    )  # fmt: skip
+    draw_ratios(
+        figure,
+        PredictedLaunches(
+            measured_s=np.array([one.measured_s for one in rows]),
+            ratio=np.array([one.ratio for one in rows]),
+            low_s=np.array([one.low for one in rows], dtype=np.float64),
+            high_s=np.array([one.high for one in rows], dtype=np.float64),
+            is_inside=np.array([one.is_inside is not False for one in rows]),
+            in_domain=np.array([one.in_domain is not False for one in rows]),
+        ),
+    )
 
 
 def _draw_kernels(figure: "Figure", view: AccuracyView) -> None:
     kernels = view.kernels
-    short = shorten_names(one.kernel for one in kernels)
-    series: list[tuple[list[float | None], str, str]] = [
-        ([one.error for one in kernels], _BLUE, view.method)
-    ]
+    series = [ErrorSeries(view.method, [one.error for one in kernels])]
     linear = [one.linear_error for one in kernels]
     if view.method != LINEAR and any(one is not None for one in linear):
-        series.append((linear, _ORANGE, LINEAR))
-    limit = choose_limit([one for values, _, _ in series for one in values if one is not None])
-    panels = -(-len(kernels) // _BARS_ACROSS)
-    across = -(-len(kernels) // panels)
-    every = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    for place, axes in enumerate(every):
-        part = slice(place * across, (place + 1) * across)
-        for number, (values, colour, label) in enumerate(series):
-            offset = 0.0 if len(series) == 1 else 0.4 * number - 0.2
-            _draw_bars(axes, values[part], offset, 0.8 / len(series), colour, label, limit)
-        names = [short[one.kernel] for one in kernels[part]]
-        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=_SMALL)
-        axes.set_xlim(-0.7, across - 0.3)
-        axes.set_ylim(0, limit)
-        axes.yaxis.set_major_formatter(write_percent)
-        axes.set_ylabel("mean error")
-        if view.noise is not None:
-            axes.axhline(
-                view.noise, color=INK, linewidth=0.8, linestyle=":", label="noise of measured times"
-            )
-        show_grid(axes)
-    # Above the first panel: cut bars reach to its upper end.
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
-
-
-def _draw_bars(  # noqa: PLR0913 - one series of bars
-    axes: "Axes",
-    values: Sequence[float | None],
-    offset: float,
-    width: float,
-    colour: str,
-    label: str,
-    limit: float,
-) -> None:
-    known = [(place + offset, one) for place, one in enumerate(values) if one is not None]
-    axes.bar(
-        [place for place, _ in known], [min(one, limit) for _, one in known], width,
-        color=colour, label=label,
-    )  # fmt: skip
-    for place, one in known:
-        if one > limit:
-            axes.text(
-                place, limit, f" {one * 100:.0f} %", rotation=90, fontsize=_SMALL - 0.5,
-                ha="center", va="bottom", color=colour,
-            )  # fmt: skip
+        series.append(ErrorSeries(LINEAR, linear))
+    draw_mean_errors(figure, [one.kernel for one in kernels], series, view.noise)
 
 
 def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judged]) -> None:
@@ -241,7 +164,7 @@ def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judge
     axes.plot(
         _place([when for when, _ in dated]), np.clip(ratios, 1 / reach, reach), "o",
         color=_BLUE, alpha=0.55, markersize=2.5, markeredgewidth=0, label="launch",
-        rasterized=len(dated) > _MANY_POINTS,
+        rasterized=len(dated) > MANY_POINTS,
     )  # fmt: skip
     middles = _place([one.begin + (one.end - one.begin) / 2 for one in bins])
     style = "-" if len(bins) > 1 else "D"

@@ -1,10 +1,11 @@
 """Reads what the page *Accuracy* shows; what has not changed since is kept."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
 
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobState
@@ -15,7 +16,7 @@ from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunches
-    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.judging import ExplainedError, ValidationReport
     from kernelcast.reports.accuracy.model_answers import (
         ModelAnswer,
         ModelAnswers,
@@ -64,7 +65,7 @@ class _Place:
             if self.store is None:
                 self.store = open_data_store(service.database)
             self.content = _read(
-                self.store, service.settings.registry, service.upkeep.models, self.content
+                self.store, service.settings.registry, service.watcher.models, self.content
             )
             return self.content
 
@@ -75,52 +76,31 @@ class _Place:
                 self.store.close()
 
 
-class _Shelf:
-    """What was read last of each service; a page and its pictures ask for the same at once."""
+class _Places(LRUCache[tuple[str, str | None], _Place]):
+    """What was read last of each service."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, str | None], _Place] = OrderedDict()
+    def popitem(self) -> tuple[tuple[str, str | None], _Place]:
+        """Close the store that was read longest ago."""
+        key, place = super().popitem()
+        place.close()
+        return key, place
 
-    def read(self, service: Service) -> _Content:
-        """Give what is there now: only what has changed since the last look is read."""
-        key = (service.database, service.settings.registry)
-        with self._lock:
-            place = self._places.setdefault(key, _Place())
-            self._places.move_to_end(key)
-            old = None
-            if len(self._places) > _MOST_KEPT:
-                old = self._places.popitem(last=False)[1]
-        if old is not None:
-            old.close()
-        return place.read(service)
+    def __missing__(self, key: tuple[str, str | None]) -> _Place:
+        self[key] = _Place()
+        return self[key]
 
 
-_SHELF: Final = _Shelf()
+_PLACES: Final = _Places(_MOST_KEPT)
+_PLACES_LOCK: Final = threading.Lock()
 
 
 def read_state(
     service: Service, compared: tuple[Compared, ...], job_id: str | None = None
 ) -> AccuracyState:
-    """Read what there is; blocks.
-
-    Parameters
-    ----------
-    service : Service
-        The running service.
-    compared : tuple of Compared
-        Answers of this process that were observed since.
-    job_id : str, optional
-        A validation whose report is shown in place of the models' own.
-
-    Raises
-    ------
-    StoreError
-        If the database does not answer.
-    ApiError
-        If there is no such validation.
-    """
-    content = _SHELF.read(service)
+    """Read what there is; blocks."""
+    with _PLACES_LOCK:
+        place = _PLACES[service.database, service.settings.registry]
+    content = place.read(service)  # only what has changed since the last look is read
     reports = tuple(one.report for one in content.models.models if one.report is not None)
     if job_id is not None:
         reports = (_read_validation(service, job_id),)
@@ -182,11 +162,11 @@ def _read_validation(service: Service, job_id: str) -> "ValidationReport":
     return read_report(job.result)
 
 
-def _read_explanations(service: Service) -> list["Explanation"]:
+def _read_explanations(service: Service) -> list["ExplainedError"]:
     """Give what the newest stored comparisons explain."""
     from kernelcast.reports.accuracy.judging import read_comparison
 
-    found: list[Explanation] = []
+    found: list[ExplainedError] = []
     jobs = service.state.jobs.list(
         kinds=(JobKind.COMPARE,), states=(JobState.DONE,), most=_MOST_COMPARISONS
     )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.service.pages.accuracy.scores import KernelScore
-from kernelcast.service.pages.words import write_signed_share
+from kernelcast.service.pages.filters import write_signed_share
 
 if TYPE_CHECKING:
-    from kernelcast.reports.accuracy.judging import Explanation
+    from kernelcast.reports.accuracy.judging import ExplainedError
 
 # An error within twice the noise may be the measurement's own.
 _NOISE_FACTOR: Final = 2.0
@@ -22,24 +22,9 @@ _LINEAR: Final = "linear"
 
 
 def tell_reasons(
-    score: KernelScore, method: str, explanations: Sequence["Explanation"] = ()
+    score: KernelScore, method: str, explanations: Sequence["ExplainedError"] = ()
 ) -> tuple[str, ...]:
-    """Say what the numbers tell of a kernel's error, the weightiest first.
-
-    Parameters
-    ----------
-    score : KernelScore
-        The kernel.
-    method : str
-        What has predicted it.
-    explanations : sequence of Explanation
-        Of comparisons that this service has stored; those of the kernel on the device.
-
-    Returns
-    -------
-    tuple of str
-        Sentences without a full stop; at least one.
-    """
+    """Say what the numbers tell of a kernel's error, the weightiest first."""
     found = [
         *_tell_noise(score),
         *_tell_shift(score),
@@ -86,7 +71,7 @@ def _tell_linear(score: KernelScore, method: str) -> list[str]:
     return []
 
 
-def _tell_groups(explanations: Sequence["Explanation"]) -> list[str]:
+def _tell_groups(explanations: Sequence["ExplainedError"]) -> list[str]:
     if not explanations:
         return []
     one = explanations[0]

@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.pages.accuracy.figures import make_pictures
 from kernelcast.service.pages.accuracy.reading import read_state
 from kernelcast.service.pages.accuracy.view import AccuracyState, AccuracyView, Source, make_view
-from kernelcast.service.pages.asking import Name, PageReader
-from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.pictures import Theme, link_all, respond_by_name
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
 
 router = APIRouter(route_class=PageRoute)
 _LABELS = {
@@ -24,17 +24,7 @@ _LABELS = {
 
 
 class Choice:
-    """What is to be shown, out of the address.
-
-    Parameters
-    ----------
-    source : Source
-        Where predictions come from.
-    device, method : str
-        What is wanted of it.
-    job : str
-        A validation in place of those of the models in use; it sets the source.
-    """
+    """What is to be shown, out of the address."""
 
     def __init__(
         self,
@@ -92,6 +82,6 @@ async def show_picture(
 
 async def _look(service: OurService, chosen: Choice) -> tuple[AccuracyState, AccuracyView]:
     compared = service.predictions.list_compared()
-    state = await work(read_state, service, compared, chosen.job or None)
-    view = await work(make_view, state, chosen.source, chosen.device, chosen.method)
+    state = await run_in_thread(read_state, service, compared, chosen.job or None)
+    view = await run_in_thread(make_view, state, chosen.source, chosen.device, chosen.method)
     return state, view

@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from kernelcast.records.error_summary import ErrorSummary, summarise_errors
+
 _MOST_BINS: Final = 30
 _ROWS_IN_BIN: Final = 12
 _MOST: Final = 1e6
@@ -88,9 +90,9 @@ class MethodScore:
         Launches that it has predicted as well, and other methods have not.
     noise : float or None
         Mean noise of the measured times; None where none is known.
-    mean, median, p90, worst : float
-        Errors |predicted - measured| / measured.
-    inside : float or None
+    errors : ErrorSummary or None
+        Of |predicted - measured| / measured.
+    coverage : float or None
         Share of measured times inside their intervals; None without intervals.
     half_width : float or None
         Median of the factor between the middle and the ends of intervals, less 1.
@@ -101,11 +103,8 @@ class MethodScore:
     kernels: int
     beyond: int
     noise: float | None
-    mean: float
-    median: float
-    p90: float
-    worst: float
-    inside: float | None
+    errors: ErrorSummary | None
+    coverage: float | None
     half_width: float | None
 
 
@@ -201,15 +200,7 @@ def score_methods(rows: Iterable[Judged]) -> MethodScores:
 def score_kernels(
     rows: Sequence[Judged], linear: Mapping[str, float] | None = None
 ) -> tuple[KernelScore, ...]:
-    """Score every kernel, worst first.
-
-    Parameters
-    ----------
-    rows : sequence of Judged
-        Predictions of one method on one device.
-    linear : mapping of str to float, optional
-        The linear model's mean errors by kernel, see `mean_errors`.
-    """
+    """Score every kernel, worst first."""
     found: dict[str, list[Judged]] = {}
     for one in rows:
         found.setdefault(one.kernel, []).append(one)
@@ -257,7 +248,6 @@ def bin_by_time(rows: Iterable[Judged]) -> tuple[DriftBin, ...]:
 
 def _score(method: str, rows: Sequence[Judged], answered: int) -> MethodScore:
     noise = [one.noise for one in rows if one.noise is not None]
-    errors = np.array([one.error for one in rows])
     held = [one.is_inside for one in rows if one.is_inside is not None]
     widths = [
         math.sqrt(min(one.high / one.low, _MOST)) - 1
@@ -270,11 +260,8 @@ def _score(method: str, rows: Sequence[Judged], answered: int) -> MethodScore:
         kernels=len({one.kernel for one in rows}),
         beyond=answered - len(rows),
         noise=sum(noise) / len(noise) if noise else None,
-        mean=float(errors.mean()),
-        median=float(np.median(errors)),
-        p90=float(np.quantile(errors, 0.9)),
-        worst=float(errors.max()),
-        inside=sum(held) / len(held) if held else None,
+        errors=summarise_errors(np.array([one.error for one in rows])),
+        coverage=sum(held) / len(held) if held else None,
         half_width=float(np.median(widths)) if widths else None,
     )
 

@@ -21,7 +21,7 @@ from kernelcast.service.predictions import Compared
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches
-    from kernelcast.reports.accuracy.judging import Explanation, ValidationReport
+    from kernelcast.reports.accuracy.judging import ExplainedError, ValidationReport
     from kernelcast.reports.accuracy.model_answers import ModelAnswer, OpenModel
 
 LINEAR: Final = "linear"
@@ -58,7 +58,7 @@ class AccuracyState:
         Of the models in use, or the one that was asked for.
     compared : tuple of Compared
         Answers of this process that were observed since.
-    explanations : tuple of Explanation
+    explanations : tuple of ExplainedError
         Of stored comparisons, newest first.
     failures : tuple of str
         What could not be read, and why.
@@ -69,21 +69,13 @@ class AccuracyState:
     answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
     reports: tuple["ValidationReport", ...] = ()
     compared: tuple[Compared, ...] = ()
-    explanations: tuple["Explanation", ...] = ()
+    explanations: tuple["ExplainedError", ...] = ()
     failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstKernel:
-    """A kernel and why it is predicted badly.
-
-    Parameters
-    ----------
-    score : KernelScore
-        The kernel.
-    reasons : tuple of str
-        What the numbers beside it tell.
-    """
+    """A kernel and why it is predicted badly."""
 
     score: KernelScore
     reasons: tuple[str, ...]
@@ -131,18 +123,7 @@ class AccuracyView:
 def make_view(
     state: AccuracyState, source: Source, device: str = "", method: str = ""
 ) -> AccuracyView:
-    """Choose what is shown.
-
-    Parameters
-    ----------
-    state : AccuracyState
-        What there is.
-    source : Source
-        Where predictions come from.
-    device, method : str
-        What is wanted; where there is nothing of it, the device with most rows and the method that
-        estimates prefer are shown.
-    """
+    """Choose what is shown."""
     every = list(_LISTS[source](state))
     counts = Counter(one.device_id for one in every)
     devices = tuple(sorted(counts))
@@ -275,7 +256,7 @@ def _find_linear(
 
 def _find_explanations(
     state: AccuracyState, device: str, method: str, score: KernelScore
-) -> list["Explanation"]:
+) -> list["ExplainedError"]:
     return [
         one
         for one in state.explanations

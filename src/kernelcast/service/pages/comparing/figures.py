@@ -4,9 +4,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.reports.drawing import COLOURS, INK, make_plain, shorten_names
+from kernelcast.reports.drawing import (
+    COLOURS,
+    INK,
+    PANEL_INCHES,
+    count_panels,
+    make_plain,
+    shorten_names,
+    show_grid,
+)
+from kernelcast.reports.error_charts import GREY, draw_differences
+from kernelcast.reports.numbers import format_points
 from kernelcast.service.pages.comparing.view import ComparingView
-from kernelcast.service.pages.pictures import Picture, show_grid
+from kernelcast.service.pages.pictures import Picture
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
@@ -16,13 +26,9 @@ if TYPE_CHECKING:  # slow to load
         AblatedGroup,
         ComparedKernel,
         Comparison,
-        Explanation,
+        ExplainedError,
     )
 
-_GREY: Final = "#8a929c"
-_BARS_ACROSS: Final = 60
-_PANEL_INCHES: Final = 3.2
-_SMALL: Final = 6.5
 _LINE_INCHES: Final = 0.42
 
 
@@ -46,8 +52,8 @@ def make_pictures(view: ComparingView) -> Mapping[str, Picture]:
 def _picture_devices(comparison: "Comparison") -> Picture:
     known = [one for one in comparison.devices if one.difference is not None]
     told = "; ".join(
-        f"{one.device}: {_points(one.difference)}, interval {_points(one.low)} to "
-        f"{_points(one.high)}"
+        f"{one.device}: {format_points(one.difference)}, interval {format_points(one.low)} to "
+        f"{format_points(one.high)}"
         for one in known
     )
     return Picture(
@@ -75,7 +81,6 @@ def _picture_kernels(
 ) -> Picture:
     first, second = comparison.first, comparison.second
     wins = [sum(one.winner == name for one in kernels) for name in (first, second, None)]
-    panels = -(-len(kernels) // _BARS_ACROSS)
     return Picture(
         name=f"kernels-{first}-{second}-{device}",
         alternative=(
@@ -90,18 +95,19 @@ def _picture_kernels(
              one.winner)
             for one in kernels
         ],
-        draw=partial(_draw_kernels, comparison=comparison, kernels=kernels),
+        draw=partial(draw_differences, kernels=kernels, first=first, second=second),
         caption=(
             "In percentage points. Grey: they differ by no more than the noise of the kernel's "
             "measured times. Beyond one point the scale is logarithmic."
         ),
-        height_inches=_PANEL_INCHES * panels,
+        height_inches=PANEL_INCHES * count_panels(len(kernels)),
     )  # fmt: skip
 
 
 def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
     told = "; ".join(
-        f"{one.group} {_points(one.difference)} ({_points(one.low)} to {_points(one.high)})"
+        f"{one.group} {format_points(one.difference)} ({format_points(one.low)} to "
+        f"{format_points(one.high)})"
         for one in groups
     )
     return Picture(
@@ -121,7 +127,7 @@ def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
     )
 
 
-def _picture_groups(explained: Sequence["Explanation"]) -> Picture:
+def _picture_groups(explained: Sequence["ExplainedError"]) -> Picture:
     worst = explained[0]
     return Picture(
         name=f"groups-{worst.device}",
@@ -168,7 +174,7 @@ def _draw_intervals(
     """Draw differences with their intervals, one below the other."""
     for place, (_, middle, low, high) in enumerate(lines):
         is_sure = low is not None and high is not None and not low <= 0 <= high
-        colour = (COLOURS[0] if middle < 0 else COLOURS[1]) if is_sure else _GREY
+        colour = (COLOURS[0] if middle < 0 else COLOURS[1]) if is_sure else GREY
         if low is not None and high is not None:
             axes.plot([low * 100, high * 100], [place, place], color=colour, linewidth=2.5,
                       solid_capstyle="butt")  # fmt: skip
@@ -185,38 +191,7 @@ def _draw_intervals(
     show_grid(axes, "x")
 
 
-def _draw_kernels(
-    figure: "Figure", comparison: "Comparison", kernels: Sequence["ComparedKernel"]
-) -> None:
-    from matplotlib.patches import Patch
-
-    colours = {comparison.first: COLOURS[1], comparison.second: COLOURS[0], None: _GREY}
-    short = shorten_names(one.kernel for one in kernels)
-    points = [one.difference * 100 for one in kernels]
-    panels = -(-len(kernels) // _BARS_ACROSS)
-    across = -(-len(kernels) // panels)
-    for place, axes in enumerate(figure.subplots(panels, 1, squeeze=False)[:, 0]):
-        part = slice(place * across, (place + 1) * across)
-        own = kernels[part]
-        axes.bar(range(len(own)), points[part], 0.8, color=[colours[one.winner] for one in own])
-        axes.axhline(0, color=INK, linewidth=0.7)
-        axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(1.3 * min(*points, -1.0), 1.3 * max(*points, 1.0))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
-        axes.set_xticks(
-            range(len(own)), [short[one.kernel] for one in own], rotation=90, fontsize=_SMALL
-        )
-        axes.set_xlim(-0.7, across - 0.3)
-        axes.set_ylabel("difference (points)")
-        show_grid(axes)
-    handles = [
-        Patch(color=colour, label=f"{name} better" if name else "within noise")
-        for name, colour in colours.items()
-    ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=3)
-
-
-def _draw_groups(figure: "Figure", explained: Sequence["Explanation"]) -> None:
+def _draw_groups(figure: "Figure", explained: Sequence["ExplainedError"]) -> None:
     axes = figure.add_subplot()
     names = sorted({share.group for one in explained for share in one.attribution.groups})
     ordered = list(reversed(explained))
@@ -241,15 +216,11 @@ def _draw_groups(figure: "Figure", explained: Sequence["Explanation"]) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=6)
 
 
-def _share_of(one: "Explanation", name: str) -> float:
+def _share_of(one: "ExplainedError", name: str) -> float:
     return sum(each.contribution for each in one.attribution.groups if each.group == name)
 
 
-def _stack(one: "Explanation", names: Sequence[str]) -> tuple[float, float]:
+def _stack(one: "ExplainedError", names: Sequence[str]) -> tuple[float, float]:
     """Give where the next bar begins: to the right of zero, and to the left."""
     shares = [_share_of(one, name) for name in names]
     return sum(each for each in shares if each > 0), sum(each for each in shares if each < 0)
-
-
-def _points(share: float | None) -> str:
-    return "unknown" if share is None else f"{share * 100:+.2f}"

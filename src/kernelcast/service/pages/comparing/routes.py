@@ -13,15 +13,15 @@ from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobRecord, JobState
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.asking import Name, PageReader
 from kernelcast.service.pages.comparing.figures import make_pictures
 from kernelcast.service.pages.comparing.view import KINDS, ComparingView, list_stored, make_view
 from kernelcast.service.pages.comparing.words import tell_explanation, tell_verdict, tell_wins
-from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.pictures import Theme, link_all, respond_by_name
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
 
@@ -31,17 +31,7 @@ _MOST_WON = 5
 
 
 class Choice:
-    """What is to be shown, out of the address.
-
-    Parameters
-    ----------
-    of : str
-        The job whose result is shown; the newest when left out.
-    first, second : str
-        Models of a validation.
-    device : str
-        What is wanted.
-    """
+    """What is to be shown, out of the address."""
 
     def __init__(
         self, of: Name = "", first: Name = "", second: Name = "", device: Name = ""
@@ -76,7 +66,7 @@ async def show_comparing(
             "pictures": _link_pictures(view),
             "key": secrets.token_hex(8),
             **_tell(view),
-            **await work(_list_choices),
+            **await run_in_thread(_list_choices),
             "is_at_work": any(not one.state.is_final for one in jobs),
         },
         status=HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK,
@@ -110,7 +100,9 @@ async def _look(service: Service, jobs: Sequence[JobRecord], chosen: Choice) -> 
     job = await find_job(wanted, service)
     if job.kind not in KINDS or job.state is not JobState.DONE or job.result is None:
         refuse_unknown("comparison", wanted)
-    return await work(_make, _ById(job), stored, chosen.first, chosen.second, chosen.device)
+    return await run_in_thread(
+        _make, _ById(job), stored, chosen.first, chosen.second, chosen.device
+    )
 
 
 class _ById:

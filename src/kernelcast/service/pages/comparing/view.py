@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
         AblatedGroup,
         Comparison,
         DeviceComparison,
-        Explanation,
+        ExplainedError,
         ValidationReport,
     )
 
@@ -25,15 +25,7 @@ KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJob:
-    """A comparison or a validation that is done.
-
-    Parameters
-    ----------
-    id : str
-        Of the job.
-    label : str
-        What people call it.
-    """
+    """A comparison or a validation that is done."""
 
     id: str
     label: str
@@ -59,7 +51,7 @@ class ComparingView:
         On the chosen device.
     ablation : tuple of AblatedGroup
         On the chosen device; empty where the validation left no group out.
-    explained : tuple of Explanation
+    explained : tuple of ExplainedError
         On the chosen device.
     """
 
@@ -70,17 +62,11 @@ class ComparingView:
     comparison: "Comparison | None" = None
     device: "DeviceComparison | None" = None
     ablation: "tuple[AblatedGroup, ...]" = ()
-    explained: "tuple[Explanation, ...]" = ()
+    explained: "tuple[ExplainedError, ...]" = ()
 
 
 def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:
-    """Give what may be shown of jobs.
-
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-        In the order they are shown in.
-    """
+    """Give what may be shown of jobs."""
     return tuple(
         StoredJob(id=one.id, label=_name(one, one.ended_at or one.created_at))
         for one in jobs
@@ -96,28 +82,11 @@ def make_view(
     second: str = "",
     device: str = "",
 ) -> ComparingView:
-    """Make the page's content.
-
-    Parameters
-    ----------
-    stored : tuple of StoredJob
-        What may be chosen.
-    job : JobRecord or None
-        What was chosen, with its result.
-    first, second : str
-        Models of a validation; chosen where they are left out.
-    device : str
-        What is wanted; else the device with most rows is shown.
-
-    Raises
-    ------
-    InputError
-        If a model is not in the validation, both are the same, or the result cannot be read.
-    """
+    """Make the page's content."""
     if job is None:
         return ComparingView(stored=stored)
     from kernelcast.reports.accuracy.judging import (
-        compare_reported,
+        compare_validated,
         find_ablation,
         read_comparison,
         read_report,
@@ -130,7 +99,7 @@ def make_view(
     else:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
-        comparison = compare_reported(report, *_choose_models(report, models, first, second))
+        comparison = compare_validated(report, *_choose_models(report, models, first, second))
         ablation = find_ablation(report)
     shown = _choose_device(comparison, device)
     name = "" if shown is None else shown.device

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from kernelcast.service.pages.words import write_signed_share
+from kernelcast.service.pages.filters import write_points, write_signed_share
 
 if TYPE_CHECKING:
-    from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, Explanation
+    from kernelcast.reports.accuracy.judging import Comparison, DeviceComparison, ExplainedError
 
 
 def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
@@ -22,9 +22,9 @@ def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
             "nothing is known of others."
         )
     interval = (
-        f"{comparison.confidence * 100:g} % interval of the difference {_sign(device.low)} to "
-        f"{_sign(device.high)} points ({comparison.method} bootstrap over whole "
-        f"{comparison.resampled}s)"
+        f"{comparison.confidence * 100:g} % interval of the difference "
+        f"{write_points(device.low)} to {write_points(device.high)} points ({comparison.method} "
+        f"bootstrap over whole {comparison.resampled}s)"
     )
     if device.low <= 0 <= device.high:
         return (
@@ -48,24 +48,13 @@ def tell_wins(comparison: "Comparison", device: "DeviceComparison") -> str:
     )
 
 
-def tell_explanation(one: "Explanation") -> str:
+def tell_explanation(one: "ExplainedError") -> str:
     """Say what the correction of a kernel was, and what would have been right."""
     return (
         f"corrected by {write_signed_share(one.attribution.correction)}, needed were "
         f"{write_signed_share(one.needed)}; error {one.error * 100:.1f} %, without the correction "
         f"{one.reference_error * 100:.1f} %"
     )
-
-
-def _sign(share: float) -> str:
-    """Write points with their sign.
-
-    Examples
-    --------
-    >>> _sign(0.0497)
-    '+4.97'
-    """
-    return f"{share * 100:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _name_better(comparison: "Comparison", difference: float) -> tuple[str, float]:

@@ -12,16 +12,15 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.machine import plan_figures
-from kernelcast.service.asking import OurService
+from kernelcast.reports.machine import list_headlines, make_tables, plan_figures
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
-from kernelcast.service.pages.asking import PageAdmin, PageReader, SentForm
+from kernelcast.service.known_machines import list_shipped, read_calibration, read_named
+from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.devices.pictures import make_picture
-from kernelcast.service.pages.devices.reading import list_shipped, read_calibration, read_named
-from kernelcast.service.pages.devices.tables import list_headlines, list_tables
-from kernelcast.service.pages.frame import PageRoute, render
 from kernelcast.service.pages.pictures import Theme, link, respond
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
 
@@ -46,7 +45,7 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
         "devices": devices,
         "failure": failure,
         "jobs": await _find_jobs(service),
-        "shipped": await work(list_shipped),
+        "shipped": await run_in_thread(list_shipped),
         "efforts": EFFORTS,
         "runs_jobs": service.settings.runs_jobs,
     }
@@ -56,7 +55,7 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
 @router.get("/devices/machines/{name}", response_model=None)
 async def show_machine(name: str, request: Request, _: PageReader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
-    machine = await work(read_named, name)
+    machine = await run_in_thread(read_named, name)
     return render(request, "devices/machine.html", _describe_machine(machine, name))
 
 
@@ -65,7 +64,7 @@ async def send_figure(
     name: str, kind: str, ending: str, _: PageReader, theme: Theme = "light"
 ) -> Response:
     """Send a picture of a description's curves, or their points."""
-    machine = await work(read_named, name)
+    machine = await run_in_thread(read_named, name)
     figure = next((one for one in plan_figures(machine) if one.kind == kind), None)
     if figure is None:
         refuse_unknown("figure", kind)
@@ -108,7 +107,7 @@ async def show_device(
 
 
 async def _describe(device: DeviceDescription) -> dict[str, Any]:
-    found = await work(read_calibration, device.id)
+    found = await run_in_thread(read_calibration, device.id)
     return {
         "device": device,
         "machine": found.machine,
@@ -120,7 +119,7 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
 def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
     return {
         "machine": machine,
-        "tables": list_tables(machine),
+        "tables": make_tables(machine),
         "figures": [
             (
                 one.title,

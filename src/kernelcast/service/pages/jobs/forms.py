@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind
-from kernelcast.service.pages.asking import Form
+from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.schemas.jobs import JobRequest
 
 _REQUEST: Final[TypeAdapter[Any]] = TypeAdapter(JobRequest)
@@ -16,25 +16,7 @@ Read = Callable[[Form, str], Any]
 
 
 def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
-    """Read what somebody wants to be done.
-
-    Parameters
-    ----------
-    form : Form
-        ``kind``, and a field per option; those left empty are as of the command line.
-
-    Returns
-    -------
-    kind : JobKind
-        What.
-    options : dict
-        As the API takes them.
-
-    Raises
-    ------
-    InputError
-        If a field is wrong; names it.
-    """
+    """Read what somebody wants to be done."""
     kind = form.get("kind")
     if kind not in _FIELDS:
         msg = f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_FIELDS)}"

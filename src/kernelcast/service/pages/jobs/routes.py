@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.service_state import JobKind
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
-from kernelcast.service.pages.asking import Form, PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.frame import PageRoute, render
+from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.jobs.forms import read_job
 from kernelcast.service.pages.jobs.view import TITLES, list_log, list_tables, make_view
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
 from kernelcast.service.service import Service
 
@@ -64,7 +64,7 @@ async def start_job(
 async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, service)
-    tables = await work(list_tables, job)
+    tables = await run_in_thread(list_tables, job)
     values = {"job": make_view(job), "log": list_log(job), "tables": tables}
     return render(request, "jobs/job.html", values)
 
@@ -122,7 +122,7 @@ async def _render_list(
         "error": "" if error is None else message_of(error),
         "key": secrets.token_hex(8),
         "runs_jobs": service.settings.runs_jobs,
-        **await work(_list_models),
+        **await run_in_thread(_list_models),
     }
     status = HTTPStatus.OK if error is None else kind_of(error).status
     return render(request, "jobs/list.html", values, status=int(status))

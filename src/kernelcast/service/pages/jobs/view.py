@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.reports.numbers import NOTHING, format_duration, format_error, format_points
 
 TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COLLECT: "Collection",
@@ -15,22 +16,16 @@ TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COMPARE: "Comparison",
 }
 """What people call a kind of job."""
-_NOTHING: Final = "-"
 _LONGEST: Final = 200
+_SHOWN: Final = (
+    "id", "is_cancel_wanted", "created_at", "started_at", "ended_at", "created_by", "crashes",
+)  # fmt: skip
 Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """Something that happened to a job.
-
-    Parameters
-    ----------
-    when : datetime
-        When.
-    text : str
-        What.
-    """
+    """Something that happened to a job."""
 
     when: datetime
     text: str
@@ -38,96 +33,32 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
-    """A table of a job's result.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    columns : tuple of str
-        Headings.
-    rows : tuple of tuple of str
-        Cells.
-    """
+    """A table of a job's result."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
-    """A job.
-
-    Parameters
-    ----------
-    id, kind, title, state : str
-        Names.
-    is_final, is_cancel_wanted, has_result : bool
-        Where it stands.
-    options : tuple of (str, str)
-        What was asked for, by name.
-    created_at, started_at, ended_at : datetime or None
-        When.
-    created_by : str
-        By whom.
-    done, total : int or None
-        Parts; None before they are known.
-    stage : str
-        What is at work.
-    remaining : str
-        How long it is likely to take; empty where nobody knows.
-    crashes : int
-        How often its process died since the last progress.
-    error : str
-        Why it failed; empty unless it did.
-    """
-
-    id: str
-    kind: str
-    title: str
-    state: str
-    is_final: bool
-    is_cancel_wanted: bool
-    has_result: bool
-    options: tuple[tuple[str, str], ...]
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    created_by: str
-    done: int | None
-    total: int | None
-    stage: str
-    remaining: str
-    crashes: int
-    error: str
-
-
-def make_view(job: JobRecord) -> JobView:
-    """Give a job as the page shows it."""
+def make_view(job: JobRecord) -> dict[str, Any]:
+    """Give a job as the page's templates show it."""
     progress = job.progress
     remaining_s = progress.get("remaining_seconds")
     is_running = job.state is JobState.RUNNING
-    return JobView(
-        id=job.id,
-        kind=job.kind.value,
-        title=TITLES[job.kind],
-        state=job.state.value,
-        is_final=job.state.is_final,
-        is_cancel_wanted=job.is_cancel_wanted,
-        has_result=job.state is JobState.DONE and job.result is not None,
-        options=tuple((name.replace("_", " "), _say(one)) for name, one in job.options.items()),
-        created_at=job.created_at,
-        started_at=job.started_at,
-        ended_at=job.ended_at,
-        created_by=job.created_by,
-        done=progress.get("done"),
-        total=progress.get("total"),
-        stage=str(progress.get("stage", "")),
-        remaining=say_duration(remaining_s) if is_running and remaining_s is not None else "",
-        crashes=job.crashes,
-        error="" if job.error is None else str(job.error.get("message", "")),
-    )
+    return {
+        **{name: getattr(job, name) for name in _SHOWN},
+        "title": TITLES[job.kind],
+        "kind": job.kind.value,
+        "state": job.state.value,
+        "is_final": job.state.is_final,
+        "has_result": job.state is JobState.DONE and job.result is not None,
+        "options": [(name.replace("_", " "), _say(one)) for name, one in job.options.items()],
+        "done": progress.get("done"),
+        "total": progress.get("total"),
+        "stage": str(progress.get("stage", "")),
+        "remaining": format_duration(remaining_s) if is_running and remaining_s is not None else "",
+        "error": "" if job.error is None else str(job.error.get("message", "")),
+    }
 
 
 def list_log(job: JobRecord) -> tuple[LogLine, ...]:
@@ -148,21 +79,6 @@ def list_tables(job: JobRecord) -> tuple[ResultTable, ...]:
         return ()
     make = _TABLES.get(job.kind)
     return () if make is None else tuple(one for one in make(job.result) if one.rows)
-
-
-def say_duration(seconds: float) -> str:
-    """Write a time that people wait.
-
-    Examples
-    --------
-    >>> say_duration(42.3), say_duration(3725)
-    ('42 s', '1 h 2 min')
-    """
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes, hours = whole // 60 % 60, whole // 3600
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _say(value: object) -> str:
@@ -222,12 +138,12 @@ def _table_calibrated(result: Plain) -> list[ResultTable]:
     failed = []
     for one in result.get("devices", ()):
         if "error_message" in one:
-            failed.append((one["device_id"], _NOTHING, _cut(one["error_message"])))
+            failed.append((one["device_id"], NOTHING, _cut(one["error_message"])))
             continue
         took = one["durations_seconds"]
         rows.append((
             one["device_id"], str(len(took)), str(len(one["resumed"])), str(len(one["failed"])),
-            say_duration(sum(took.values())),
+            format_duration(sum(took.values())),
         ))  # fmt: skip
         failed += [(one["device_id"], name, _cut(why)) for name, why in one["failed"].items()]
     return [
@@ -268,8 +184,8 @@ def _table_validated(result: Plain) -> list[ResultTable]:
     rows = [
         (
             one["model"], one["device"], str(one["errors"]["rows"]),
-            _percent(one["errors"]["mean"]), _percent(one["errors"]["median"]),
-            _percent(one["noise"]),
+            format_error(one["errors"]["mean"]), format_error(one["errors"]["median"]),
+            format_error(one["noise"]),
         )
         for one in scores
         if one["errors"] is not None
@@ -290,22 +206,14 @@ def _table_validated(result: Plain) -> list[ResultTable]:
 def _table_compared(result: Plain) -> list[ResultTable]:
     rows = [
         (
-            one["device"], str(one["rows"]), _points(one["difference"]), _points(one["low"]),
-            _points(one["high"]),
+            one["device"], str(one["rows"]),
+            *(format_points(one[name]) for name in ("difference", "low", "high")),
         )
         for one in result.get("devices", ())
     ]  # fmt: skip
     title = f"{result.get('second')} less {result.get('first')}, in points of mean error"
     columns = ("device", "rows", "difference", "from", "to")
     return [ResultTable(title=title, columns=columns, rows=tuple(rows))]
-
-
-def _percent(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share * 100:.2f} %"
-
-
-def _points(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share * 100:+.2f}"
 
 
 def _cut(text: str) -> str:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.lab.source import SourceKernel
-from kernelcast.records.kernel_facts import ParameterFacts
 from kernelcast.records.operations import MemorySpace
 
 _QUALIFIERS = re.compile(
@@ -23,20 +23,7 @@ _USUAL_LOCAL_BYTES: Final = 4096
 
 
 def propose_arguments(kernel: SourceKernel, items: int) -> str:
-    """Write a line per argument: buffers of as many elements as work-items.
-
-    Parameters
-    ----------
-    kernel : SourceKernel
-        What it takes.
-    items : int
-        Work-items of the launch.
-
-    Returns
-    -------
-    str
-        Lines for a person to correct.
-    """
+    """Write a line per argument: buffers of as many elements as work-items."""
     return "\n".join(_propose(kernel, items))
 
 

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,16 +14,15 @@ from kernelcast.lab.written_nest import FieldError, WrittenNestTask
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
 from kernelcast.reports.drawing import COLOURS, INK, MARKERS
-from kernelcast.service.asking import OurService
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
-from kernelcast.service.pages.asking import Form, PageReader, SentForm
-from kernelcast.service.pages.frame import PageRoute, is_fragment, render
+from kernelcast.service.pages.dependencies import Form, PageReader, SentForm
+from kernelcast.service.pages.filters import write_digits
 from kernelcast.service.pages.lab.showing import choose_machine
 from kernelcast.service.pages.pictures import Picture, embed
-from kernelcast.service.pages.words import write_digits
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
@@ -69,13 +67,7 @@ class ConditionFields:
         return cls(**long, **short)
 
     def to_task(self, machine: str) -> ConditionsTask:
-        """Make the question.
-
-        Raises
-        ------
-        FieldError
-            If a number cannot be read.
-        """
+        """Make the question."""
         task = ConditionsTask(
             nest=WrittenNestTask(
                 constants=self.constants, loops=self.loops, arrays=self.arrays,
@@ -119,17 +111,10 @@ async def calculate(
 async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
     machine = fields.machine
     if machine:
-        machine = choose_machine(machine, await work(list_machines))
+        machine = choose_machine(machine, await run_in_thread(list_machines))
     task = fields.to_task(machine)
     try:
-        found = await service.static_work.run(
-            partial(
-                ask_conditions,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
+        found = await service.ask(ask_conditions, task)
     except InputError as error:
         raise FieldError(name="machine", message=message_of(error)) from error
     if isinstance(found, FieldComplaint):
@@ -148,7 +133,7 @@ async def _show(
     shared |= {
         "fields": fields,
         "elements": ELEMENTS,
-        "machines": await work(list_machines),
+        "machines": await run_in_thread(list_machines),
         "result": template if values or errors else "",
     }
     return render(request, "lab/conditions.html", shared, status=status)

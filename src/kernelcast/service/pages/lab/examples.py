@@ -12,15 +12,7 @@ _FOLDER: Final = Path(__file__).parent / "examples"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """What the Lab's fields hold at first.
-
-    Parameters
-    ----------
-    name, title : str
-        In addresses, and for people.
-    code, kernel, build_options, parameters, global_size, local_size, global_offset, args : str
-        Texts of the fields.
-    """
+    """What the Lab's fields hold at first."""
 
     name: str
     title: str

@@ -13,7 +13,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import message_of
 from kernelcast.service.guard import check_options, check_source
-from kernelcast.service.pages.asking import Form
+from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.pages.lab.examples import Example
 from kernelcast.service.service import Service
 
@@ -28,25 +28,12 @@ _TYPED: Final = frozenset({
     "args",
 })  # fmt: skip
 """Fields of a problem; other keys belong to arguments."""
+_LONG: Final = frozenset({"code", "args"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabFields:
-    """What stands in the fields.
-
-    Parameters
-    ----------
-    code, kernel, build_options, parameters, global_size, local_size, global_offset, args : str
-        Of the problem, as typed.
-    devices : tuple of str
-        Ids.
-    machine : str
-        Name of the description that is modelled.
-    method : str
-        ``analytic`` or ``estimate``: how local sizes are compared.
-    may_sample : bool
-        Whether work-groups may be run.
-    """
+    """What stands in the fields."""
 
     code: str = ""
     kernel: str = ""
@@ -58,21 +45,15 @@ class LabFields:
     args: str = ""
     devices: tuple[str, ...] = ()
     machine: str = ""
-    method: str = "analytic"
+    method: str = "analytic"  # or "estimate": how local sizes are compared
     may_sample: bool = True
 
     @classmethod
     def read(cls, form: Form) -> Self:
         """Take the fields of a form that was sent."""
         return cls(
-            code=form.raw("code"),
-            kernel=form.get("kernel"),
-            build_options=form.get("build_options"),
-            parameters=form.get("parameters"),
-            global_size=form.get("global_size"),
-            local_size=form.get("local_size"),
-            global_offset=form.get("global_offset"),
-            args=form.raw("args"),
+            **{name: form.get(name) for name in _TYPED - _LONG},
+            **{name: form.raw(name) for name in _LONG},
             devices=tuple(one for one in form.list("device") if 0 < len(one) <= _LONGEST_ID),
             machine=form.get("machine"),
             method=form.get("method", "analytic"),
@@ -82,16 +63,7 @@ class LabFields:
     @classmethod
     def of_example(cls, example: Example) -> Self:
         """Give the fields of an example."""
-        return cls(
-            code=example.code,
-            kernel=example.kernel,
-            build_options=example.build_options,
-            parameters=example.parameters,
-            global_size=example.global_size,
-            local_size=example.local_size,
-            global_offset=example.global_offset,
-            args=example.args,
-        )
+        return cls(**{name: getattr(example, name) for name in _TYPED})
 
     @property
     def options(self) -> list[str]:
@@ -99,13 +71,7 @@ class LabFields:
         return self.build_options.split()
 
     def choose_kernel(self) -> str:
-        """Give the kernel that is meant: the one named, else the only one of the source.
-
-        Raises
-        ------
-        FieldError
-            If there is none, or several.
-        """
+        """Give the kernel that is meant: the one named, else the only one of the source."""
         if self.kernel:
             return self.kernel
         found = list(dict.fromkeys(_KERNEL.findall(self.code)))
@@ -119,13 +85,7 @@ class LabFields:
         raise FieldError(name="kernel" if found else "code", message=message)
 
     def check_code(self, service: Service) -> None:
-        """Refuse a source and options that could reach files, or are too long.
-
-        Raises
-        ------
-        FieldError
-            If they could.
-        """
+        """Refuse a source and options that could reach files, or are too long."""
         if not self.code.strip():
             raise FieldError(name="code", message="paste OpenCL C here, or load an example")
         try:
@@ -139,13 +99,7 @@ class LabFields:
             raise FieldError(name="build_options", message=message_of(error)) from error
 
     def to_content(self) -> dict[str, Any]:
-        """Give the problem as the API takes it.
-
-        Raises
-        ------
-        FieldError
-            If a field cannot be read.
-        """
+        """Give the problem as the API takes it."""
         content: dict[str, Any] = {
             "code": self.code,
             "kernel": self.choose_kernel(),
@@ -175,25 +129,7 @@ class LabFields:
     async def make_problem(
         self, service: Service, changes: Mapping[str, Any] | None = None
     ) -> tuple[str, Problem]:
-        """Make the problem and keep it, as if it had been sent to the API.
-
-        Parameters
-        ----------
-        service : Service
-            Keeps it.
-        changes : mapping, optional
-            Keys of the problem that replace those of the fields.
-
-        Returns
-        -------
-        (str, Problem)
-            Digest and problem.
-
-        Raises
-        ------
-        FieldError
-            If a field cannot be used.
-        """
+        """Make the problem and keep it, as if it had been sent to the API."""
         self.check_code(service)
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})

@@ -5,32 +5,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.reports.drawing import COLOURS, INK
+from kernelcast.reports.numbers import unit_of_time
+from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.pictures import Picture
-from kernelcast.service.pages.words import write_digits, write_seconds
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
 
-_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\N{MICRO SIGN}s"), (1e-9, "ns"))
 _ROW_INCHES: Final = 0.36
 _MOST_LETTERED: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeTime:
-    """A local size and what it takes.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        Work-items of a work-group, per dimension.
-    seconds : float or None
-        None where there is no answer.
-    detail : str
-        What bounds it, or which tier has answered.
-    reason : str
-        Why there is no answer.
-    """
+    """A local size and what it takes."""
 
     local_size: tuple[int, ...]
     seconds: float | None
@@ -44,17 +32,7 @@ class LocalSizeTime:
 
 
 def make_heat_map(name: str, where: str, times: Sequence[LocalSizeTime]) -> Picture:
-    """Make the picture: columns are dimension 0, rows the other dimensions.
-
-    Parameters
-    ----------
-    name : str
-        Of the kernel.
-    where : str
-        Device or machine.
-    times : sequence of LocalSizeTime
-        At least one with a time.
-    """
+    """Make the picture: columns are dimension 0, rows the other dimensions."""
     known = sorted((one for one in times if one.seconds is not None), key=_seconds)
     best, worst = known[0], known[-1]
     rows = len({one.local_size[1:] for one in known})
@@ -80,13 +58,8 @@ def _seconds(one: LocalSizeTime) -> float:
     return one.seconds or 0.0
 
 
-def _scale(known: Sequence[LocalSizeTime]) -> tuple[float, str]:
-    shortest = _seconds(known[0])
-    return next((one for one in _UNITS if shortest >= one[0]), _UNITS[-1])
-
-
 def _draw_line(figure: "Figure", known: Sequence[LocalSizeTime]) -> None:
-    scale, unit = _scale(known)
+    scale, unit = unit_of_time(_seconds(known[0]))
     ordered = sorted(known, key=lambda one: one.local_size)
     axes = figure.subplots()
     sizes = [one.local_size[0] for one in ordered]
@@ -108,7 +81,7 @@ def _draw_map(figure: "Figure", known: Sequence[LocalSizeTime]) -> None:
     from matplotlib.patches import Rectangle
     from matplotlib.ticker import LogLocator
 
-    scale, unit = _scale(known)
+    scale, unit = unit_of_time(_seconds(known[0]))
     columns = sorted({one.local_size[0] for one in known})
     rows = sorted({one.local_size[1:] for one in known}, key=lambda one: one[::-1])
     cells = np.full((len(rows), len(columns)), np.nan)

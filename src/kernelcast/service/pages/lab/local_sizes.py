@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from kernelcast.lab.asking import ask_local_sizes
@@ -16,17 +15,16 @@ from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Outcome, Sampling
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import LocalSizeTime
 from kernelcast.service.pages.lab.showing import choose_machine
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 MOST_SAMPLED: Final = 16
 """Local sizes that are estimated on a device: each may take samples."""
@@ -36,19 +34,7 @@ _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizes:
-    """Times over local sizes.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    where : str
-        Machine or device.
-    is_modelled : bool
-        Whether nothing was run.
-    times : tuple of LocalSizeTime
-        Those without an answer too.
-    """
+    """Times over local sizes."""
 
     kernel: str
     where: str
@@ -57,13 +43,7 @@ class LocalSizes:
 
 
 async def compare_local_sizes(fields: LabFields, service: Service, caller: Caller) -> LocalSizes:
-    """Compare local sizes in the way that was chosen.
-
-    Raises
-    ------
-    FieldError
-        If a field cannot be used, or the kernel takes one local size only.
-    """
+    """Compare local sizes in the way that was chosen."""
     _, problem = await fields.make_problem(service)
     if fields.method == "estimate":
         return await _estimate(fields, problem, service, caller)
@@ -71,27 +51,24 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
 
 
 async def _model(fields: LabFields, problem: Problem, service: Service) -> LocalSizes:
-    machine = choose_machine(fields.machine, await work(list_machines))
-    task = LocalSizeTask(problem=problem, machine=machine)
-    try:
-        answers = await service.static_work.run(
-            partial(
-                ask_local_sizes,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
-    except CompileError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
-    except InputError as error:
-        raise FieldError(name="machine", message=message_of(error)) from error
+    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
+    answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
     return LocalSizes(
         kernel=problem.kernel.name,
         where=machine,
         is_modelled=True,
         times=tuple(map(_of_model, answers)),
     )
+
+
+async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the analytic model; what is wrong is told beside the field that it is about."""
+    try:
+        return await service.ask(ask_local_sizes, task)
+    except CompileError as error:
+        raise FieldError(name="code", message=message_of(error)) from error
+    except InputError as error:
+        raise FieldError(name="machine", message=message_of(error)) from error
 
 
 def _of_model(one: LocalSizeAnswer) -> LocalSizeTime:

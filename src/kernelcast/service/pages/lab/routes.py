@@ -3,27 +3,26 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.lab.asking import ask_local_sizes, ask_source
+from kernelcast.lab.asking import ask_source
 from kernelcast.lab.local_sizes import LocalSizeTask
 from kernelcast.lab.source import SourceReport, SourceTask
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
-from kernelcast.service.asking import OurService
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling
-from kernelcast.service.pages.asking import PageReader, SentForm
-from kernelcast.service.pages.frame import PageRoute, is_fragment
+from kernelcast.service.pages.dependencies import PageReader, SentForm
 from kernelcast.service.pages.lab import conditions
 from kernelcast.service.pages.lab.arguments import propose_arguments
 from kernelcast.service.pages.lab.estimates import (
@@ -35,7 +34,7 @@ from kernelcast.service.pages.lab.estimates import (
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import make_heat_map
-from kernelcast.service.pages.lab.local_sizes import compare_local_sizes
+from kernelcast.service.pages.lab.local_sizes import ask_model, compare_local_sizes
 from kernelcast.service.pages.lab.showing import (
     LabAnswer,
     choose_machine,
@@ -43,12 +42,11 @@ from kernelcast.service.pages.lab.showing import (
     show_lab,
 )
 from kernelcast.service.pages.pictures import embed
-from kernelcast.service.pages.working import work
+from kernelcast.service.pages.rendering import PageRoute, is_fragment
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
-from kernelcast.service.security import Caller
 from kernelcast.service.service import Service
-from kernelcast.service.static_work import TIME_LIMIT_S
 
 router = APIRouter(route_class=PageRoute)
 router.include_router(conditions.router)
@@ -68,19 +66,7 @@ async def show_page(
 
 
 class Question:
-    """What the fields ask, and of whom.
-
-    Parameters
-    ----------
-    request : Request
-        Brings the fields.
-    form : Form
-        The fields.
-    service : Service
-        Answers.
-    caller : Caller
-        Asks.
-    """
+    """What the fields ask, and of whom."""
 
     def __init__(
         self, request: Request, form: SentForm, service: OurService, caller: PageReader
@@ -188,23 +174,11 @@ async def _compare(fields: LabFields, service: Service, caller: Caller) -> LabAn
 
 
 async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
-    machine = choose_machine(fields.machine, await work(list_machines))
+    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
     problem = (await fields.make_problem(service))[1]
     ndrange = choose_local_size(problem.ndrange)[0]
     task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
-    try:
-        [found] = await service.static_work.run(
-            partial(
-                ask_local_sizes,
-                task,
-                timeout_s=TIME_LIMIT_S,
-                confinement=service.protection.confinement,
-            )
-        )
-    except CompileError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
-    except InputError as error:
-        raise FieldError(name="machine", message=message_of(error)) from error
+    [found] = await ask_model(task, service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
@@ -231,20 +205,10 @@ async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
 async def _read_source(
     fields: LabFields, problem: Problem | None, service: Service
 ) -> SourceReport:
-    """Read the source in a process of its own; errors of it go beside the field.
-
-    Raises
-    ------
-    FieldError
-        If it has errors.
-    """
+    """Read the source in a process of its own; errors of it go beside the field."""
     task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
     try:
-        report = await service.static_work.run(
-            partial(
-                ask_source, task, timeout_s=TIME_LIMIT_S, confinement=service.protection.confinement
-            )
-        )
+        report = await service.ask(ask_source, task)
     except InputError as error:
         raise FieldError(name="code", message=message_of(error)) from error
     if report.errors:

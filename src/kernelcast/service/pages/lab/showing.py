@@ -12,30 +12,18 @@ from kernelcast.launches.machines import KnownMachine, list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
-from kernelcast.service.pages.frame import is_fragment, render
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
-from kernelcast.service.pages.working import work
-from kernelcast.service.security import Caller
+from kernelcast.service.pages.rendering import is_fragment, render
+from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
 
 
 @dataclass(slots=True, kw_only=True)
 class LabAnswer:
-    """What is shown below the fields.
-
-    Parameters
-    ----------
-    template : str
-        The part; empty for nothing.
-    values : dict
-        What it needs.
-    errors : dict of str to str
-        By field.
-    status : int
-        HTTP status.
-    """
+    """What is shown below the fields."""
 
     template: str = ""
     values: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +54,7 @@ async def show_lab(
         "examples": list(list_examples().values()),
         "devices": devices,
         "device_failure": failure,
-        "machines": await work(list_machines),
+        "machines": await run_in_thread(list_machines),
         "may_run": Scope.RUN in caller.scopes,
         "allows_run": service.settings.allow_run,
         "result": answer.template,
@@ -83,13 +71,7 @@ async def list_devices(service: Service) -> tuple[list[DeviceDescription], str]:
 
 
 def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
-    """Give the machine that is meant; its name is looked up and never becomes a path.
-
-    Raises
-    ------
-    FieldError
-        If there is none of that name.
-    """
+    """Give the machine that is meant; its name is looked up and never becomes a path."""
     names = [one.name for one in known]
     if not names:
         raise FieldError(name="machine", message="there is no machine description")

@@ -1,0 +1,242 @@
+"""The devices that share a launch, as the host sees them: a child process each."""
+
+import contextlib
+import signal
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from typing import Any, Protocol, Self
+
+from kernelcast.balancing.messages import (
+    Collect,
+    Collected,
+    Command,
+    Failed,
+    Finish,
+    Hint,
+    OpenDevice,
+    Opened,
+    Prepare,
+    Prepared,
+    Ran,
+    Reply,
+    Run,
+    Sample,
+    Sampled,
+)
+from kernelcast.balancing.settings import DevicePlace
+from kernelcast.balancing.shared_memory import SharedMemory
+from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.workers.decoding import NotDecodableError, prepare
+from kernelcast.workers.process import ChildProcess
+from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
+from kernelcast.workers.task import Task
+
+_AFTER_A_STOP_S = 5.0
+"""A machine that was stopped for a while, as virtual ones are, has let its clock run and its
+processes not: silence by the clock is none before they had this time to speak."""
+_FOR_EVER_S = 1e9
+_MODULE = "kernelcast.balancing.device_process"
+_OPEN = Task(entry=f"{_MODULE}:open_device", returns=Opened)
+_TASKS: dict[type[Command], Task[Any]] = {
+    command: Task(entry=f"{_MODULE}:answer", returns=reply, gives=Hint)
+    for command, reply in (
+        (Prepare, Prepared), (Sample, Sampled), (Run, Ran), (Collect, Collected), (Finish, Reply),
+    )
+}  # fmt: skip
+
+
+class Devices(Protocol):
+    """Devices, by their number, that take commands and answer each in its time."""
+
+    @property
+    def size(self) -> int:
+        """Number of devices, those that have failed included."""
+        ...
+
+    @property
+    def memory(self) -> SharedMemory:
+        """Memory that they share with the host."""
+        ...
+
+    def now_s(self) -> float:
+        """Give the time by the clock of the replies."""
+        ...
+
+    def send(self, device: int, command: Command) -> None:
+        """Give a device a command; it does them one after the other."""
+        ...
+
+    def receive(self) -> tuple[int, Reply]:
+        """Wait for the next reply; a device that has failed for good says nothing more."""
+        ...
+
+    def rest(self, device: int) -> None:
+        """Have a device stop where it is, so that it takes nothing from the others."""
+        ...
+
+    def wake(self, device: int) -> None:
+        """Have it go on."""
+        ...
+
+    def close(self) -> None:
+        """End all devices."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Device:
+    """A child process and the tasks whose results are still to come from it."""
+
+    device_id: str
+    child: ChildProcess
+    expected: deque[Task[Any]] = field(default_factory=deque)
+    is_alive: bool = True
+    is_resting: bool = False
+
+    def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
+        """Give it a task; that it does not take it shows in that it never answers."""
+        if self.is_alive:
+            self.expected.append(task)
+            with contextlib.suppress(TimeoutError):
+                self.child.order(task, arguments, within_s=within_s)
+
+    def read(self, *, within_s: float) -> Reply:
+        """Take its next message, which has begun to arrive."""
+        task = self.expected[0]
+        try:
+            frame = self.child.channel.receive(within_s=within_s)
+            message = read_message(frame, returns=task.returns, gives=task.gives)
+        except ClosedError:
+            died = self.child.explain_death(self.device_id, "")
+            return self.fail(KernelRunError(died))
+        except (NotDecodableError, TimeoutError) as error:
+            msg = (
+                f"{self.device_id}: the process that ran the kernel sent what is no answer: "
+                f"{error}. A kernel that writes outside its buffers may do that"
+            )
+            return self.fail(KernelRunError(msg))
+        return self._take(message)
+
+    def _take(self, message: Message) -> Reply:
+        reply: Reply = message.content
+        if message.kind is MessageKind.ITEM:
+            return reply
+        if message.kind is MessageKind.RESULT:
+            self.expected.popleft()
+            return reply
+        if message.kind is MessageKind.ERROR:
+            # A launch that cannot be prepared is not the end.
+            is_final = self.expected.popleft() is not _TASKS[Prepare]
+            return self.fail(message.content, is_final=is_final)
+        msg = f"{self.device_id}: kernelcast failed; please report:\n{message.content}"
+        return self.fail(KernelcastError(msg))
+
+    def fail(self, error: KernelcastError, *, is_final: bool = True) -> Failed:
+        """End it, unless the failure is not final, and give what there is to say."""
+        if is_final:
+            self.is_alive = False
+            self.child.signal(signal.SIGKILL)
+        now_s = time.monotonic()
+        return Failed(start_s=now_s, end_s=now_s, error=error, is_final=is_final)
+
+
+class DeviceProcesses:
+    """Devices in child processes, which are gone at the end of the context.
+
+    Parameters
+    ----------
+    timeout_s : float
+        Silence that counts as failure, in seconds.
+    """
+
+    def __init__(self, places: Sequence[DevicePlace], *, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._devices: list[_Device] = []
+        self._overdue: list[tuple[int, Reply]] = []
+        self.memory = SharedMemory.make()
+        try:
+            for place in places:
+                self._devices.append(self._start(place))
+        except BaseException:
+            self.close()
+            raise
+        prepare(Hint, *(task.returns for task in (_OPEN, *_TASKS.values())))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self._devices)
+
+    def now_s(self) -> float:
+        """Give the time; Linux gives all processes the same."""
+        return time.monotonic()
+
+    def send(self, device: int, command: Command) -> None:
+        """Give a device a command."""
+        self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
+
+    def receive(self) -> tuple[int, Reply]:
+        """Wait for the next reply."""
+        if self._overdue:
+            return self._overdue.pop(0)
+        alive = [(n, one) for n, one in enumerate(self._devices) if one.is_alive]
+        for number, one in alive:
+            if one.child.channel.is_readable():
+                return number, one.read(within_s=self._timeout_s)
+        channels = [one.child.channel.socket for _, one in alive]
+        if wait(channels, self._timeout_s) or wait(channels, min(_AFTER_A_STOP_S, self._timeout_s)):
+            return self.receive()
+        for number, one in alive:
+            if not one.is_resting:
+                msg = (
+                    f"{one.device_id}: no sign of life for {self._timeout_s:g} s; the kernel may "
+                    "never end. Its process was stopped; allow more time if it is only slow"
+                )
+                self._overdue.append((number, one.fail(EstimateTimeoutError(msg))))
+        return self._overdue.pop(0)
+
+    def rest(self, device: int) -> None:
+        """Stop a device's process where it is."""
+        self._signal(device, signal.SIGSTOP)
+
+    def wake(self, device: int) -> None:
+        """Have it go on."""
+        self._signal(device, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End the processes."""
+        for one in self._devices:
+            one.is_alive = False
+            one.child.end()
+        self._devices = []
+        self.memory.close()
+
+    def _signal(self, device: int, number: signal.Signals) -> None:
+        one = self._devices[device]
+        one.is_resting = number is signal.SIGSTOP
+        if one.is_alive:
+            one.child.signal(number)
+
+    def _start(self, place: DevicePlace) -> _Device:
+        memory = self.memory.descriptor
+        child = ChildProcess.start(
+            idle_s=_FOR_EVER_S, variables=place.environment, descriptors=(memory,)
+        )
+        device = _Device(device_id=place.device_id, child=child)
+        order = OpenDevice(
+            device_id=place.device_id,
+            cores=place.cores,
+            compute_units=place.compute_units,
+            memory=memory,
+        )
+        device.order(_OPEN, order, within_s=self._timeout_s)
+        return device

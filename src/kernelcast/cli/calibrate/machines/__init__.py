@@ -1,1 +1,0 @@
-"""Machine descriptions as people read them: tables, comparisons, a page with figures."""

@@ -1,0 +1,114 @@
+"""Where a kernel touches memory: address expressions, guards and loops."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelcast.expressions import TRUE, Condition, Expr
+from kernelcast.records.operations import MemorySpace
+
+
+class AccessKind(StrEnum):
+    """What a memory access does."""
+
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+
+
+class AddressPattern(StrEnum):
+    """What is known of an address before the kernel runs."""
+
+    QUASI_AFFINE = "quasi-affine"
+    """Affine in ids and iterations, but for choices and for divisions by parameters."""
+    POLYNOMIAL = "polynomial"
+    """Known exactly, but variables are multiplied."""
+    INDIRECT = "indirect"
+    """It depends on data that was loaded."""
+    UNKNOWN = "unknown"
+    """The analysis could not follow it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopFacts:
+    """A loop as one call path reaches it.
+
+    Parameters
+    ----------
+    name : str
+        Name of its iteration symbol.
+    line : int
+        Line of the statement.
+    condition : Condition
+        Holds for the iterations that run, as a condition on the iteration number.
+    trip_count : Expr or None
+        Iterations per entry, if there is a formula; an upper bound if `is_exact` is False.
+    is_exact : bool
+        False where a `break`, a `return` or a condition on data may end it earlier.
+    """
+
+    name: str
+    line: int
+    condition: Condition
+    trip_count: Expr | None
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAccess:
+    """A load, store or atomic operation of one work-item.
+
+    Parameters
+    ----------
+    site : int
+        Place in the source; a helper function's site has one access per path that calls it.
+    block : int
+        The block that executes it.
+    line : int
+        Line in the source; 0 in an included file.
+    text : str
+        The expression as written.
+    kind : AccessKind
+        What it does.
+    space : MemorySpace
+        Address space.
+    buffer : str or None
+        Name of the parameter or array; None if the pointer could not be followed.
+    bytes : int
+        Bytes that one execution moves.
+    offset_bytes : Expr or None
+        Offset from the start of the buffer, in bytes; None if it is not known.
+    pattern : AddressPattern
+        What is known of the address.
+    guard : Condition
+        Holds where the access is executed, loops aside.
+    loops : tuple of LoopFacts
+        The loops around it, outermost first.
+    sources : tuple of str
+        Buffers whose content the address depends on.
+    reason : str
+        Why the address is not known; empty if it is.
+    """
+
+    site: int
+    block: int
+    line: int
+    text: str
+    kind: AccessKind
+    space: MemorySpace
+    buffer: str | None
+    bytes: int
+    offset_bytes: Expr | None
+    pattern: AddressPattern
+    guard: Condition = TRUE
+    loops: tuple[LoopFacts, ...] = ()
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether exactly the addresses described are touched, and not a part of them."""
+        return (
+            self.offset_bytes is not None
+            and self.guard.is_exact
+            and all(loop.is_exact for loop in self.loops)
+        )

@@ -1,0 +1,72 @@
+"""Dimensions of an index space, and the values of ids and sizes along them."""
+
+from dataclasses import dataclass
+
+from kernelcast.expressions.evaluation import Value
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One dimension of an index space; one work-item long where the index space has it not.
+
+    Parameters
+    ----------
+    number : int
+        Which, 0 to 2.
+    items, groups : int
+        Work-items and work-groups along it.
+    local : int
+        Work-items of a whole work-group along it; the last work-group may have fewer.
+    offset : int
+        First global id.
+    """
+
+    number: int
+    items: int = 1
+    groups: int = 1
+    local: int = 1
+    offset: int = 0
+
+    def bind(self, group: Value, local: Value, local_size: Value) -> dict[Symbol, Value]:
+        """Give ids and sizes their values.
+
+        Parameters
+        ----------
+        group, local : int or ndarray of int64
+            Group ids and local ids.
+        local_size : int or ndarray of int64
+            Of these work-groups.
+        """
+        values = {
+            SymbolKind.LOCAL_ID: local,
+            SymbolKind.GROUP_ID: group,
+            SymbolKind.GLOBAL_ID: group * self.local + local + self.offset,
+            SymbolKind.LOCAL_SIZE: local_size,
+            SymbolKind.GLOBAL_SIZE: self.items,
+            SymbolKind.GROUP_COUNT: self.groups,
+            SymbolKind.GLOBAL_OFFSET: self.offset,
+        }
+        return {Symbol(kind, axis=self.number): value for kind, value in values.items()}
+
+
+def list_axes(ndrange: NDRange) -> tuple[Axis, Axis, Axis]:
+    """Give the three dimensions of an index space whose local size is chosen.
+
+    Examples
+    --------
+    >>> list_axes(NDRange(global_size=(10,), local_size=(4,)))[0]
+    Axis(number=0, items=10, groups=3, local=4, offset=0)
+    """
+    used = zip(
+        ndrange.global_size, ndrange.group_counts, ndrange.known_local_size, ndrange.global_offset,
+        strict=True,
+    )  # fmt: skip
+    axes = [
+        Axis(number=number, items=items, groups=groups, local=local, offset=offset)
+        for number, (items, groups, local, offset) in enumerate(used)
+    ]
+    axes += [Axis(number=number) for number in range(len(axes), MAX_DIMENSIONS)]
+    x, y, z = axes
+    return x, y, z

@@ -1,0 +1,176 @@
+"""Minimum, maximum, and the value that depends on a condition."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.evaluation import (
+    Bindings,
+    EvaluationError,
+    Value,
+    evaluate_where,
+)
+from kernelcast.expressions.polynomials import (
+    Composite,
+    Expr,
+    Operand,
+    Replacements,
+)
+from kernelcast.expressions.symbols import Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class _Extremum(Composite):
+    """One of two expressions, by their size."""
+
+    left: Expr
+    right: Expr
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return self.left.symbols() | self.right.symbols()
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether both are quasi-affine."""
+        return self.left.is_quasi_affine() and self.right.is_quasi_affine()
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value."""
+        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
+        is_least = isinstance(self, Minimum)
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right) if is_least else max(left, right)
+        return np.minimum(left, right) if is_least else np.maximum(left, right)
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        make = minimum if isinstance(self, Minimum) else maximum
+        return make(self.left.substitute(replacements), self.right.substitute(replacements))
+
+    def __str__(self) -> str:
+        return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
+
+
+class Minimum(_Extremum):
+    """The lesser of two expressions."""
+
+    __slots__ = ()
+
+
+class Maximum(_Extremum):
+    """The greater of two expressions."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Composite):
+    """One of two expressions, by a condition: C's ``condition ? then : otherwise``.
+
+    Parameters
+    ----------
+    condition : Condition
+        What decides. Where it depends on data, the value cannot be evaluated.
+    then, otherwise : Expr
+        The value where it holds, and where not.
+    """
+
+    condition: Condition
+    then: Expr
+    otherwise: Expr
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return self.condition.symbols() | self.then.symbols() | self.otherwise.symbols()
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is fixed for a launch; what depends on data is not."""
+        return self.condition.is_exact and all(one.is_parameter for one in self.symbols())
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether condition and arms are quasi-affine, and the condition is no data's."""
+        return (
+            self.condition.is_exact
+            and self.condition.is_quasi_affine()
+            and self.then.is_quasi_affine()
+            and self.otherwise.is_quasi_affine()
+        )
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value; the arm not taken need have none."""
+        if not self.condition.is_exact:
+            msg = f"{self} depends on data; no values of symbols decide it"
+            raise EvaluationError(msg)
+        chosen = self.condition.evaluate(bindings)
+        if not isinstance(chosen, np.ndarray):
+            return (self.then if chosen else self.otherwise).evaluate(bindings)
+        return np.where(
+            chosen,
+            evaluate_where(self.then, chosen, bindings),
+            evaluate_where(self.otherwise, ~chosen, bindings),
+        )
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        return select(
+            self.condition.substitute(replacements),
+            self.then.substitute(replacements),
+            self.otherwise.substitute(replacements),
+        )
+
+    def __str__(self) -> str:
+        return f"({self.then} if {self.condition} else {self.otherwise})"
+
+
+def minimum(left: Operand, right: Operand) -> Expr:
+    """Give the lesser of two expressions.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
+    >>> print(minimum(n, 64), "--", minimum(n, n - 1))
+    min(n, 64) -- n - 1
+    """
+    one, other = _order(left, right)
+    gap = (one - other).constant_value
+    if gap is not None:
+        return one if gap <= 0 else other
+    return Expr.atom(Minimum(one, other))
+
+
+def maximum(left: Operand, right: Operand) -> Expr:
+    """Give the greater of two expressions."""
+    one, other = _order(left, right)
+    gap = (one - other).constant_value
+    if gap is not None:
+        return one if gap >= 0 else other
+    return Expr.atom(Maximum(one, other))
+
+
+def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
+    """Give one expression where a condition holds, another one where not.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import less
+    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
+    >>> print(select(less(n, 4), n + 1, 0))
+    (n + 1 if n < 4 else 0)
+    """
+    one, other = Expr.of(then), Expr.of(otherwise)
+    if condition == TRUE or one == other:
+        return one
+    return other if condition == FALSE else Expr.atom(Select(condition, one, other))
+
+
+def _order(left: Operand, right: Operand) -> tuple[Expr, Expr]:
+    """Put expressions into one order, numbers last, so that min(a, b) is min(b, a)."""
+    one, other = Expr.of(left), Expr.of(right)
+    first, second = sorted(
+        (one, other), key=lambda each: (each.constant_value is not None, str(each))
+    )
+    return first, second

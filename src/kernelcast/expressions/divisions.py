@@ -1,0 +1,293 @@
+"""Division and remainder: rounding down, as on a grid, and towards zero, as in C."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import ClassVar
+
+from kernelcast.expressions.evaluation import (
+    Bindings,
+    Value,
+    divide_floor,
+    divide_trunc,
+)
+from kernelcast.expressions.polynomials import (
+    Composite,
+    Expr,
+    Monomial,
+    Operand,
+    Replacements,
+)
+from kernelcast.expressions.symbols import Symbol
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Division(Composite):
+    """A quotient or a remainder of two expressions."""
+
+    numerator: Expr
+    denominator: Expr
+
+    is_floor: ClassVar[bool]
+    """Whether the quotient is rounded down; otherwise towards zero."""
+    is_remainder: ClassVar[bool]
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return self.numerator.symbols() | self.denominator.symbols()
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether it divides a quasi-affine expression by parameters."""
+        return (
+            self.denominator.is_parameter
+            and self.numerator.is_quasi_affine()
+            and self.denominator.is_quasi_affine()
+        )
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value."""
+        top, bottom = self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)
+        quotient = (divide_floor if self.is_floor else divide_trunc)(top, bottom)
+        return top - quotient * bottom if self.is_remainder else quotient
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        make = _FACTORIES[type(self)]
+        return make(
+            self.numerator.substitute(replacements), self.denominator.substitute(replacements)
+        )
+
+    def __str__(self) -> str:
+        sign = "/" if not self.is_remainder else "mod" if self.is_floor else "rem"
+        bottom = self.denominator.operand_text(as_factor=True)
+        text = f"{self.numerator.operand_text()} {sign} {bottom}"
+        return text if self.is_remainder else f"{'floor' if self.is_floor else 'trunc'}({text})"
+
+
+class FloorDiv(Division):
+    """A quotient rounded down."""
+
+    __slots__ = ()
+    is_floor, is_remainder = True, False
+
+
+class FloorMod(Division):
+    """What remains of a division rounded down: never of the other sign than the denominator."""
+
+    __slots__ = ()
+    is_floor, is_remainder, text_needs_parentheses = True, True, True
+
+
+class TruncDiv(Division):
+    """A quotient rounded towards zero: C's ``/``."""
+
+    __slots__ = ()
+    is_floor, is_remainder = False, False
+
+
+class TruncMod(Division):
+    """What remains of a division rounded towards zero: C's ``%``."""
+
+    __slots__ = ()
+    is_floor, is_remainder, text_needs_parentheses = False, True, True
+
+
+def floor_div(numerator: Operand, denominator: Operand) -> Expr:
+    """Divide, rounding down; multiples of the denominator leave the division.
+
+    Raises
+    ------
+    InputError
+        If the denominator is the number zero.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
+    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
+    >>> print(floor_div(8 * x + n + 5, 4), "--", floor_div(n * x + 3, n))
+    2*x + floor((n + 1) / 4) + 1 -- x + floor(3 / n)
+    """
+    _, top, bottom = _reduce(numerator, denominator)
+    quotient, rest = _split(top, bottom)
+    if rest.is_zero:
+        return quotient
+    divisor, inner = bottom.constant_value, rest.sole_atom
+    if divisor is not None:
+        surplus = _find_surplus(rest, divisor)
+        if surplus:
+            return quotient + floor_div(rest - surplus, bottom)
+        if isinstance(inner, FloorDiv):
+            return quotient + floor_div(inner.numerator, inner.denominator * divisor)
+        if isinstance(inner, FloorMod) and 0 < (inner.denominator.constant_value or 0) <= divisor:
+            return quotient
+    return quotient + Expr.atom(FloorDiv(rest, bottom))
+
+
+def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
+    """Give what remains of a division rounded down; multiples of the denominator are dropped.
+
+    Raises
+    ------
+    InputError
+        If the denominator is the number zero.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
+    >>> print(floor_mod(9 * x + 7, 4))
+    (x + 3) mod 4
+    """
+    factor, top, bottom = _reduce(numerator, denominator)
+    _, rest = _split(top, bottom)
+    if rest.is_zero:
+        return rest
+    divisor, inner = bottom.constant_value, rest.sole_atom
+    surplus = 0 if divisor is None else _find_surplus(rest, divisor)
+    if surplus:
+        return factor * (floor_mod(rest - surplus, bottom) + surplus)
+    if divisor is not None and isinstance(inner, FloorMod):
+        modulus = inner.denominator.constant_value or 0
+        if 0 < modulus <= divisor:
+            return factor * rest
+        if modulus and modulus % divisor == 0:
+            return factor * floor_mod(inner.numerator, bottom)
+    return factor * Expr.atom(FloorMod(rest, bottom))
+
+
+def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
+    """Divide as C does; only what divides without remainder is simplified.
+
+    Raises
+    ------
+    InputError
+        If the denominator is the number zero.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
+    >>> print(trunc_div(8 * x + 4, 4), "--", trunc_div(4 * x + 1, 4))
+    2*x + 1 -- trunc((4*x + 1) / 4)
+    """
+    _, top, bottom = _reduce(numerator, denominator)
+    quotient, rest = _split(top, bottom)
+    if rest.is_zero:
+        return quotient
+    value, divisor, inner = top.constant_value, bottom.constant_value, top.sole_atom
+    if divisor is not None:
+        if value is not None:
+            return Expr.of(divide_trunc(value, divisor))  # type: ignore[arg-type] # of integers
+        if isinstance(inner, TruncDiv):
+            return trunc_div(inner.numerator, inner.denominator * divisor)
+    return Expr.atom(TruncDiv(top, bottom))
+
+
+def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
+    """Give what remains of a division as C does it: numerator - denominator * quotient.
+
+    Raises
+    ------
+    InputError
+        If the denominator is the number zero.
+    """
+    factor, top, bottom = _reduce(numerator, denominator)
+    _, rest = _split(top, bottom)
+    if rest.is_zero:
+        return rest
+    value, divisor, inner = top.constant_value, bottom.constant_value, top.sole_atom
+    if divisor is not None and value is not None:
+        return factor * (top - trunc_div(top, bottom) * bottom)
+    if isinstance(inner, TruncMod) and inner.denominator == bottom:
+        return factor * top
+    return factor * Expr.atom(TruncMod(top, bottom))
+
+
+_FACTORIES: Mapping[type[Division], Callable[[Expr, Expr], Expr]] = {
+    FloorDiv: floor_div,
+    FloorMod: floor_mod,
+    TruncDiv: trunc_div,
+    TruncMod: trunc_mod,
+}
+
+
+def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
+    """Cancel the common factor; a denominator that is a number becomes positive."""
+    top, bottom = Expr.of(numerator), Expr.of(denominator)
+    if bottom.is_zero:
+        msg = f"({top}) is divided by zero; give another denominator"
+        raise InputError(msg)
+    factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
+    if (bottom.constant_value or 0) < 0:
+        factor = -factor
+    return factor, _divide(top, factor), _divide(bottom, factor)
+
+
+def _divide(expr: Expr, factor: int) -> Expr:
+    if factor == 1:
+        return expr
+    return Expr({monomial: coefficient // factor for monomial, coefficient in expr.products})
+
+
+def _find_surplus(rest: Expr, divisor: int) -> int:
+    """Give by how much the constant exceeds a multiple of what divides all other coefficients.
+
+    Within that grain the numerator moves no further: floor((4*x + 3) / 32) = floor((4*x) / 32).
+    """
+    grain = gcd(divisor, *(coefficient for monomial, coefficient in rest.products if monomial))
+    return rest.constant_term % grain
+
+
+def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
+    """Give quotient and rest with top = quotient * bottom + rest, the rest as small as it gets.
+
+    The rest is zero where the division is exact as far as this sees.
+    """
+    [(product, divisor), *others] = bottom.products
+    if others:
+        return _split_by_sum(top, bottom)
+    quotient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in top.products:
+        cofactor = _without(monomial, product)
+        whole = 0 if cofactor is None else _divide_coefficient(monomial, coefficient, divisor)
+        if cofactor is not None and whole:
+            quotient[cofactor] = whole
+        if coefficient != whole * divisor:
+            rest[monomial] = coefficient - whole * divisor
+    return Expr(quotient), Expr(rest)
+
+
+def _divide_coefficient(monomial: Monomial, coefficient: int, divisor: int) -> int:
+    """Divide towards zero, to keep the sign of what remains; constants end up in [0, divisor)."""
+    if not monomial:
+        return coefficient // divisor
+    whole = abs(coefficient) // abs(divisor)
+    return whole if (coefficient < 0) == (divisor < 0) else -whole
+
+
+def _split_by_sum(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
+    """Split only where the numerator is a multiple of the denominator."""
+    (monomial, divisor), *_ = bottom.terms
+    coefficient = dict(top.products).get(monomial, 0)
+    whole = coefficient // divisor
+    if top == bottom * whole:
+        return Expr.constant(whole), Expr({})
+    return Expr({}), top
+
+
+def _without(monomial: Monomial, product: Monomial) -> Monomial | None:
+    """Take a product's factors out of a monomial; None if it lacks one."""
+    if not product:
+        return monomial
+    missing = Counter(product)
+    kept = []
+    for atom in monomial:
+        if missing[atom]:
+            missing[atom] -= 1
+        else:
+            kept.append(atom)
+    return None if missing.total() else tuple(kept)

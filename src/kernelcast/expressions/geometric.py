@@ -1,0 +1,159 @@
+"""Values that a loop multiplies or divides each time: strides of reductions, blocks of sorts."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from kernelcast.expressions.divisions import trunc_div
+from kernelcast.expressions.evaluation import (
+    Bindings,
+    EvaluationError,
+    Value,
+    divide_trunc,
+)
+from kernelcast.expressions.polynomials import (
+    Composite,
+    Expr,
+    Operand,
+    Replacements,
+)
+from kernelcast.expressions.symbols import Symbol
+from kernelcast.records.errors import InputError
+
+_LARGEST = 2**63 - 1
+_LONGEST = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric(Composite):
+    """A value multiplied, or divided towards zero, by a number at each iteration of a loop.
+
+    Parameters
+    ----------
+    start : Expr
+        The value at iteration 0.
+    factor : int
+        By what it is multiplied or divided each time.
+    is_division : bool
+        Whether it is divided.
+    iteration : Expr
+        How often: usually a loop's symbol.
+    """
+
+    start: Expr
+    factor: int
+    is_division: bool
+    iteration: Expr
+
+    @property
+    def loop(self) -> Symbol | None:
+        """The loop's symbol; None where something else was put in its place."""
+        atom = self.iteration.sole_atom
+        return atom if isinstance(atom, Symbol) else None
+
+    @property
+    def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
+        """Whether its text falls apart next to an operator."""
+        return not self.is_division and self.start != Expr.constant(1)
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return self.start.symbols() | self.iteration.symbols()
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether what is multiplied is a parameter: otherwise two variables multiply."""
+        return (
+            self.start.is_parameter
+            and self.start.is_quasi_affine()
+            and self.iteration.is_quasi_affine()
+        )
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        """Give its value, for values of 64 bits."""
+        start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)
+        if np.any(np.less(iteration, 0)):
+            msg = f"{self}: an iteration is below 0; iterations count from 0"
+            raise EvaluationError(msg)
+        longest = _count_powers(self.factor)
+        if self.is_division:
+            # One more division than a power of 64 bits allows leaves nothing.
+            quotient = divide_trunc(start, self.factor ** _clip(iteration, longest))
+            return cast("Value", quotient * (iteration <= longest))
+        if np.any(np.greater(iteration, longest)):
+            msg = f"{self}: a power exceeds 64 bits; give at most {longest} as iteration"
+            raise EvaluationError(msg)
+        return cast("Value", start * self.factor**iteration)
+
+    def substitute(self, replacements: Replacements) -> Expr:
+        """Put expressions in the place of symbols and simplify."""
+        return geometric(
+            self.start.substitute(replacements),
+            self.factor,
+            self.iteration.substitute(replacements),
+            is_division=self.is_division,
+        )
+
+    def __str__(self) -> str:
+        base = str(self.factor) if self.factor >= 0 else f"({self.factor})"
+        power = f"{base}^{self.iteration.operand_text(as_factor=True)}"
+        start = self.start.operand_text()
+        if self.is_division:
+            return f"trunc({start} / {power})"
+        return power if start == "1" else f"{start}*{power}"
+
+
+def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: bool) -> Expr:
+    """Multiply a value by a factor at each iteration of a loop, or divide it as C does.
+
+    Parameters
+    ----------
+    start : Expr, Symbol or int
+        The value at iteration 0.
+    factor : int
+        By what it is multiplied or divided.
+    iteration : Expr, Symbol or int
+        How often: usually a loop's symbol.
+    is_division : bool
+        Whether it is divided.
+
+    Raises
+    ------
+    InputError
+        If it divides by zero, or the iteration is a number below 0.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> size = Symbol(SymbolKind.LOCAL_SIZE, axis=0)
+    >>> print(geometric(size, 2, Symbol(SymbolKind.LOOP, "k"), is_division=True))
+    trunc(local_size(0) / 2^iteration(k))
+    """
+    value, times = Expr.of(start), Expr.of(iteration)
+    count = times.constant_value
+    if is_division and not factor:
+        msg = f"({value}) is divided by zero each iteration; give another factor"
+        raise InputError(msg)
+    if count is not None and count < 0:
+        msg = f"iteration {count} of ({value}) is asked for; iterations count from 0"
+        raise InputError(msg)
+    if factor == 1 or value.is_zero:
+        return value
+    if count is not None and count <= _count_powers(factor):
+        power = factor**count
+        return trunc_div(value, power) if is_division else value * power
+    return Expr.atom(Geometric(value, factor, is_division, times))
+
+
+def _count_powers(factor: int) -> int:
+    """Give the largest exponent whose power fits 64 bits."""
+    if abs(factor) < 2:
+        return _LONGEST
+    exponent, power = 0, abs(factor)
+    while power <= _LARGEST:
+        exponent, power = exponent + 1, power * abs(factor)
+    return exponent
+
+
+def _clip(value: Value, longest: int) -> Value:
+    return np.minimum(value, longest) if isinstance(value, np.ndarray) else min(value, longest)

@@ -1,0 +1,68 @@
+"""Declarations in the place of names that a host program would define by -D.
+
+libclang leaves holes in its tree where a name is not declared. A placeholder closes them: an
+enumerator for a number, so that it may be an array's size too, and a typedef for a type.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+# libclang's errors have no numbers that its Python module shows, so their text must do.
+_TYPE = re.compile(r"unknown type name '(\w+)'")
+_VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
+_VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
+_NUMBER = 16
+"""What a number is taken as where the tree needs one: a size that is not small or odd."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholder:
+    """A name that a source uses and does not define.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    type_name : str
+        What type it is taken for; empty if it is a number.
+    """
+
+    name: str
+    type_name: str = ""
+
+    @property
+    def declaration(self) -> str:
+        """A line of OpenCL C that declares it."""
+        if self.type_name:
+            return f"typedef {self.type_name} {self.name};"
+        return f"enum {{ {self.name} = {_NUMBER} }};"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        taken = f", taken as {self.type_name}" if self.type_name else ""
+        return f"{self.name} is not defined{taken}; give -D{self.name}=..."
+
+
+def find_placeholders(messages: Sequence[str], known: Iterable[Placeholder]) -> list[Placeholder]:
+    """Find the names that errors complain about, types before all else.
+
+    Returns
+    -------
+    list of Placeholder
+        New ones. Where a type is not known, so is each variable of it: then there are only types.
+    """
+    have = {one.name for one in known}
+    types = _find_names(_TYPE, messages, have)
+    if types:
+        return [
+            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
+            for name in types
+        ]
+    return [Placeholder(name=name) for name in _find_names(_VALUE, messages, have)]
+
+
+def _find_names(pattern: re.Pattern[str], messages: Sequence[str], have: set[str]) -> list[str]:
+    found = (pattern.search(message) for message in messages)
+    return [name for name in dict.fromkeys(one[1] for one in found if one) if name not in have]

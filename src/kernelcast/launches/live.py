@@ -1,0 +1,171 @@
+"""Launches of a program's own pyopencl objects become launches like any other."""
+
+import operator
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from kernelcast.expressions.accesses import AddressPattern
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.records.arguments import Access
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.user_arguments import describe_arguments, read_arguments
+from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
+from kernelcast.sampling.user_objects import (
+    UserKernel,
+    UserQueue,
+    check_objects,
+    read_kernel,
+    session_of,
+)
+
+# More than any device takes: it stands for all.
+_MOST_PARAMETERS = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """A launch of a program's own pyopencl objects, as `pyopencl.enqueue_nd_range_kernel` takes it.
+
+    Parameters
+    ----------
+    kernel : pyopencl.Kernel
+        The kernel; its source and build options are taken from its program.
+    global_size, local_size : sequence of int
+        The index space; a `local_size` of None lets the device choose.
+    args : sequence
+        The kernel's arguments in order: buffers, pyopencl's arrays, NumPy scalars,
+        `pyopencl.LocalMemory`.
+    queue : pyopencl.CommandQueue
+        A queue on the device; finish what it runs before an estimate, or it will be timed too.
+    global_offset : sequence of int, optional
+        First global id per dimension.
+    source, build_options : str, sequence of str, optional
+        Used instead of the program's own.
+    """
+
+    kernel: UserKernel
+    global_size: Sequence[int]
+    local_size: Sequence[int] | None
+    args: Sequence[Any]
+    _: KW_ONLY
+    queue: UserQueue
+    global_offset: Sequence[int] | None = None
+    source: str | None = None
+    build_options: str | Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLaunch:
+    """A launch of live objects that was found right, described as any other.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch, local size chosen.
+    session : DeviceSession
+        The device, in the program's own context.
+    values : tuple
+        What is set as the kernel's arguments.
+    """
+
+    problem: Problem
+    session: DeviceSession
+    values: tuple[KernelArgument, ...]
+
+    @property
+    def device(self) -> DeviceDescription:
+        """The queue's device."""
+        return self.session.description
+
+    def hold(
+        self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
+    ) -> AbstractContextManager[OpenCLLaunch]:
+        """Prepare the launch; the buffers stay as they are, work-groups write to copies.
+
+        Raises
+        ------
+        DeviceError
+            If the copies do not fit the device.
+        """
+        kernel, ndrange = self.problem.kernel, self.problem.ndrange
+        return prepare_user_launch(
+            self.session, kernel, ndrange, self.values, launch_type, inferred=inferred
+        )
+
+
+def describe_live(launch: Launch) -> LiveLaunch:
+    """Check a launch of live objects and describe it; nothing of it is run.
+
+    Raises
+    ------
+    InputError
+        If kernel, queue, sizes and arguments do not fit together, or work-groups fetch their work.
+    OverrunError
+        If the source proves that the launch leaves a buffer.
+    DeviceError
+        If the launch does not fit the device.
+    """
+    offset, local = launch.global_offset, launch.local_size
+    given = NDRange(
+        global_size=_read_sizes("global size", launch.global_size),
+        local_size=None if local is None else _read_sizes("local size", local),
+        global_offset=() if offset is None else _read_sizes("global offset", offset),
+    )
+    check_objects(launch.kernel, launch.queue)
+    values = read_arguments(launch.args)
+    session = session_of(launch.queue)
+    kernel = read_kernel(
+        launch.kernel, session.device, source=launch.source, options=launch.build_options
+    )
+    refuse_persistent(kernel)
+    with session.lock:
+        ndrange = choose_user_ndrange(session, kernel, given, values)
+        parameters = session.whole_kernel(kernel).parameters
+        arguments = describe_arguments(session, parameters, values, find_decisive(kernel))
+    refuse_overruns(kernel, ndrange, arguments)
+    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=arguments)
+    return LiveLaunch(problem=problem, session=session, values=values)
+
+
+def find_decisive(kernel: Kernel) -> frozenset[int]:
+    """Find the buffers whose contents decide what work-items do: loops, conditions, addresses.
+
+    Returns
+    -------
+    frozenset of int
+        Positions among the kernel's parameters; all buffers that it reads where its source cannot
+        be followed.
+    """
+    try:
+        facts = analyse(kernel).facts
+    except (InputError, RecursionError):
+        return frozenset(range(_MOST_PARAMETERS))
+    is_followed = not facts.gaps and all(
+        one.pattern is not AddressPattern.UNKNOWN for one in facts.accesses
+    )
+    decide = find_index_buffers(facts).union(*(one.sources for one in facts.accesses))
+    return frozenset(
+        place
+        for place, one in enumerate(facts.parameters)
+        if one.is_pointer and one.is_read and (one.name in decide or not is_followed)
+    )
+
+
+def _read_sizes(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(one) for one in sizes)
+    except TypeError:
+        msg = f"{what} {sizes!r}: give a sequence of whole numbers, one per dimension"
+        raise NDRangeError(msg) from None

@@ -1,0 +1,1 @@
+"""An estimate as a fusion of pieces of evidence: each a time with its variance."""

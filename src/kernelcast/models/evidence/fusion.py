@@ -1,0 +1,213 @@
+"""Puts pieces of evidence together: precisions as weights, unless a piece stands alone.
+
+Errors are nested: ``y_i = m + basis + moment + own``, each normal up to `CORE` standard deviations
+and of power tails beyond, so that an error of the far tail loses its weight instead of moving the
+result. The mode of that likelihood is found by iteratively reweighted least squares from the piece
+that the others contradict least. With weights given, groups are combined from the inside out, which
+is what generalised least squares does with the whole covariance matrix, in a few additions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+
+from kernelcast.models.evidence.piece import FusedEstimate, Piece
+from kernelcast.records.errors import InputError
+
+CORE = 2.0
+"""Standard deviations up to which errors count as normal. Chosen on the rows of PoCL a2d1, for
+poisoned observations: with 3 a factor of 2 makes 7.9 % of an error of 5.7 %, with 2 7.1 %, and no
+factor more; below 2 samples alone err by more (9.6 % at 1.5, 9.1 % at 2). Student's t of 2 to 8
+degrees of freedom comes out alike, but needs all steps where pieces agree."""
+_SQUARE = CORE * CORE
+# A piece that has lost its weight must not widen the interval without end.
+_MOST = 4.0 * _SQUARE
+_MOST_STEPS = 6
+_SETTLED = 0.02
+# Of a shared error that nothing shares.
+_NOTHING = 1e-12
+
+
+@dataclass(slots=True)
+class _Part:
+    """A piece, or a group of parts with an error in common; numbers change from step to step."""
+
+    spread: float
+    members: "tuple[_Part, ...]" = ()
+    trust: float = 1.0
+    mean: float = 0.0
+    variance: float = 0.0
+    weight: float = 1.0
+
+    def combine(self) -> None:
+        """Combine the members, the inner ones first."""
+        precision = total = 0.0
+        for one in self.members:
+            if one.members:
+                one.combine()
+            else:
+                one.variance = one.spread / one.trust
+            share = 1.0 / one.variance
+            precision += share
+            total += share * one.mean
+        self.mean = total / precision
+        self.variance = 1.0 / precision + self.spread / self.trust
+
+    def judge(self, centre: float) -> float:
+        """Trust each error by its size; gives the largest change of a trust."""
+        error = (self.mean - centre) * self.spread / (self.trust * self.variance)
+        change = self.believe(error)
+        inner = centre + error
+        for one in self.members:
+            moved = one.judge(inner) if one.members else one.believe(one.mean - inner)
+            if moved > change:
+                change = moved
+        return change
+
+    def believe(self, error: float) -> float:
+        """Trust its own error by its size; gives the change of the trust."""
+        square, limit = error * error, _SQUARE * self.spread
+        trust = 1.0 if square <= limit else limit / square
+        change = abs(trust - self.trust)
+        self.trust = trust
+        return change
+
+    def divide(self, weight: float) -> None:
+        """Hand a weight down to the members, by their precisions."""
+        self.weight = weight
+        share = weight / sum(1.0 / one.variance for one in self.members)
+        for one in self.members:
+            if one.members:
+                one.divide(share / one.variance)
+            else:
+                one.weight = share / one.variance
+
+
+def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
+    """Put pieces together.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        At least one. What pieces of a group say about their shared variance may differ; the least
+        counts, the rest is their own.
+
+    Returns
+    -------
+    FusedEstimate
+
+    Raises
+    ------
+    InputError
+        If there are no pieces.
+
+    Examples
+    --------
+    >>> from kernelcast.models.evidence.piece import Kind
+    >>> def tell(kind, log_seconds, variance):
+    ...     return Piece(kind=kind, log_seconds=log_seconds, variance=variance)
+    >>> agreeing = tell(Kind.SAMPLES, 0.0, 0.02), tell(Kind.OTHER_SIZES, 0.1, 0.02)
+    >>> round(fuse(agreeing).log_seconds, 6)
+    0.05
+    >>> poisoned = *agreeing, tell(Kind.OBSERVED, -13.8, 0.01)
+    >>> fused = fuse(poisoned)
+    >>> abs(fused.log_seconds - 0.05) < 0.01, fused.weights[2] < 0.01
+    (True, True)
+    """
+    if not pieces:
+        msg = "evidence: no pieces to put together; give at least one"
+        raise InputError(msg)
+    leaves, root = _nest(pieces)
+    root.combine()
+    distances = _measure(pieces, root.mean)
+    if max(distances) > _SQUARE:
+        _distrust(pieces, leaves, _choose_start(pieces))
+        root.combine()
+        for _ in range(_MOST_STEPS):
+            if root.judge(root.mean) < _SETTLED:
+                break
+            root.combine()
+        distances = _measure(pieces, root.mean)
+    root.divide(1.0)
+    return FusedEstimate(
+        log_seconds=root.mean,
+        variance=root.variance,
+        pieces=tuple(pieces),
+        weights=tuple([one.weight for one in leaves]),
+        disagreement=(sum(min(one, _MOST) for one in distances) / len(distances)) ** 0.5,
+    )
+
+
+def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
+    """Make a tree of pieces in moments in bases; groups of one are no groups."""
+    leaves: list[_Part] = []
+    outer: list[_Part] = []
+    bases: dict[str, dict[str, list[tuple[Piece, _Part]]]] = {}
+    for place, one in enumerate(pieces):
+        leaf = _Part(one.variance, (), 1.0, one.log_seconds)
+        leaves.append(leaf)
+        if one.basis:
+            moments = bases.setdefault(one.basis, {})
+            moments.setdefault(one.moment or f"#{place}", []).append((one, leaf))
+        else:
+            outer.append(leaf)
+    outer += [_make_basis([*moments.values()]) for moments in bases.values()]
+    return leaves, _Part(0.0, tuple(outer))
+
+
+def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
+    """Give a part with an error that all pieces share, and one that those of a moment do."""
+    if len(moments) == 1 and len(moments[0]) == 1:
+        return moments[0][0][1]
+    shared = min(one.basis_variance for members in moments for one, _ in members)
+    parts = []
+    for members in moments:
+        if len(members) == 1:
+            moment, part = 0.0, members[0][1]
+        else:
+            moment = min(one.moment_variance for one, _ in members)
+            part = _Part(max(moment, _NOTHING), tuple([leaf for _, leaf in members]))
+        for one, leaf in members:
+            leaf.spread = one.variance - moment - shared
+        parts.append(part)
+    if len(parts) > 1:
+        return _Part(max(shared, _NOTHING), tuple(parts))
+    parts[0].spread += shared
+    return parts[0]
+
+
+def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
+    """Give squares of distances in standard deviations."""
+    return [(one.log_seconds - centre) ** 2 / one.variance for one in pieces]
+
+
+def _choose_start(pieces: Sequence[Piece]) -> float:
+    """Give the piece's time that the likelihood of all is highest at; a moment counts once."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in pieces:
+        key = (one.basis, one.moment)
+        counts[key] = counts.get(key, 0) + 1
+    weighed = [
+        (one.log_seconds, 1.0 / one.variance,
+         1.0 / counts[one.basis, one.moment] if one.basis and one.moment else 1.0)
+        for one in pieces
+    ]  # fmt: skip
+    best, least = 0.0, float("inf")
+    for centre, _, _ in weighed:
+        cost = 0.0
+        for told, precision, weight in weighed:
+            square = (told - centre) ** 2 * precision
+            if square > _SQUARE:
+                square = _SQUARE * (1.0 + log(square / _SQUARE))
+            cost += weight * square
+            if cost > least:
+                break
+        else:
+            best, least = centre, cost
+    return best
+
+
+def _distrust(pieces: Sequence[Piece], leaves: Sequence[_Part], start: float) -> None:
+    for one, leaf in zip(pieces, leaves, strict=True):
+        square = (one.log_seconds - start) ** 2 / one.variance
+        leaf.trust = 1.0 if square <= _SQUARE else _SQUARE / square

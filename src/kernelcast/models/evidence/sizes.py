@@ -1,0 +1,314 @@
+"""Other sizes of a kernel: what their times say about a size that was not run.
+
+``ln t = ln w + f``: w is a measure of work, and f the logarithm of the time per unit of work, which
+is nearly the same for all sizes of a kernel. f is a Gaussian process over size and time: sizes that
+are near tell more, and so do those that were measured near in time, for machines have states that
+last from minutes to hours (on the shipped rows, sizes of a kernel measured within an hour differ
+by 1 to 4 % in time per work-item, those of another session by 17 to 24 %). Its deviation from a
+slope of 1 is shrunk; the variance grows with the distance and falls with the number of sizes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Numbers
+
+MEASURES = ("work_items", "instructions", "bytes", "analytic_s")
+"""Measures of work, the plainest first: it is kept unless another foretells a kernel better."""
+MOST_SIZES = 16
+"""Of more known sizes the latest count: more bring no accuracy, and cost time."""
+# What the level of a kernel's times may differ by from the median of its sizes.
+_LEVEL = 1.0
+# What rounding may leave nothing of: 0.1 % is nobody's error.
+_LEAST_VARIANCE = 1e-6
+# Sizes farther off than so many standard deviations lose their weight.
+_CORE = 3.0
+_FEWEST_TO_CHOOSE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeSettings:
+    """How much sizes differ; standard deviations of logarithms of times.
+
+    Parameters
+    ----------
+    size_sd, size_reach : float
+        Of what fades with the distance in ln work, and the distance at which it has faded by e.
+    time_sd, time_reach_s : float
+        Of what fades with the time between measurements, and how fast.
+    slope_sd : float
+        Of the slope of ln time over ln work, about 1.
+    noise_sd, noise_share : float
+        Of a measurement: a constant, and a share of the runs' own noise.
+    crossing_sd : float
+        Added where the working set lies on the other side of a cache's size.
+    gain : float
+        Another measure of work is taken if it errs less than so much of the plainest one's error
+        on the kernel's own sizes, each left out.
+    usual_noise : float
+        Noise of the runs of a launch that is not known yet.
+    scale : float
+        Factor of all variances.
+    """
+
+    size_sd: float = 0.03
+    size_reach: float = 1.0
+    time_sd: float = 0.3
+    time_reach_s: float = 1500.0
+    slope_sd: float = 0.02
+    noise_sd: float = 0.02
+    noise_share: float = 0.6
+    crossing_sd: float = 0.05
+    gain: float = 0.3
+    usual_noise: float = 0.04
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSize:
+    """A launch of the kernel whose time is known.
+
+    Parameters
+    ----------
+    log_work : tuple of float
+        Natural logarithms of `MEASURES`; NaN where one but the first is not known.
+    log_seconds : float
+        Natural logarithm of its time in seconds.
+    noise : float
+        Half the 10-90 % spread of its runs over their median, or the standard deviation of an
+        estimate's logarithm.
+    at_s : float
+        When it was measured, in seconds of any clock that all sizes share.
+    working_set_bytes : float
+        Bytes that it touches; NaN where they are not known.
+    """
+
+    log_work: tuple[float, ...]
+    log_seconds: float
+    noise: float
+    at_s: float
+    working_set_bytes: float = math.nan
+
+    def __post_init__(self) -> None:
+        if len(self.log_work) != len(MEASURES) or not math.isfinite(
+            self.log_seconds + self.log_work[0]
+        ):
+            msg = (
+                f"known size: ln work {self.log_work}, ln seconds {self.log_seconds}; expected "
+                f"{len(MEASURES)} measures, and finite numbers for the first and the time"
+            )
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeAnswer:
+    """What other sizes say.
+
+    Parameters
+    ----------
+    log_seconds, variance : float
+        Natural logarithm of the time in seconds, and its variance.
+    measure : str
+        The measure of work that it was scaled by.
+    sizes : int
+        How many sizes are known.
+    distance : float
+        To the nearest of them, in ln work.
+    age_s : float
+        Time between then and the latest of them, in seconds.
+    boundary : str
+        Cache whose size lies between the working set and those of all known sizes; empty if none.
+    """
+
+    log_seconds: float
+    variance: float
+    measure: str
+    sizes: int
+    distance: float
+    age_s: float
+    boundary: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeTable:
+    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
+
+    settings: SizeSettings
+    measure: int
+    work: Numbers
+    at_s: Numbers
+    centre: float
+    level: float
+    coefficients: Numbers
+    inverse: Numbers
+    working_sets: tuple[float, ...]
+    caches: Mapping[str, float]
+
+    def predict(
+        self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
+    ) -> SizeAnswer:
+        """Tell the time of another size.
+
+        Parameters
+        ----------
+        log_work : sequence of float
+            Natural logarithms of `MEASURES`.
+        at_s : float
+            When it will run, by the clock of the known sizes.
+        working_set_bytes : float, optional
+            Bytes that it touches.
+        """
+        settings = self.settings
+        work = log_work[self.measure]
+        if math.isnan(work):
+            msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
+            raise InputError(msg)
+        apart, between_s = np.abs(self.work - work), np.abs(self.at_s - at_s)
+        shared = _relate(settings, apart, between_s)
+        moved = work - self.centre
+        shared += settings.slope_sd**2 * moved * (self.work - self.centre)
+        own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
+        own += noise_variance(settings, settings.usual_noise) + (settings.slope_sd * moved) ** 2
+        left = own - float(shared @ self.inverse @ shared)
+        variance = settings.scale * max(left, _LEAST_VARIANCE)
+        boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
+        if boundary:
+            variance += settings.crossing_sd**2
+        return SizeAnswer(
+            log_seconds=work + self.level + float(shared @ self.coefficients),
+            variance=variance,
+            measure=MEASURES[self.measure],
+            sizes=len(self.work),
+            distance=float(apart.min()),
+            age_s=float(between_s.min()),
+            boundary=boundary,
+        )
+
+
+def tabulate_sizes(
+    known: Sequence[KnownSize], settings: SizeSettings, caches: Mapping[str, float] | None = None
+) -> SizeTable:
+    """Get sizes of one kernel (same source, options and device) ready.
+
+    Parameters
+    ----------
+    known : sequence of KnownSize
+        At least one.
+    settings : SizeSettings
+        How much sizes differ.
+    caches : mapping of str to float, optional
+        Bytes of the device's caches by name.
+
+    Raises
+    ------
+    InputError
+        If no size is given.
+    """
+    if not known:
+        msg = "other sizes: none are known; give at least one"
+        raise InputError(msg)
+    latest = sorted(known, key=lambda one: one.at_s)[-MOST_SIZES:]
+    best = _tabulate_by(latest, settings, 0)
+    if len(latest) >= _FEWEST_TO_CHOOSE:
+        best = _choose_measure(latest, settings, best)
+    measure, work, level, coefficients, inverse, _ = best
+    return SizeTable(
+        settings, measure, work, np.array([one.at_s for one in latest]), float(work.mean()), level,
+        coefficients, inverse, tuple([one.working_set_bytes for one in latest]), caches or {},
+    )  # fmt: skip
+
+
+_Tabulated = tuple[int, Numbers, float, Numbers, Numbers, float]
+
+
+def _choose_measure(
+    known: Sequence[KnownSize], settings: SizeSettings, plainest: _Tabulated
+) -> _Tabulated:
+    """Give the measure that errs least on the kernel's own sizes, each left out."""
+    best, least = plainest, settings.gain * plainest[-1]
+    for measure in range(1, len(MEASURES)):
+        if all(math.isfinite(one.log_work[measure]) for one in known):
+            found = _tabulate_by(known, settings, measure)
+            if found[-1] < least:
+                best, least = found, found[-1]
+    return best
+
+
+def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: int) -> _Tabulated:
+    """Solve for one measure; the last number is the median error of sizes that are left out."""
+    work = np.array([one.log_work[measure] for one in known])
+    at_s = np.array([one.at_s for one in known])
+    rates = np.array([one.log_seconds for one in known]) - work
+    level = float(np.median(rates))
+    rates -= level
+    noise = np.array([noise_variance(settings, one.noise) for one in known])
+    covariance = relate_sizes(settings, work, at_s)
+    usual = settings.size_sd**2 + settings.time_sd**2 + noise
+    trust = np.minimum(1.0, _CORE**2 * usual / np.maximum(rates**2, 1e-300))
+    noise += usual * (1.0 / trust - 1.0)
+    inverse = np.linalg.inv(covariance + np.diag(noise)).astype(np.float64, copy=False)
+    coefficients: Numbers = inverse @ rates
+    left_out = np.abs(coefficients / np.diag(inverse))
+    return measure, work, level, coefficients, inverse, float(np.median(left_out))
+
+
+Noise = TypeVar("Noise", float, Numbers)
+
+
+def noise_variance(settings: SizeSettings, noise: Noise) -> Noise:
+    """Give the variance of a measurement whose runs have a noise."""
+    return settings.noise_sd**2 + (settings.noise_share * noise) ** 2
+
+
+def relate_sizes(settings: SizeSettings, work: Numbers, at_s: Numbers) -> Numbers:
+    """Give the covariance of sizes without their noise, shape (..., n, n)."""
+    moved = work - work.mean(axis=-1, keepdims=True)
+    found = _relate(
+        settings,
+        np.abs(work[..., :, None] - work[..., None, :]),
+        np.abs(at_s[..., :, None] - at_s[..., None, :]),
+    )
+    found += settings.slope_sd**2 * moved[..., :, None] * moved[..., None, :]
+    return found
+
+
+def _relate(settings: SizeSettings, apart: Numbers, between_s: Numbers) -> Numbers:
+    found: Numbers = np.exp(apart * (-1.0 / settings.size_reach))
+    found *= settings.size_sd**2
+    found += settings.time_sd**2 * np.exp(between_s * (-1.0 / settings.time_reach_s))
+    found += _LEVEL**2
+    return found
+
+
+def find_boundary(
+    working_set_bytes: float, known_bytes: Sequence[float], caches: Mapping[str, float]
+) -> str:
+    """Name a cache whose size lies between a working set and all those that are known.
+
+    Parameters
+    ----------
+    working_set_bytes : float
+        NaN: none is found.
+    known_bytes : sequence of float
+        Working sets of known sizes.
+    caches : mapping of str to float
+        Bytes of caches by name.
+
+    Examples
+    --------
+    >>> find_boundary(40e6, [10e6, 20e6], {"L2": 1e6, "L3": 32e6})
+    'L3'
+    >>> find_boundary(30e6, [10e6, 20e6], {"L2": 1e6, "L3": 32e6})
+    ''
+    """
+    for name, size in caches.items():
+        if all(one > size for one in known_bytes) and working_set_bytes <= size:
+            return name
+        if all(one <= size for one in known_bytes) and working_set_bytes > size:
+            return name
+    return ""

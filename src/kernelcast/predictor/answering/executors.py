@@ -1,0 +1,124 @@
+"""Has devices sample, each in a process of its own."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.records.errors import KernelcastError, KernelRunError
+from kernelcast.workers import (
+    Confinement,
+    Message,
+    MessageKind,
+    Task,
+    run_isolated,
+    stream_isolated,
+)
+
+ReportProgress = Callable[[str], None]
+SAMPLE = Task(
+    entry="kernelcast.predictor.answering.child_tasks:estimate_problem",
+    returns=EstimateOutcome,
+    gives=EstimateOutcome,
+    most_items=1,
+)
+_MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
+
+
+class Executor(Protocol):
+    """Answers tasks; tests have one that needs no device."""
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch.
+
+        Raises
+        ------
+        KernelcastError
+            If the launch cannot be sampled.
+        """
+        ...
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model alone.
+
+        Raises
+        ------
+        KernelcastError
+            If the model has no answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChildProcesses:
+    """Asks devices in fresh child processes: a driver's crash or hang ends the task, not us.
+
+    Parameters
+    ----------
+    confinement : Confinement or None
+        What they may see; None: what we see.
+    """
+
+    confinement: Confinement | None = None
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch; what crashes while features are made does not cost the samples."""
+        messages = stream_isolated(
+            SAMPLE,
+            task,
+            timeout_s=timeout_s,
+            subject=task.device_id,
+            confinement=self.confinement,
+        )
+        return take_outcome(messages, task.device_id, report)
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model alone."""
+        return run_isolated(
+            _MODEL,
+            task,
+            timeout_s=timeout_s,
+            subject=task.device_id,
+            report=report,
+            confinement=self.confinement,
+        )
+
+
+def take_outcome(
+    messages: Iterable[Message], device_id: str, report: ReportProgress
+) -> EstimateOutcome:
+    """Take what a sampling tells; samples that were there before something failed are given.
+
+    Raises
+    ------
+    KernelcastError
+        Why there are no samples.
+    """
+    sampled: EstimateOutcome | None = None
+    try:
+        for message in messages:
+            if message.kind is MessageKind.PROGRESS:
+                report(message.content)
+                continue
+            outcome: EstimateOutcome = message.content
+            if outcome.estimate.device_id != device_id:
+                msg = f"{device_id}: the process that ran the kernel answered for another device"
+                raise KernelRunError(msg)
+            sampled = outcome
+    except KernelcastError as error:
+        if sampled is None:
+            raise
+        return replace(sampled, row_failure=str(error))
+    if sampled is None:
+        msg = f"{device_id}: the sampling ended without a result; please report it"
+        raise KernelcastError(msg)
+    return sampled

@@ -1,0 +1,81 @@
+"""What may be used for an answer: what may run, which evidence and methods, how long."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import Tier
+
+BESIDE = ("two_point", "pooled_rate")
+"""Methods that never answer themselves."""
+METHODS = (*(one.value for one in Tier), *BESIDE)
+"""Methods that need no name of their own in a registry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodChoice:
+    """Which methods are wanted.
+
+    Parameters
+    ----------
+    wanted : frozenset of str or None
+        Names of `METHODS`, and of other models of the registry; None means all of `METHODS`.
+    shadow : str or None
+        A method that is computed and recorded, and not shown.
+
+    Raises
+    ------
+    InputError
+        If none of the wanted methods is a tier: nothing would answer.
+    """
+
+    wanted: frozenset[str] | None = None
+    shadow: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.wanted is not None and not any(one.value in self.wanted for one in Tier):
+            msg = (
+                f"methods {', '.join(sorted(self.wanted)) or 'none'}: give at least one of "
+                f"{', '.join(Tier)}, which the answer comes from"
+            )
+            raise InputError(msg)
+
+    def uses(self, name: str) -> bool:
+        """Tell whether a method may answer or stand beside the answer."""
+        return self.wanted is None or name in self.wanted
+
+    def computes(self, name: str) -> bool:
+        """Tell whether a method is computed at all."""
+        return self.uses(name) or name == self.shadow
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models of the registry, beside the hybrid, that are asked."""
+        named = (self.wanted or frozenset()) | ({self.shadow} if self.shadow else set())
+        return tuple(sorted(named - set(METHODS)))
+
+
+def choose_methods(names: Sequence[str] | None, shadow: str | None) -> MethodChoice:
+    """Make a choice of names."""
+    return MethodChoice(wanted=None if names is None else frozenset(names), shadow=shadow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What an answer may be made of.
+
+    Parameters
+    ----------
+    settings : EstimateSettings
+        Budget, coverage, seed; whether work-groups may run, and whether observations and learned
+        models count.
+    methods : MethodChoice
+        Which methods answer.
+    timeout_s : float
+        Time limit of one sampling, in seconds.
+    """
+
+    settings: EstimateSettings = field(default_factory=EstimateSettings)
+    methods: MethodChoice = field(default_factory=MethodChoice)
+    timeout_s: float = DEFAULT_TIMEOUT_S

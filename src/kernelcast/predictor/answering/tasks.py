@@ -1,0 +1,179 @@
+"""What is asked of a device, in a child process, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import Access
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.feature_vector import FeatureVector
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.replay import Recording
+from kernelcast.training.peaks import UNKNOWN, DevicePeaks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """What is known of a launch on a device beside samples; it holds for every sampling.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        All features but the sampled ones, by name.
+    issued_per_work_item : float or None
+        Instructions issued per work-item, by software counters.
+    analytic : AnalyticEstimate or None
+        What the analytic model of the device says.
+    accesses : tuple of Access or None
+        What the kernel may do with each argument, as far as the source tells.
+    notes : tuple of str
+        What could not be had, and why.
+    cost_s : float
+        Host time of finding it out, in seconds.
+    peaks : DevicePeaks
+        Of the device.
+    """
+
+    values: Mapping[str, float]
+    issued_per_work_item: float | None
+    analytic: AnalyticEstimate | None
+    accesses: tuple[Access | None, ...] = ()
+    notes: tuple[str, ...] = ()
+    cost_s: float = 0.0
+    peaks: DevicePeaks = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRow:
+    """What learned models see of one launch on one device: a row of a `TrainingTable`.
+
+    Parameters
+    ----------
+    vector : FeatureVector
+        Features, made exactly as a collection makes them.
+    linear_s, linear_error : float
+        The linear model's time in seconds, and its standard error as a share of it.
+    two_point_s : float or None
+        Time by the paper's formula, in seconds.
+    sampling_s : float
+        Device time of the samples, in seconds.
+    work_groups, compute_units : int
+        Of the launch, and of the device.
+    peaks : DevicePeaks
+        Of the device.
+    """
+
+    vector: FeatureVector
+    linear_s: float
+    linear_error: float
+    two_point_s: float | None
+    sampling_s: float
+    work_groups: int
+    compute_units: int
+    peaks: DevicePeaks = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateTask:
+    """An estimate to be made in a child process.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    device_id : str
+        The device.
+    settings : EstimateSettings
+        Budget, coverage, measurement.
+    wants_row : bool
+        Whether a learned model waits for the launch's features.
+    facts : LaunchFacts or None
+        Found at an earlier sampling of the same launch.
+    """
+
+    problem: Problem
+    device_id: str
+    settings: EstimateSettings
+    wants_row: bool = False
+    facts: LaunchFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOutcome:
+    """An estimate from samples, with all that came up on the way.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        By the linear model.
+    recording : Recording
+        The samples.
+    row : LaunchRow or None
+        What learned models need, where it was asked for and could be had.
+    facts : LaunchFacts or None
+        To be given back at the next sampling of the launch.
+    row_failure : str
+        Why there is no row although one was asked for.
+    accesses : tuple of Access or None
+        What the kernel may do with each argument; None where it is no buffer or unknown.
+    """
+
+    estimate: Estimate
+    recording: Recording
+    row: LaunchRow | None = None
+    facts: LaunchFacts | None = None
+    row_failure: str = ""
+    accesses: tuple[Access | None, ...] = ()
+
+    def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
+        """Put facts into the recording, from which they answer again."""
+        return replace(self, recording=replace(self.recording, facts=facts))
+
+    def without_launches(self) -> "EstimateOutcome":
+        """Give all but the launches behind it: thousands of answers stay in memory."""
+        return replace(
+            self, recording=replace(self.recording, launches=(), whole_s=(), weights=(), facts=None)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTask:
+    """A launch that the analytic model of a device shall answer for alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    device_id : str
+        The device.
+    wants_bytes : bool
+        Whether to count the bytes that it touches, even if the model has no answer.
+    """
+
+    problem: Problem
+    device_id: str
+    wants_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOutcome:
+    """What the analytic model said.
+
+    Parameters
+    ----------
+    analytic : AnalyticEstimate or None
+        None if the device was not calibrated.
+    ndrange : NDRange
+        The launch, local size chosen.
+    notes : tuple of str
+        What was assumed.
+    touched_bytes : float
+        Different bytes of buffers that the launch touches at least, where they were asked for.
+    """
+
+    analytic: AnalyticEstimate | None
+    ndrange: NDRange
+    notes: tuple[str, ...] = ()
+    touched_bytes: float = 0.0

@@ -1,0 +1,232 @@
+"""Trained models as estimates find them: loaded once, looked up anew every few seconds."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import ModelFacts
+from kernelcast.sampling.plan import SAMPLER
+from kernelcast.training.registry import choose_registry, name_model
+from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
+
+if TYPE_CHECKING:
+    from kernelcast.models.persistence import StoredModel
+    from kernelcast.records.feature_vector import FeatureSchema
+
+_RECHECK_S = 5.0
+_POINTERS = "versions.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundModel:
+    """A model that is ready.
+
+    Parameters
+    ----------
+    facts : ModelFacts
+        Name, version, origin.
+    stored : StoredModel
+        The model with its schema and its report.
+    """
+
+    facts: ModelFacts
+    stored: "StoredModel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What a search for a model has led to.
+
+    Parameters
+    ----------
+    found : FoundModel or None
+        The first that can be used.
+    failures : tuple of str
+        Why models before it, or all there are, cannot; empty where there simply is none.
+    """
+
+    found: FoundModel | None
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Held:
+    """One model's version in one place, and what loading it led to."""
+
+    version: str | None
+    checked_s: float
+    loaded: dict[str, "FoundModel | str"] = field(default_factory=dict)
+    problem: str = ""
+
+
+def find_shipped() -> str:
+    """Give the folder of models that come with the package; it may be absent."""
+    return str(Path(str(files("kernelcast"))) / "models" / "pretrained")
+
+
+class TrainedModels:
+    """Finds models in a registry, then among those that come with the package.
+
+    Parameters
+    ----------
+    url : str, optional
+        The registry; see `choose_registry`.
+    shipped : str, optional
+        Models of last resort, laid out as a registry; see `find_shipped`.
+    recheck_s : float
+        A registry is asked for new versions at most so often, in seconds.
+    clock : callable
+        Gives seconds; for tests.
+
+    Notes
+    -----
+    Threads share one trained_models. A model of a version is loaded once per process.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        shipped: str | None = None,
+        recheck_s: float = _RECHECK_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._places = (choose_registry(url), find_shipped() if shipped is None else shipped)
+        self._recheck_s = recheck_s
+        self._clock = clock
+        self._held: dict[tuple[str, str], _Held] = {}
+        self._lock = threading.RLock()
+        self.generation = 0
+        """Grows whenever another version of any model asked for is to be used."""
+
+    def has(self, device_id: str, model: str = DEFAULT_MODEL) -> bool:
+        """Tell whether there is a model that might serve, of whatever schema."""
+        with self._lock:
+            held = (self._look(*one) for one in self._candidates(device_id, model))
+            return any(one.version is not None or one.problem for one in held)
+
+    def find(self, device_id: str, schema: "FeatureSchema", model: str = DEFAULT_MODEL) -> Lookup:
+        """Find the model of a device, or the one that serves all.
+
+        Parameters
+        ----------
+        device_id : str
+            The device.
+        schema : FeatureSchema
+            Of the features at hand; a model may take fewer, see `StoredModel.schema`.
+        model : str
+            Of the catalogue.
+        """
+        failures: list[str] = []
+        with self._lock:
+            for place, name in self._candidates(device_id, model):
+                found = self._load(place, name, schema)
+                if isinstance(found, FoundModel):
+                    return Lookup(found=found, failures=tuple(failures))
+                if found:
+                    failures.append(found)
+        return Lookup(found=None, failures=tuple(failures))
+
+    def refresh(self) -> int:
+        """Look for new versions of the models asked for so far; give the generation."""
+        with self._lock:
+            for place, name in list(self._held):
+                self._look(place, name)
+            return self.generation
+
+    def _candidates(self, device_id: str, model: str) -> Iterator[tuple[str, str]]:
+        shared = POOLED_MODEL if model == DEFAULT_MODEL else model
+        for place in self._places:
+            yield place, name_model(model, device_id)
+            yield place, shared
+
+    def _look(self, place: str, name: str) -> _Held:
+        """Give a model's version in use; ask the registry if it was not asked just now."""
+        now_s = self._clock()
+        held = self._held.get((place, name))
+        if held is not None and now_s < held.checked_s + self._recheck_s:
+            return held
+        version, problem = _read_version(place, name)
+        if held is None:
+            held = self._held[place, name] = _Held(version, now_s, problem=problem)
+            return held
+        if version != held.version and not problem:
+            held.version = version
+            held.loaded.clear()
+            self.generation += 1
+        # What could not be read then may be readable now.
+        held.loaded = {key: one for key, one in held.loaded.items() if not isinstance(one, str)}
+        held.checked_s, held.problem = now_s, problem
+        return held
+
+    def _load(self, place: str, name: str, schema: "FeatureSchema") -> "FoundModel | str":
+        """Give a model, or why there is none; an empty text where there simply is none."""
+        held = self._look(place, name)
+        if held.version is None:
+            return held.problem
+        key = schema.id
+        if key not in held.loaded:
+            held.loaded[key] = _load_version(place, name, held.version, schema)
+        return held.loaded[key]
+
+
+def _is_absent(place: str, name: str) -> bool:
+    """Tell of a local folder without the model, and without importing what reads models."""
+    return "://" not in place and not (Path(place) / name / _POINTERS).is_file()
+
+
+def _read_version(place: str, name: str) -> tuple[str | None, str]:
+    """Give the version in use, and what keeps it from being known."""
+    if _is_absent(place, name):
+        return None, ""
+    from kernelcast.models.persistence import ModelRegistry
+
+    try:
+        pointers = ModelRegistry(url=place).pointers(name)
+    except (InputError, OSError, ValueError, ImportError) as error:
+        return None, f"models at {place} cannot be read: {error}"
+    return pointers.pinned or pointers.latest, ""
+
+
+def _load_version(
+    place: str, name: str, version: str, schema: "FeatureSchema"
+) -> "FoundModel | str":
+    from kernelcast.models.persistence import ModelRegistry
+
+    try:
+        stored = ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
+    except (InputError, OSError, ValueError, ImportError) as error:
+        return str(error)
+    return FoundModel(facts=_describe(place, name, version, stored), stored=stored)
+
+
+def _describe(place: str, name: str, version: str, stored: "StoredModel") -> ModelFacts:
+    told = stored.model.describe()
+    rows = told.get("rows")
+    return ModelFacts(
+        name=name,
+        version=version,
+        place=place,
+        schema_id=stored.schema.id,
+        data_digest=str(told.get("data_digest", "")),
+        rows=rows if isinstance(rows, int) else None,
+        error=_read_error(stored),
+    )
+
+
+def _read_error(stored: "StoredModel") -> float | None:
+    """Give the mean error that the validation in the file found for this model."""
+    if stored.report is None:
+        return None
+    scores: Sequence[tuple[float, int]] = [
+        (one.errors.mean, one.errors.rows)
+        for one in stored.report.scores
+        if one.model == stored.model.name and one.errors is not None
+    ]
+    rows = sum(count for _, count in scores)
+    return sum(mean * count for mean, count in scores) / rows if rows else None

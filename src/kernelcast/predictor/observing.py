@@ -1,0 +1,117 @@
+"""Takes observed times: each is judged at once, and written beside the program."""
+
+import itertools
+import math
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Final
+
+from kernelcast.predictor.answering.launch_history import Seen
+from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.writer import ObservationWriter
+from kernelcast.predictor.given import check_number
+from kernelcast.predictor.launch_answers import LaunchAnswers
+from kernelcast.records.errors import InputError
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import Observation, ObservationFlag, Origin
+from kernelcast.records.observed_times import RunTimes
+from kernelcast.sampling.plan import SAMPLER
+
+_MOST: Final = 100_000
+
+
+class RepeatedObservations:
+    """Keys of observations and kernels that were started; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: set[tuple[str, tuple[int, ...], str]] = set()
+        self._keys: dict[str, None] = {}
+
+    def is_first(self, identity: LaunchIdentity) -> bool:
+        """Tell whether a kernel's launches with this local size begin with this one."""
+        local = identity.ndrange.local_size if identity.ndrange else None
+        one = (identity.kernel.digest, local or (), identity.device.id)
+        with self._lock:
+            if one in self._started:
+                return False
+            if len(self._started) >= _MOST:
+                self._started.clear()
+            self._started.add(one)
+            return True
+
+    def take_key(self, key: str) -> bool:
+        """Remember a key; tell whether it is new."""
+        with self._lock:
+            if key in self._keys:
+                return False
+            self._keys[key] = None
+            if len(self._keys) > _MOST:
+                del self._keys[next(iter(self._keys))]
+            return True
+
+
+class Observer:
+    """Takes observed times; threads share one.
+
+    Parameters
+    ----------
+    answers : LaunchAnswers
+        Change with what is observed.
+    memory : Memory
+        Where observations are kept.
+    """
+
+    def __init__(self, answers: LaunchAnswers, memory: Memory) -> None:
+        self._answers = answers
+        self._writer = ObservationWriter(lambda: memory.open(may_create=True))
+        self._repeats = RepeatedObservations()
+        self._run, self._number = uuid.uuid4().hex, itertools.count()
+        self.flush, self.close = self._writer.flush, self._writer.close
+
+    def observe(
+        self, identity: LaunchIdentity, measured_s: float, *, is_first: bool | None, key: str
+    ) -> frozenset[ObservationFlag]:
+        """Judge an observation and keep it; see `kernelcast.Predictor.observe`.
+
+        Raises
+        ------
+        InputError
+            If the time is not positive.
+        ObservationLostError
+            If it cannot be kept.
+        """
+        check_number("measured time", measured_s)
+        if not 0 < measured_s < math.inf:
+            msg = f"measured time {measured_s} s: give positive seconds"
+            raise InputError(msg)
+        if key and not self._repeats.take_key(key):
+            return frozenset()
+        is_new = self._repeats.is_first(identity)
+        one = Observation(
+            launch=identity,
+            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
+            origin=Origin.OBSERVED,
+            measurement=key or f"{self._run}-{next(self._number)}",
+            versions=_list_versions(),
+            measured_at=datetime.now(UTC),
+        )
+        seen = Seen(
+            key=one.key,
+            seconds=one.seconds,
+            when=one.measured_at,
+            is_first=is_new if is_first is None else is_first,
+        )
+        flags = self._answers.take(self._answers.launches.find(identity), seen)
+        self._writer.add(replace(one, flags=flags))
+        return flags
+
+
+@cache
+def _list_versions() -> Mapping[str, str]:
+    return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}

@@ -1,0 +1,188 @@
+"""Answers from recorded samples, on the way that answers from devices go."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.recordings import RecordedAnswer
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.facts_store import read_facts
+from kernelcast.predictor.answering.measuring import make_row, put_analytic
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    LaunchFacts,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.errors import DeviceError, KernelcastError, RecordingError
+from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.replay import Recording, ReplayLaunch
+
+_NO_FACTS = "the recording holds no facts about the launch; record it again"
+
+
+@dataclass(slots=True)
+class RecordedSamples:
+    """Gives the samples of a recording instead of a device's; an `Executor`.
+
+    Parameters
+    ----------
+    recording : Recording
+        The one that answers next.
+    knows_source : bool
+        Whether the problem that is asked for has the kernel's source.
+    """
+
+    recording: Recording
+    knows_source: bool = True
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Lay the line through recorded samples, and make features of recorded facts.
+
+        Raises
+        ------
+        RecordingError
+            If the recording lacks what the settings ask for.
+        """
+        del timeout_s
+        recording, kernel = self.recording, task.problem.kernel
+        # The first whole run of a recording is the warm-up.
+        runs = max(1, min(task.settings.measured_runs, len(recording.whole_s) - 1))
+        plan = recording.plan or task.settings.plan
+        sampled = sample_launch(
+            ReplayLaunch(recording),
+            kernel if self.knows_source else kernel.name,
+            replace(task.settings, measured_runs=runs, plan=plan),
+            arguments=task.problem.arguments,
+            weights=recording.weights,
+            is_planned=True,
+            report=report,
+        )
+        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recording)
+        if recording.facts is None:
+            return replace(outcome, row_failure=_NO_FACTS if task.wants_row else "")
+        facts = _read(recording)
+        estimate = put_analytic(sampled.estimate, facts.analytic)
+        return replace(
+            outcome, estimate=estimate, row=make_row(sampled, facts) if task.wants_row else None
+        )
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Refuse: samples answer.
+
+        Raises
+        ------
+        DeviceError
+            Always.
+        """
+        del timeout_s, report
+        msg = f"{task.device_id}: a recording has samples alone"
+        raise DeviceError(msg)
+
+
+def _read(recording: Recording) -> LaunchFacts:
+    try:
+        return read_facts(recording.facts or {})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"the recording of {recording.device.id} holds no sound facts ({error!r})"
+        raise RecordingError(msg) from error
+
+
+def replay(
+    recordings: Sequence[Recording],
+    problem: Problem | None,
+    *,
+    device_ids: Sequence[str] = (),
+    settings: EstimateSettings,
+) -> Iterator[RecordedAnswer]:
+    """Predict from recordings instead of devices.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+        What devices once answered.
+    problem : Problem or None
+        Whose recordings to use; None means: all.
+    device_ids : sequence of str
+        Ids, or beginnings of ids; all recorded devices when empty.
+    settings : EstimateSettings
+        Budget and seed count only where a recording does not hold its own.
+
+    Yields
+    ------
+    RecordedAnswer
+
+    Raises
+    ------
+    RecordingError
+        If there is no recording of the problem, or it lacks what these settings ask for.
+    UnknownDeviceError
+        If no recorded device has that id.
+    """
+    known = {one.device.id for one in recordings}
+    wanted = {match_device_id(text, known) for text in device_ids} or known
+    chosen = [
+        one
+        for one in recordings
+        if one.device.id in wanted and (problem is None or _is_of(one, problem))
+    ]
+    if not chosen:
+        what = "the recording is empty" if problem is None else f"no recording of {problem.name}"
+        have = ", ".join(f"{one.kernel_name} on {one.device.id}" for one in recordings) or "nothing"
+        msg = f"{what} with this source, build options and sizes; recorded are: {have}"
+        raise RecordingError(msg)
+    executor = RecordedSamples(chosen[0], knows_source=problem is not None)
+    settings = replace(settings, uses_history=False)
+    predictor = Predictor(options=PredictorOptions(settings=settings, executor=executor))
+    for one in chosen:
+        executor.recording = one
+        yield _answer(predictor, one, problem)
+
+
+def _answer(predictor: Predictor, recording: Recording, problem: Problem | None) -> RecordedAnswer:
+    asked = problem or _make_problem(recording)
+    make = partial(
+        DeviceAnswer,
+        device_id=recording.device.id,
+        device=recording.device.name,
+        problem=asked.name,
+        kernel=recording.kernel_name,
+    )
+    try:
+        estimate = predictor.answer(asked, recording.device).estimate
+    except RecordingError:
+        raise
+    except KernelcastError as error:
+        return RecordedAnswer(answer=make(error=error), recording=None)
+    if problem is None:
+        estimate = replace(estimate, identity=None)
+    return RecordedAnswer(answer=make(estimate=estimate), recording=recording)
+
+
+def _make_problem(recording: Recording) -> Problem:
+    """Stand in for the problem of a recording: it holds no source."""
+    kernel = Kernel(name=recording.kernel_name, source=f"kernel void {recording.kernel_name}();")
+    return Problem(
+        name=recording.kernel_name, kernel=kernel, ndrange=recording.ndrange, arguments=()
+    )
+
+
+def _is_of(recording: Recording, problem: Problem) -> bool:
+    """Tell whether a recording is of that kernel and index space, whoever chose the local size."""
+    asked, ran = problem.ndrange, recording.ndrange
+    return recording.kernel_digest == problem.kernel.digest and ran == NDRange(
+        global_size=asked.global_size,
+        local_size=asked.local_size or ran.local_size,
+        global_offset=asked.global_offset,
+    )

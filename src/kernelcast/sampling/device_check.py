@@ -1,0 +1,78 @@
+"""Checks a device: whether it builds and runs a kernel, and whether its timer tells the truth."""
+
+import time
+
+import numpy as np
+
+from kernelcast.records.device import DeviceDescription, TimerCheck
+from kernelcast.records.errors import BrokenDeviceError, KernelcastError
+from kernelcast.sampling.building import build_program
+from kernelcast.sampling.opencl import cl
+
+_SOURCE = """
+kernel void kc_trial(global float *out, int steps)
+{
+    float x = (float)get_global_id(0);
+    for (int i = 0; i < steps; ++i)
+        x = x * 0.5f + 1.0f;
+    out[get_global_id(0)] = x;
+}
+"""
+_WORK_ITEMS = 4096
+_FIRST_STEPS = 64
+_LONG_ENOUGH_S = 0.01
+_MOST_STEPS = 2**24
+# The host clock also sees the launch itself: up to a third of a 10 ms kernel on slow drivers.
+_TOLERANCE = 0.35
+
+
+def check_device(description: DeviceDescription, device: cl.Device) -> TimerCheck:
+    """Build a kernel, run it for about 10 ms, check its result and its timer.
+
+    Raises
+    ------
+    BrokenDeviceError
+        If the device cannot do it; holds the driver's reason.
+    """
+    try:
+        return _try(device)
+    except (cl.Error, KernelcastError) as error:
+        msg = f"{description.id}: {error}"
+        raise BrokenDeviceError(msg) from error
+
+
+def _try(device: cl.Device) -> TimerCheck:
+    context = cl.Context([device])
+    kernel = cl.Kernel(build_program(context, device, _SOURCE, ()), "kc_trial")
+    queue = cl.CommandQueue(
+        context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
+    )
+    out = np.empty(_WORK_ITEMS, dtype=np.float32)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
+    steps = _FIRST_STEPS
+    _run(queue, kernel, buffer, steps)  # the first launch compiles
+    event_s, host_s = _run(queue, kernel, buffer, steps)
+    while host_s < _LONG_ENOUGH_S and steps < _MOST_STEPS:
+        steps *= 4
+        event_s, host_s = _run(queue, kernel, buffer, steps)
+    cl.enqueue_copy(queue, out, buffer)
+    if not np.allclose(out, 2.0, rtol=1e-4):
+        msg = f"the device computes wrongly: {out[:3]} where 2.0 was expected"
+        raise BrokenDeviceError(msg)
+    agrees = abs(event_s - host_s) <= _TOLERANCE * host_s
+    return TimerCheck(event_s=event_s, host_s=host_s, agrees=agrees)
+
+
+def _run(
+    queue: cl.CommandQueue, kernel: cl.Kernel, buffer: cl.Buffer, steps: int
+) -> tuple[float, float]:
+    kernel.set_args(buffer, np.int32(steps))
+    queue.finish()
+    start = time.perf_counter()
+    event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), None)
+    queue.finish()
+    host_s = time.perf_counter() - start
+    try:
+        return float(event.profile.end - event.profile.start) * 1e-9, host_s
+    except cl.Error:  # profiling is refused or not available: the timer does not agree
+        return 0.0, host_s

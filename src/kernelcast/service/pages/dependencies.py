@@ -1,0 +1,105 @@
+"""What the pages ask of a request: who looks at them, and what a form holds."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Depends, Query, Request
+
+from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller, require
+from kernelcast.service.dependencies import get_service, identify
+from kernelcast.service.errors import ApiError
+from kernelcast.service.pages.session import read_authorization
+from kernelcast.service.service import Service
+
+_MOST_FIELDS: Final = 500
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+
+
+class Form:
+    """Fields of a form that was sent; a name may stand for several."""
+
+    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+        self._fields = fields
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def get(self, name: str, default: str = "") -> str:
+        """Give a field's text without blanks around it."""
+        found = self._fields.get(name)
+        return found[0].strip() if found else default
+
+    def raw(self, name: str) -> str:
+        """Give a field's text as it came, with line ends as in files."""
+        found = self._fields.get(name)
+        return found[0].replace("\r\n", "\n") if found else ""
+
+    def list(self, name: str) -> list[str]:
+        """Give all fields of a name."""
+        return [one.strip() for one in self._fields.get(name, [])]
+
+
+async def read_form(request: Request) -> Form:
+    """Read the form that a request brings."""
+    body = await request.body()
+    try:
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+        )
+    except ValueError as error:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_form", f"the form cannot be read: {error}"
+        ) from error
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return Form(fields)
+
+
+async def get_page_caller(
+    request: Request, service: Annotated[Service, Depends(get_service)]
+) -> Caller:
+    """Tell who looks at a page: by the cookie, or by the header as programs do."""
+    refuse_foreign_form(request)
+    authorization = read_authorization(request, service.settings)
+    caller = await identify(request.scope, service, authorization)
+    request.state.page_caller = caller
+    return caller
+
+
+def refuse_foreign_form(request: Request) -> None:
+    """Refuse what changes something unless one of our own pages has sent it.
+
+    Browsers name the origin of every form; what names none is no browser, and has the API.
+    """
+    if request.method in _SAFE_METHODS:
+        return
+    origin = request.headers.get("origin")
+    is_ours = origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    if not is_ours:
+        raise ApiError(
+            HTTPStatus.FORBIDDEN,
+            "wrong_origin",
+            "this form was not sent from a page of this service; programs use the API",
+        )
+
+
+def _needs(scope: Scope) -> object:
+    async def check(caller: Annotated[Caller, Depends(get_page_caller)]) -> Caller:
+        require(caller, scope)
+        return caller
+
+    return Depends(check)
+
+
+Name = Annotated[str, Query(max_length=300)]
+"""Of something that is to be shown, out of the address."""
+PageReader = Annotated[Caller, _needs(Scope.ESTIMATE)]
+"""Somebody who may look."""
+PageAdmin = Annotated[Caller, _needs(Scope.ADMIN)]
+"""Somebody who may start and cancel jobs, and choose models."""
+SentForm = Annotated[Form, Depends(read_form)]
+"""The form of a request."""

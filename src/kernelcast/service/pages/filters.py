@@ -1,0 +1,81 @@
+"""Numbers, times and days as the pages show them; filters of the templates."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any, Final, ParamSpec
+
+from kernelcast.reports import numbers
+from kernelcast.reports.machine.quantities import unit_of
+
+P = ParamSpec("P")
+NOTHING: Final = "\N{EN DASH}"
+"""Stands where there is no number."""
+
+
+def _typeset(write: Callable[P, str]) -> Callable[P, str]:
+    """Have numbers written with the characters that a terminal may lack."""
+
+    @wraps(write)
+    def typeset(*args: P.args, **options: P.kwargs) -> str:
+        text = write(*args, **options)
+        if text == numbers.NOTHING:
+            return NOTHING
+        return text.replace(" us", " \N{MICRO SIGN}s").replace("-", "\N{MINUS SIGN}")
+
+    return typeset
+
+
+write_seconds = _typeset(numbers.format_seconds)
+write_share = _typeset(numbers.format_share)
+write_digits = _typeset(numbers.format_digits)
+write_bytes = _typeset(numbers.format_bytes)
+write_points = _typeset(numbers.format_points)
+
+
+def write_signed_share(share: float | None) -> str:
+    """Write a share in percent, with its sign.
+
+    Examples
+    --------
+    >>> write_signed_share(-0.5)
+    '\N{MINUS SIGN}50.0 %'
+    """
+    return write_share(share, signed=True)
+
+
+def write_rate(bytes_per_s: float) -> str:
+    """Write a bandwidth.
+
+    Examples
+    --------
+    >>> write_rate(12.34e9)
+    '12.3 GB/s'
+    """
+    scale, unit = unit_of("copy_bytes_per_s", bytes_per_s)
+    return f"{write_digits(bytes_per_s / scale)} {unit}"
+
+
+def write_moment(moment: datetime | None) -> str:
+    """Write a day and a time of UTC.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> write_moment(datetime(2026, 3, 1, 14, 5, 9, tzinfo=UTC))
+    '2026-03-01 14:05:09 UTC'
+    """
+    return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "seconds": write_seconds,
+    "share": write_share,
+    "signed_share": write_signed_share,
+    "memory": write_bytes,
+    "rate": write_rate,
+    "digits": write_digits,
+    "count": _typeset(numbers.format_whole),
+    "moment": write_moment,
+}
+"""Filters of the templates by their names."""

@@ -1,0 +1,173 @@
+"""The frame of every page: templates, headers, navigation, and errors for people."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from jinja2 import Environment
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.service_state import Scope
+from kernelcast.reports.html import make_environment
+from kernelcast.service.authentication import Caller
+from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
+from kernelcast.service.logs import log
+from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.filters import FILTERS
+from kernelcast.service.pages.session import forget_token, read_token
+
+FIRST_PAGE: Final = "/lab"
+"""Where a visit begins."""
+FRAGMENT_HEADER: Final = "x-fragment"
+"""Is sent by scripts that want a part of a page only."""
+PAGE_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Content security policy of pages: nothing from elsewhere, no script or style within a page."""
+_HEADERS: Final = {
+    "content-security-policy": PAGE_POLICY,
+    # Forms of pages without a referrer would tell no origin either.
+    "referrer-policy": "same-origin",
+}
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """A page in the navigation."""
+
+    path: str
+    label: str
+
+
+NAVIGATION: Final = (
+    NavigationEntry("/lab", "Lab"),
+    NavigationEntry("/devices", "Devices"),
+    NavigationEntry("/accuracy", "Accuracy"),
+    NavigationEntry("/comparing", "A/B"),
+    NavigationEntry("/jobs", "Jobs"),
+)
+"""All pages, in the order of the navigation."""
+
+
+class PageRoute(APIRoute):
+    """A route that tells errors as a page, and not as JSON; ``route_class`` of page routers."""
+
+    def get_route_handler(self) -> Handler:
+        """Give the handler, with errors turned into pages."""
+        handle = super().get_route_handler()
+
+        async def handle_framed(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (KernelcastError, ApiError, RequestValidationError, HTTPException) as error:
+                return answer_error(request, error)
+
+        return handle_framed
+
+
+def render(
+    request: Request,
+    template: str,
+    values: dict[str, Any] | None = None,
+    *,
+    status: int = HTTPStatus.OK,
+) -> Response:
+    """Make a page, or a part of one, of a template.
+
+    Parameters
+    ----------
+    request : Request
+        What is answered.
+    template : str
+        Below ``templates``.
+    values : dict, optional
+        What the template needs beside what all have: ``navigation``, ``path``, ``caller``,
+        ``can(scope)``, ``is_fragment``.
+    status : int
+        HTTP status.
+
+    Returns
+    -------
+    Response
+        With the headers of pages.
+    """
+    caller: Caller | None = getattr(request.state, "page_caller", None)
+    scopes = frozenset() if caller is None else caller.scopes
+    shared = {
+        "navigation": NAVIGATION,
+        "path": request.url.path,
+        "caller": caller,
+        "is_signed_in": read_token(request) is not None and caller is not None,
+        "is_fragment": is_fragment(request),
+        "can": lambda scope: Scope(scope) in scopes,
+    }
+    text = _environment().get_template(template).render(shared | (values or {}))
+    return HTMLResponse(text, status, _HEADERS)
+
+
+def is_fragment(request: Request) -> bool:
+    """Tell whether a script asks for a part of a page."""
+    return FRAGMENT_HEADER in request.headers
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a person with a browser asks, and not a program."""
+    is_of_api = request.url.path.startswith(f"{API_PREFIX}/")
+    accepts = "text/html" in request.headers.get("accept", "")
+    return request.method in {"GET", "HEAD"} and accepts and not is_of_api
+
+
+def answer_error(request: Request, error: Exception) -> Response:
+    """Tell a person what is wrong; who needs to sign in is led there."""
+    status, message = _describe(error)
+    if status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
+        return _lead_to_sign_in(request)
+    wait_s = retry_after(error)
+    values = {"status": int(status), "message": message, "wait_s": wait_s}
+    answer = render(request, "error.html", values, status=status)
+    if wait_s is not None:
+        answer.headers["retry-after"] = str(wait_s)
+    return answer
+
+
+def _describe(error: Exception) -> tuple[int, str]:
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        where = ".".join(str(one) for one in first["loc"][1:])
+        return HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}"
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail)
+    if message_of(error) != str(error):
+        log("page failed", level=40, code=kind_of(error).code, error=str(error))
+    return kind_of(error).status, message_of(error)
+
+
+def _lead_to_sign_in(request: Request) -> Response:
+    """Redirect; a token that is refused is forgotten, or each picture would count as a guess."""
+    wanted = request.url.path if request.method == "GET" else FIRST_PAGE
+    answer = RedirectResponse(
+        f"/sign-in?{urlencode({'next': wanted})}", HTTPStatus.SEE_OTHER, _HEADERS
+    )
+    if read_token(request) is not None:
+        forget_token(answer, request)
+    return answer
+
+
+@cache
+def _environment() -> Environment:
+    found = make_environment(_TEMPLATES)
+    found.filters.update(FILTERS)
+    return found

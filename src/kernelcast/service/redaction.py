@@ -1,0 +1,159 @@
+"""What of a compiler's messages is told to callers: what speaks of their own source, no more.
+
+A build log may quote whatever file a compiler has opened, and name folders of this machine. Kept
+are diagnostics that point into the submitted source, quotations that are lines of it, and a few
+sentences without content; the others are counted.
+"""
+
+import contextlib
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.kernel import Kernel
+from kernelcast.workers import WROTE
+
+_HIDDEN: Final = "(path withheld)"
+_ROOTS: Final = (
+    "/usr", "/opt", "/etc", "/var", "/lib", "/lib64", "/bin", "/proc", "/sys", "/dev", "/run",
+    "/root", "/home", "/tmp", "/srv", "/mnt", "/media", "/boot", "/nix", "/snap",
+)  # fmt: skip
+_PATH_TAIL: Final = r"(?:/[^\s'\"`,;:()\[\]<>|]*)?(?![\w-])"
+_SEVERITY = r"(?:(?:fatal )?error|warning|note|remark)"
+_PLACE = r"(?P<file>[^:\n]*?):(?P<line>\d+):(?P<column>\d+):"
+# Most compilers write the place first, PoCL the severity.
+_DIAGNOSTIC = re.compile(rf"(?:{_SEVERITY}: )?{_PLACE}(?: {_SEVERITY}:)? (?P<message>.*)")
+_QUOTED = re.compile(r"\s*\d+ \| ?(?P<text>.*)")
+_MARKS = re.compile(r"[\s|~^;,(){}&*]*")
+_SENTENCE = re.compile(
+    r"(?:\d+ (?:warning|error)s?(?: and \d+ errors?)? generated\."
+    r"|(?:Compilation|Linking|Device build) (?:started|done|failed)|Failed to build device program"
+    r"|Error executing LLVM compilation action\.|Missing module\.|Error\(s\) while linking:"
+    r"|Device [\w .@()-]+ failed to build the program|\.\.\. \d+ more lines)"
+)
+_ABSENT = re.compile(
+    r"(?:Cannot find symbol (?P<pocl>\w+) in kernel library"
+    r"|JIT session error: Symbols not found: \[ (?P<intel>\w+) \]"
+    r"|\(file=input,[\w=,]+\): Unresolved external reference to \"(?P<rusticl>\w+)\"\.)"
+)
+
+
+def redact(text: str, kernel: Kernel) -> str:
+    r"""Give what a caller may read of an error of its kernel.
+
+    Parameters
+    ----------
+    text : str
+        Our own sentence, then lines of a compiler; at its end perhaps what a process wrote.
+    kernel : Kernel
+        As it was submitted.
+
+    Examples
+    --------
+    >>> print(redact(
+    ...     "refused:\nproblem:2:1: error: no\n/etc/x:1:1: error: root\nroot:x:0",
+    ...     Kernel(name="k", source="kernel void k()\n{ }", source_name="problem")))
+    refused:
+    problem:2:1: error: no
+    (2 lines withheld: they do not speak of the submitted source)
+    """
+    said, wrote, _ = text.partition(WROTE)
+    head, *log = said.splitlines() or [""]
+    told = [head, *_choose_lines(log, kernel)]
+    if wrote:
+        told[-1] += "; what the process wrote is withheld"
+    return redact_paths("\n".join(told))
+
+
+def redact_estimate(estimate: Estimate, kernel: Kernel) -> Estimate:
+    """Give an answer whose remarks are told as errors are."""
+    explanation = estimate.explanation
+    if explanation is not None:
+        explanation = replace(
+            explanation,
+            missing={tier: redact(why, kernel) for tier, why in explanation.missing.items()},
+            notes=tuple(redact(one, kernel) for one in explanation.notes),
+        )
+    warnings = tuple(redact(one, kernel) for one in estimate.warnings)
+    return replace(estimate, warnings=warnings, explanation=explanation)
+
+
+def redact_paths(text: str) -> str:
+    """Replace paths of this machine.
+
+    Examples
+    --------
+    >>> redact_paths("no file '/usr/share/x/_kernel.h'; GET /v1/jobs or a/usr/b")
+    "no file '(path withheld)'; GET /v1/jobs or a/usr/b"
+    """
+    if "/" not in text:
+        return text
+    return _paths(_list_folders()).sub(_HIDDEN, text)
+
+
+def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
+    """Keep lines about the submitted source; count the others."""
+    told: list[str] = []
+    withheld = 0
+    is_ours = False  # whether the last diagnostic was about the source
+    lines = kernel.source.splitlines()
+    quotable = {_bare(one) for one in lines} - {""}
+    words = frozenset(re.findall(r"\w+", kernel.source))
+    for line in filter(str.strip, log):
+        found = _DIAGNOSTIC.fullmatch(line)
+        if found is not None:
+            is_ours = found["file"].strip() in {kernel.source_name, ""}
+            is_ours = is_ours and 1 <= int(found["line"]) <= len(lines)
+        is_told = is_ours if found else _is_sentence(line.strip(), words)
+        if is_told or (is_ours and _is_quotation(line, quotable)):
+            told.append(line)
+        else:
+            withheld += 1
+            is_ours = False
+    if withheld:
+        what = "1 line" if withheld == 1 else f"{withheld} lines"
+        verb = "it does" if withheld == 1 else "they do"
+        told.append(f"({what} withheld: {verb} not speak of the submitted source)")
+    return told
+
+
+def _is_sentence(line: str, words: frozenset[str]) -> bool:
+    """Tell a sentence without content, or one that names a word of the source."""
+    absent = _ABSENT.fullmatch(line)
+    return absent[absent.lastindex or 0] in words if absent else bool(_SENTENCE.fullmatch(line))
+
+
+def _is_quotation(line: str, quotable: set[str]) -> bool:
+    quoted = _QUOTED.fullmatch(line)
+    if _bare(quoted["text"] if quoted else line) in quotable:
+        return True
+    return _MARKS.fullmatch(line) is not None
+
+
+def _bare(line: str) -> str:
+    """Give a line without the blanks that compilers write in other ways."""
+    return " ".join(line.split())
+
+
+def _list_folders() -> tuple[str, ...]:
+    """Give folders whose names say how this service is installed, longest first."""
+    own = {sys.prefix, sys.base_prefix, tempfile.gettempdir(), str(Path(__file__).parents[2])}
+    for find in (Path.home, Path.cwd, data_folder):
+        with contextlib.suppress(RuntimeError, OSError, InputError):
+            own.add(str(find()))
+    known = {one.rstrip("/") for one in own} | set(_ROOTS)
+    return tuple(sorted((one for one in known if one.startswith("/")), key=len, reverse=True))
+
+
+@cache
+def _paths(folders: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, folders))
+    return re.compile(rf"(?<![\w/.:-])(?:{names}){_PATH_TAIL}")

@@ -1,0 +1,129 @@
+"""Samplings wait here: one at a time on a device, few in the queue, no longer than told.
+
+Most of the longest wait may pass before a sampling's turn; what is left is for an answer that runs
+nothing.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Final, Self, TypeVar
+
+from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+from kernelcast.service.device_lock import DeviceLock
+from kernelcast.service.errors import ApiError
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.settings import Limits
+
+T = TypeVar("T")
+_USUAL_S: Final = 2.0
+_WEIGHT: Final = 0.3
+SHARE_OF_THE_WAIT: Final = 0.7
+"""What may pass of the longest wait before the turn comes."""
+
+
+class TurnMissedError(ApiError):
+    """Is raised when a sampling has waited for its turn for too long."""
+
+    def add(self, more: str) -> Self:
+        """Say more."""
+        return type(self)(
+            self.status, self.code, self.message + more, detail=self.detail,
+            retry_after_s=self.retry_after_s,
+        )  # fmt: skip
+
+
+class SamplingQueue:
+    """The queue of one device in one process."""
+
+    def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
+        self._device_id = device_id
+        self._limits = limits
+        self._metrics = metrics
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sampling {device_id}")
+        self._lock = DeviceLock(device_id)
+        self._count = 0
+        self._usual_s = _USUAL_S
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do work that measures on the device."""
+        if self._count > self._limits.queue:  # the one at work does not wait
+            self._metrics.sampling_refused.labels(self._device_id).inc()
+            raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
+        self._count += 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
+        turn = self._executor.submit(self._work, work, time.monotonic() + wait_s)
+        future = asyncio.wrap_future(turn)
+        future.add_done_callback(lambda _: self._leave())
+        # Whoever asked may go away; the sampling goes on, and its answer is kept.
+        await asyncio.wait([future], timeout=wait_s)
+        if self._gives_up(turn):
+            why = f"{self._count} samplings are before it or under way"
+            raise self._miss(why)
+        return await asyncio.shield(future)
+
+    def close(self) -> None:
+        """Begin no further sampling."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    @staticmethod
+    def _gives_up(turn: Future[T]) -> bool:
+        """Take a sampling that has not begun out of the queue."""
+        return not turn.done() and turn.cancel()
+
+    def _leave(self) -> None:
+        self._count -= 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+
+    def _work(self, work: Callable[[], T], ends_s: float) -> T:
+        if not self._lock.acquire(max(0.0, ends_s - time.monotonic())):
+            why = "a job or another process measures on it"
+            raise self._miss(why)
+        started_s = time.monotonic()
+        try:
+            return work()
+        except (KernelRunError, EstimateTimeoutError) as error:
+            reason = "timeout" if isinstance(error, EstimateTimeoutError) else "crash"
+            self._metrics.worker_restarts.labels(self._device_id, reason).inc()
+            raise
+        finally:
+            self._lock.release()
+            self._usual_s += _WEIGHT * (time.monotonic() - started_s - self._usual_s)
+
+    def _miss(self, why: str) -> ApiError:
+        self._metrics.sampling_refused.labels(self._device_id).inc()
+        return self._refusal(TurnMissedError, why)
+
+    def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
+        wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))
+        return kind(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "device_busy",
+            f"{self._device_id}: {why}; try again in {wait_s} s",
+            detail={"device_id": self._device_id},
+            retry_after_s=wait_s,
+        )
+
+
+class SamplingQueues:
+    """The queues of all devices."""
+
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._queues: dict[str, SamplingQueue] = {}
+
+    def of(self, device_id: str) -> SamplingQueue:
+        """Give the queue of a device."""
+        if device_id not in self._queues:
+            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
+        return self._queues[device_id]
+
+    def close(self) -> None:
+        """Begin no further sampling."""
+        for one in self._queues.values():
+            one.close()

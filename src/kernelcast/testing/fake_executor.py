@@ -1,0 +1,220 @@
+"""Answers and predictors of synthetic launches."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    LaunchFacts,
+    LaunchRow,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import BufferArgument, ElementType, Init
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.feature_vector import FeatureSchema, make_vector
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.training_table import TrainingTable
+from kernelcast.sampling.replay import RecordingLaunch
+from kernelcast.testing.builders import make_description
+from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.training.peaks import DevicePeaks
+from kernelcast.training_data.store import Store
+
+LOCAL_SIZE = (64,)
+"""What the devices choose where the problem leaves it to them."""
+
+
+@dataclass(slots=True)
+class FakeExecutor:
+    """Samples synthetic launches; an `Executor`."""
+
+    work_group_s: float = 5e-6
+    """Time of each work-group, in seconds; may be changed between samplings."""
+    row: LaunchRow | None = None
+    """What learned models see of every launch, where it is asked for."""
+    row_failure: str = ""
+    """Why there is no row."""
+    analytic: AnalyticEstimate | None = None
+    """What the analytic model says."""
+    error: KernelcastError | None = None
+    """Is raised instead of any answer."""
+    driver: str = "1"
+    """Of the device that really samples."""
+    tasks: list[EstimateTask] = field(default_factory=list)
+    busy: threading.Lock = field(default_factory=threading.Lock)
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample the launch; two at once on a device would be a mistake."""
+        del timeout_s
+        report("sampling")
+        if self.error is not None:
+            raise self.error
+        if not self.busy.acquire(blocking=False):
+            msg = "two launches are sampled at once"
+            raise AssertionError(msg)
+        try:
+            self.tasks.append(task)
+            return self._sample(task)
+        finally:
+            self.busy.release()
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Give the analytic model's answer."""
+        del timeout_s
+        report("analytic model")
+        return ModelOutcome(analytic=self.analytic, ndrange=choose_local(task.problem.ndrange))
+
+    def _sample(self, task: EstimateTask) -> EstimateOutcome:
+        kernel = task.problem.kernel
+        work_group_s = self.work_group_s
+        launch = SyntheticLaunch(choose_local(task.problem.ndrange), lambda _: work_group_s)
+        launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
+        recorder = RecordingLaunch(launch, kernel.name)
+        sampled = sample_launch(recorder, kernel.name, task.settings)
+        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recorder.recording())
+        if not task.wants_row:
+            return outcome
+        facts = LaunchFacts(values={}, issued_per_work_item=None, analytic=None)
+        row = None if self.row is None else replace(self.row, linear_s=sampled.fit.seconds)
+        return replace(
+            outcome,
+            row=row,
+            facts=None if row is None else facts,
+            row_failure="" if row is not None else self.row_failure,
+        )
+
+
+def choose_local(ndrange: NDRange) -> NDRange:
+    """Give the index space with a local size."""
+    if ndrange.local_size is not None:
+        return ndrange
+    return replace(ndrange, local_size=LOCAL_SIZE)
+
+
+def make_problem(
+    number: int = 0,
+    *,
+    options: tuple[str, ...] = (),
+    local_size: tuple[int, ...] | None = LOCAL_SIZE,
+    work_groups: int = 100_000,
+) -> Problem:
+    """Make a problem; another number, another kernel."""
+    kernel = Kernel(
+        name="triad",
+        source=f"kernel void triad(global float *a) {{ a[get_global_id(0)] = {number}; }}",
+        build_options=options,
+    )
+    items = LOCAL_SIZE[0] * work_groups
+    argument = BufferArgument(element=ElementType("float32"), count=items, init=Init.ZEROS)
+    return Problem(
+        name=f"triad{number}",
+        kernel=kernel,
+        ndrange=NDRange(global_size=(items,), local_size=local_size),
+        arguments=(argument,),
+    )
+
+
+def make_device(name: str = "fake-device-0000", driver: str = "1") -> DeviceDescription:
+    """Describe a device of a name."""
+    return replace(make_description(), id=name, driver=driver)
+
+
+def make_analytic(seconds: float = 0.5) -> AnalyticEstimate:
+    """Make an answer of an analytic model."""
+    return AnalyticEstimate(
+        model="cpu",
+        machine="fake-device-0000",
+        seconds=seconds,
+        limiter="DRAM",
+        limiters={"DRAM": seconds, "fp32": seconds / 4},
+    )
+
+
+def widen_schema(table: TrainingTable, schema: FeatureSchema) -> TrainingTable:
+    """Give a table of another schema: features that it lacks are absent."""
+    features = np.column_stack([table.column(name) for name in schema.names])
+    return table.with_features(schema, features)
+
+
+def row_of(table: TrainingTable, place: int) -> LaunchRow:
+    """Make of a table's row what a device would tell of that launch."""
+    values = dict(zip(table.schema.names, table.features[place].tolist(), strict=True))
+    known = {name: value for name, value in values.items() if np.isfinite(value)}
+    return LaunchRow(
+        vector=make_vector(known, table.schema),
+        linear_s=float(table.linear_s[place]),
+        linear_error=float(table.linear_error[place]),
+        two_point_s=None,
+        sampling_s=float(table.sampling_s[place]),
+        work_groups=int(table.work_groups[place]),
+        compute_units=int(table.compute_units[place]),
+        peaks=DevicePeaks(
+            compute_units=float(table.compute_units[place]),
+            cache_bytes=float(table.cache_bytes[place]),
+            bandwidth_bytes_per_s=float(table.bandwidth_bytes_per_s[place]),
+            flops_per_s=float(table.flops_per_s[place]),
+        ),
+    )
+
+
+DEVICE = make_device()
+PROBLEM = make_problem()
+
+
+class SettableClock:
+    """Tells the time that a test sets."""
+
+    now_s = 1.0
+
+    def __call__(self) -> float:
+        """Give it."""
+        return self.now_s
+
+
+def make_predictor(  # noqa: PLR0913 - as the predictor's own
+    executor: FakeExecutor,
+    store: Store,
+    registry: str = "",
+    *,
+    clock: SettableClock | None = None,
+    settings: EstimateSettings | None = None,
+    methods: Sequence[str] | None = None,
+    shadow: str | None = None,
+) -> Predictor:
+    """Make a predictor of `DEVICE`; its registry is empty unless one is named."""
+    options = PredictorOptions(
+        executor=executor, clock=clock or SettableClock(), settings=settings or EstimateSettings()
+    )
+    return Predictor(
+        [DEVICE],
+        methods,
+        shadow,
+        store,
+        registry or str(Path(store.where).parent / "none"),
+        options=options,
+    )
+
+
+def observe(predictor: Predictor, launch: Estimate, *times_s: float) -> None:
+    """Observe a first launch, which is kept apart, and others."""
+    predictor.observe(launch, 9.0, is_first=True)
+    for one in times_s:
+        predictor.observe(launch, one, is_first=False)

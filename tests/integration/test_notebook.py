@@ -1,0 +1,52 @@
+"""The notebook of the examples, executed as its readers execute it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebook"
+NOTEBOOK = FOLDER / "estimates.ipynb"
+_LIMIT_S = 240
+
+
+def _outputs(cells: list[dict[str, Any]], kind: str) -> list[str]:
+    """Give what cells show, as texts of one kind."""
+    return [
+        "".join(output["data"][kind])
+        for cell in cells
+        for output in cell.get("outputs", ())
+        if kind in output.get("data", {})
+    ]
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    """Holds what is to be run, and nothing of the machine it was last run on."""
+    content = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert code
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
+    assert content["metadata"]["kernelspec"]["name"] == "python3"
+
+
+@pytest.mark.device
+# Jupyter's own packages warn of what they will change; a notebook's errors are errors all the same.
+@pytest.mark.filterwarnings("default")
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs from the first cell to the last and shows an estimate, a table and a plot."""
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))  # no observations of earlier runs
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient.NotebookClient(
+        notebook, timeout=_LIMIT_S, kernel_name="python3", resources={"metadata": {"path": FOLDER}}
+    ).execute()
+    estimate, table = _outputs(notebook.cells, "text/html")
+    assert "<svg" in estimate
+    assert all(name in table for name in ("nbody", "triangular", "relative_error"))
+    assert "NaN" not in table
+    assert len(_outputs(notebook.cells, "image/png")) == 1

@@ -1,0 +1,89 @@
+"""Jobs on a cluster whose only worker is this process."""
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelcast.collection import cluster, collection
+from kernelcast.collection.collection import CollectionOrder
+from kernelcast.collection.kernel_rows import KernelJob, OutOfTimeError
+from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.records.errors import KernelRunError, UnknownDeviceError
+from kernelcast.testing.builders import make_description
+from kernelcast.training_data.applications import find_kernels
+from kernelcast.training_data.store import open_store
+
+KERNELS = tuple(find_kernels("image_filters"))[:3]
+DEVICE = make_description()
+
+
+class Client:
+    """Does what it is told at once."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, float] = {}
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        """Give the one worker."""
+        return {"workers": {"here": {"resources": self.declared}}}
+
+    def run(self, function: Any, *arguments: Any, workers: list[str]) -> dict[str, Any]:  # noqa: ANN401
+        """List devices, or note resources."""
+        if arguments:
+            self.declared = arguments[0]
+            return {}
+        return {one: function() for one in workers}
+
+    def submit(self, function: Any, *arguments: Any, **_: object) -> Future[Any]:  # noqa: ANN401
+        """Do a job."""
+        done: Future[Any] = Future()
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:  # noqa: BLE001 - as a worker hands over whatever it was
+            done.set_exception(error)
+        return done
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Give a client of a worker with one device, on which each kernel ends in its own way."""
+
+    def collect_rows(job: KernelJob, _: object, outcome: DeviceOutcome, **__: object) -> None:
+        if job.kernel is KERNELS[1]:
+            msg = "it died"
+            raise KernelRunError(msg)
+        outcome.measured += 2
+        outcome.kernels += 1
+        if job.kernel is KERNELS[2]:
+            msg = "spent"
+            raise OutOfTimeError(msg)
+
+    monkeypatch.setattr(collection, "collect_rows", collect_rows)
+    monkeypatch.setattr(cluster, "list_descriptions", lambda: [DEVICE])
+    return Client()
+
+
+def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> None:
+    """Adds the jobs' outcomes by device; a job that fails is a kernel that is not collected."""
+    devices = cluster.find_cluster_devices(client, (DEVICE.id[:4],))
+    assert devices == (DEVICE,)
+    assert client.declared == {DEVICE.id: 1, cluster.MEASUREMENT: 1}
+    told: list[CollectionProgress] = []
+    with open_store(tmp_path / "rows.sqlite") as store:
+        order = CollectionOrder(kernels=KERNELS, devices=devices, settings=CollectionSettings())
+        outcome = cluster.collect_on_cluster(order, store, client, report=told.append)
+    (found,) = outcome.devices
+    assert (found.kernels, found.measured) == (2, 4)
+    assert found.errors == {KERNELS[1].name: "it died"}
+    assert outcome.is_out_of_time
+    assert [(one.done, one.total) for one in told] == [(1, 3), (2, 3), (3, 3)]
+    assert told[-1].rows == 4
+
+
+def test_a_device_that_no_worker_has_is_unknown(client: Client) -> None:
+    """Says so before anything is measured."""
+    with pytest.raises(UnknownDeviceError):
+        cluster.find_cluster_devices(client, ("elsewhere",))

@@ -1,0 +1,380 @@
+import copy
+import operator
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kernelcast import expressions
+from kernelcast.expressions import (
+    Expr,
+    FloorDiv,
+    Geometric,
+    Symbol,
+    SymbolKind,
+    TruncDiv,
+    floor_div,
+    floor_mod,
+    geometric,
+    maximum,
+    minimum,
+    select,
+    trunc_div,
+    trunc_mod,
+)
+from kernelcast.records.errors import InputError
+
+LID = Symbol(SymbolKind.LOCAL_ID, axis=0)
+GROUP = Symbol(SymbolKind.GROUP_ID, axis=0)
+X = Symbol(SymbolKind.GLOBAL_ID, axis=0)
+Y = Symbol(SymbolKind.GLOBAL_ID, axis=1)
+K = Symbol(SymbolKind.LOOP, "k")
+N = Symbol(SymbolKind.SCALAR, "n")
+WIDTH = Symbol(SymbolKind.SCALAR, "width")
+SIZE = Symbol(SymbolKind.LOCAL_SIZE, axis=0)
+SYMBOLS = (LID, X, Y, K, N, WIDTH)
+x, y, k, n, width, size, lid = map(Expr.symbol, (X, Y, K, N, WIDTH, SIZE, LID))
+
+Tree = Any  # a number, a symbol, or a tuple of an operation's name and trees
+
+
+class LargeValueError(ArithmeticError):
+    """A value left the range in which arrays are exact."""
+
+
+def c_division(a: int, b: int) -> int:
+    """C's quotient, in Python."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+# What makes the expression, and what computes its value in Python.
+OPERATIONS: dict[str, tuple[Callable[[Expr, Expr], Expr], Callable[[int, int], int]]] = {
+    "+": (operator.add, operator.add),
+    "-": (operator.sub, operator.sub),
+    "*": (operator.mul, operator.mul),
+    "floor_div": (floor_div, operator.floordiv),
+    "floor_mod": (floor_mod, operator.mod),
+    "trunc_div": (trunc_div, c_division),
+    "trunc_mod": (trunc_mod, lambda a, b: a - c_division(a, b) * b),
+    "min": (minimum, min),
+    "max": (maximum, max),
+}
+DIVISIONS = ["floor_div", "floor_mod", "trunc_div", "trunc_mod"]
+RELATIONS: dict[
+    str, tuple[Callable[[Expr, Expr], expressions.Condition], Callable[[int, int], bool]]
+] = {
+    "<": (expressions.less, lambda a, b: a < b),
+    "<=": (expressions.less_equal, lambda a, b: a <= b),
+    "==": (expressions.equal, lambda a, b: a == b),
+    "!=": (expressions.not_equal, lambda a, b: a != b),
+}
+
+
+def trees() -> st.SearchStrategy[Tree]:
+    """Draw arithmetic as trees, biased towards what simplifies."""
+    leaves = st.integers(-9, 9) | st.sampled_from(SYMBOLS)
+
+    def extend(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+        divisors = st.sampled_from([-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]) | inner
+        return (
+            st.tuples(st.sampled_from(["+", "-", "*", "min", "max"]), inner, inner)
+            | st.tuples(st.sampled_from(DIVISIONS), inner, divisors)
+            | st.tuples(st.just("select"), st.sampled_from(list(RELATIONS)), *[inner] * 4)
+            | st.tuples(st.just("geometric"), inner, st.integers(-3, 3), st.booleans())
+        )
+
+    return st.recursive(leaves, extend, max_leaves=9)
+
+
+def build(tree: Tree) -> Expr:
+    """Build the expression of a tree; what always divides by zero is no example."""
+    if not isinstance(tree, tuple):
+        return Expr.of(tree)
+    name, *rest = tree
+    if name == "select":
+        relation, *parts = rest
+        a, b, then, otherwise = map(build, parts)
+        return select(RELATIONS[relation][0](a, b), then, otherwise)
+    try:
+        if name == "geometric":
+            start, factor, is_division = rest
+            return geometric(build(start), factor, K, is_division=is_division)
+        return OPERATIONS[name][0](build(rest[0]), build(rest[1]))
+    except InputError:
+        assume(False)
+        raise
+
+
+def compute(tree: Tree, values: dict[Symbol, int]) -> int:
+    """Compute a tree in Python, without any expression."""
+    if isinstance(tree, int):
+        return tree
+    if isinstance(tree, Symbol):
+        return values[tree]
+    name, *rest = tree
+    if name == "select":
+        relation, a, b, then, otherwise = rest
+        holds = RELATIONS[relation][1](compute(a, values), compute(b, values))
+        return compute(then if holds else otherwise, values)
+    result = compute(rest[0], values)
+    if name != "geometric":
+        result = OPERATIONS[name][1](result, compute(rest[1], values))
+    else:
+        for _ in range(values[K]):
+            result = c_division(result, rest[1]) if rest[2] else result * rest[1]
+    if abs(result) > 2**31:
+        raise LargeValueError
+    return result
+
+
+def computed(tree: Tree, values: dict[Symbol, int]) -> int:
+    """Compute a tree; what has no value, or a large one, is no example."""
+    try:
+        return compute(tree, values)
+    except ArithmeticError:
+        assume(False)
+        raise
+
+
+def substitute(expr: Expr, replacements: Mapping[Symbol, Expr | int]) -> Expr:
+    """Substitute; a division by the number 0 in an arm not taken is no example."""
+    try:
+        return expr.substitute(replacements)
+    except InputError:
+        assume(False)
+        raise
+
+
+def bindings() -> st.SearchStrategy[dict[Symbol, int]]:
+    """Draw a value for each symbol; iterations count from 0."""
+    return st.fixed_dictionaries(
+        {symbol: st.integers(0, 5) if symbol is K else st.integers(-20, 20) for symbol in SYMBOLS}
+    )
+
+
+@given(tree=trees(), values=bindings())
+def test_simplified_expressions_keep_their_value(tree: Tree, values: dict[Symbol, int]) -> None:
+    """Evaluates, however an expression was simplified, to what Python computes step by step."""
+    expected = computed(tree, values)
+    found = build(tree).evaluate(values)
+    assert type(found) is int
+    assert found == expected
+
+
+@given(tree=trees(), values=st.lists(bindings(), min_size=1, max_size=4))
+def test_arrays_are_evaluated_element_by_element(
+    tree: Tree, values: list[dict[Symbol, int]]
+) -> None:
+    """Gives for arrays what it gives for each of their elements."""
+    expected = [computed(tree, one) for one in values]
+    arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
+    found = np.asarray(build(tree).evaluate(arrays))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(np.broadcast_to(found, len(values)), expected)
+
+
+@given(tree=trees(), inner=st.lists(trees(), min_size=2, max_size=2), values=bindings())
+def test_substitution_then_evaluation(
+    tree: Tree, inner: list[Tree], values: dict[Symbol, int]
+) -> None:
+    """Gives after a substitution the value for the substituted values."""
+    replaced = values | {X: computed(inner[0], values), N: computed(inner[1], values)}
+    expected = computed(tree, replaced)
+    replacements = {X: build(inner[0]), N: build(inner[1])}
+    assert substitute(build(tree), replacements).evaluate(values) == expected
+
+
+@given(tree=trees(), values=bindings())
+def test_numbers_for_all_symbols_leave_a_number(tree: Tree, values: dict[Symbol, int]) -> None:
+    """Folds every expression into its value once all symbols are numbers."""
+    expected = computed(tree, values)
+    assert substitute(build(tree), values).constant_value == expected
+
+
+@given(tree=trees())
+def test_copies_are_equal(tree: Tree) -> None:
+    """Pickles and copies itself with hash and text."""
+    expr = build(tree)
+    for other in (pickle.loads(pickle.dumps(expr)), copy.deepcopy(expr)):
+        assert other == expr
+        assert hash(other) == hash(expr)
+        assert str(other) == str(expr)
+
+
+@given(one=trees(), two=trees(), three=trees())
+def test_equal_polynomials_are_equal(one: Tree, two: Tree, three: Tree) -> None:
+    """Brings sums and products into one form, whatever the order in which they were made."""
+    a, b, c = build(one), build(two), build(three)
+    assert (a + b) * c == c * b + c * a
+    assert hash(a - b) == hash(-(b - a))
+    assert (a - a).is_zero
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (4 * (x + width * y - 1), "4*global_id(0) + 4*width*global_id(1) - 4"),
+        (n - x, "n - global_id(0)"),
+        (3 - x * x, "3 - global_id(0)*global_id(0)"),
+        (Expr.constant(0), "0"),
+        (2 * k + 1, "2*iteration(k) + 1"),
+        (floor_div(x + 1, n * width), "floor((global_id(0) + 1) / (n*width))"),
+        (floor_mod(x, 4), "global_id(0) mod 4"),
+        (1 - 2 * floor_mod(x, n), "1 - 2*(global_id(0) mod n)"),
+        (floor_mod(trunc_mod(x, 4), n), "(global_id(0) rem 4) mod n"),
+        (trunc_div(-x, 4), "trunc((-global_id(0)) / 4)"),
+        (minimum(x, n - 1), "min(global_id(0), n - 1)"),
+        (maximum(0, x), "max(global_id(0), 0)"),
+        (select(expressions.less(x, n), x, 0), "(global_id(0) if global_id(0) < n else 0)"),
+        (geometric(size, 2, K, is_division=True), "trunc(local_size(0) / 2^iteration(k))"),
+        (3 * geometric(n + 1, 2, K, is_division=False), "3*((n + 1)*2^iteration(k))"),
+        (geometric(1, -2, k + 1, is_division=False), "(-2)^(iteration(k) + 1)"),
+    ],
+)
+def test_texts(expr: Expr, text: str) -> None:
+    """Writes expressions as people do."""
+    assert str(expr) == text
+
+
+@pytest.mark.parametrize(
+    ("expected", "exprs"),
+    [
+        (True, [
+            x * width + 4 * lid, n * width * x, floor_div(x, n), floor_mod(x + y, size) * width,
+            floor_div(n, 4) * x, minimum(x, n), minimum(n, 4) * x,
+            select(expressions.less(x, n), x, 0), geometric(size, 2, K, is_division=True) + lid,
+        ]),
+        (False, [
+            x * y, x * k, trunc_div(n, x), trunc_mod(x * y, 4), floor_div(x, 4) * lid,
+            maximum(x * y, 0), select(expressions.less(x * y, n), x, 0),
+            select(expressions.Unknown(("mask",)), x, 0),
+            geometric(size, 2, K, is_division=True) * lid, geometric(lid, 2, K, is_division=False),
+        ]),
+    ],
+)  # fmt: skip
+def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
+    """Tells expressions apart that integer sets can hold and those that they cannot."""
+    assert [str(one) for one in exprs if one.is_quasi_affine() is not expected] == []
+
+
+@pytest.mark.parametrize(
+    ("expr", "simple"),
+    [
+        (floor_div(8 * x + n + 5, 4), 2 * x + floor_div(n + 1, 4) + 1),
+        (floor_div(x * width + lid, width), x + floor_div(lid, width)),
+        (floor_div(floor_div(x, 4), 8), floor_div(x, 32)),
+        (floor_div(floor_mod(x, 4), 8), Expr.of(0)),
+        (floor_div(4 * x + 3, 32), floor_div(x, 8)),
+        (floor_mod(4 * x + 3, 32), 4 * floor_mod(x, 8) + 3),
+        (floor_div(x, -4), floor_div(-x, 4)),
+        (floor_mod(9 * x + 8 * y, 4), floor_mod(x, 4)),
+        (floor_mod(floor_mod(x, 32), 8), floor_mod(x, 8)),
+        (floor_mod(floor_mod(x, 8), 32), floor_mod(x, 8)),
+        (floor_mod(6 * x, 4), 2 * floor_mod(x, 2)),
+        (trunc_div(8 * x - 4, 4), 2 * x - 1),
+        (trunc_div(6 * x + 2, 4), trunc_div(3 * x + 1, 2)),
+        (trunc_div(trunc_div(x, 4), 2), trunc_div(x, 8)),
+        (trunc_div(3 * x + 3 * n, x + n), Expr.constant(3)),
+        (trunc_mod(trunc_mod(x, 4), 4), trunc_mod(x, 4)),
+        (trunc_mod(x * n, n), Expr.constant(0)),
+        (minimum(x, x + 3), x),
+        (maximum(n, x), maximum(x, n)),
+        (select(expressions.TRUE, x, y), x),
+        (select(expressions.less(x, n), y, y), y),
+        (geometric(n, 1, K, is_division=True), n),
+        (geometric(n, 2, K, is_division=True).substitute({K: 3}), trunc_div(n, 8)),
+    ],
+)
+def test_simplifications(expr: Expr, simple: Expr) -> None:
+    """Finds the simpler form."""
+    assert expr == simple
+
+
+def test_truncation_is_not_split() -> None:
+    """Keeps multiples of the denominator inside a C division: (4*x + 1) / 4 is not x for x < 0."""
+    expr = trunc_div(4 * x + 1, 4)
+    assert isinstance(expr.sole_atom, TruncDiv)
+    assert expr.evaluate({X: -1}) == 0
+    assert floor_div(4 * x + 1, 4) == x
+
+
+def test_linear_form() -> None:
+    """Gives coefficients and constant of linear expressions only."""
+    assert (4 * x - n + 3).as_linear() == ({X: 4, N: -1}, 3)
+    assert (x * n).as_linear() is floor_div(x, 4).as_linear() is None
+
+
+def test_arrays_broadcast() -> None:
+    """Broadcasts arrays of different shape, in untaken arms too."""
+    safe = select(expressions.not_equal(n, 0), floor_div(x, n), -1)
+    found = safe.evaluate({X: np.array([[4], [9]]), N: np.array([0, 2, 3], dtype=np.int32)})
+    np.testing.assert_array_equal(found, [[-1, 2, 1], [-1, 4, 3]])
+
+
+@pytest.mark.parametrize(
+    ("expr", "values", "message"),
+    [
+        (x + n, {N: 1}, r"global_id\(0\) has no value; values were given for: n"),
+        (x, {X: 1.5}, "give a whole number"),
+        (floor_div(x, n), {X: 1, N: 0}, "division by zero"),
+        (trunc_mod(x, n), {X: 1, N: np.array([1, 0])}, "division by zero"),
+        (geometric(n, 2, K, is_division=True), {N: 8, K: -1}, "iterations count from 0"),
+        (geometric(n, 2, K, is_division=False), {N: 8, K: 64}, "exceeds 64 bits"),
+        (select(expressions.UNKNOWN, x, 0), {X: 8}, "depends on data"),
+        (2**70 * x, {X: np.arange(2)}, "exceeds 64 bits"),
+    ],
+)
+def test_refuses_what_has_no_value(expr: Expr, values: dict[Symbol, Any], message: str) -> None:
+    """Refuses to evaluate, and says why; it is a ValueError too."""
+    with pytest.raises(InputError, match=message) as caught:
+        expr.evaluate(values)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Symbol(SymbolKind.GLOBAL_ID, axis=3),
+        lambda: Symbol(SymbolKind.SCALAR),
+        lambda: trunc_mod(x, n - n),
+        lambda: geometric(n, 0, K, is_division=True),
+        lambda: geometric(n, 2, -1, is_division=True),
+    ],
+)
+def test_refuses_what_makes_no_expression(make: Callable[[], object]) -> None:
+    """Refuses symbols and divisions that mean nothing."""
+    with pytest.raises(InputError, match=r"; "):
+        make()
+
+
+def test_long_divisions_end_at_zero() -> None:
+    """Halves until nothing is left, however many iterations; what multiplies keeps its loop."""
+    halves = geometric(n, 2, K, is_division=True)
+    found = halves.evaluate({N: -(2**40), K: np.array([0, 39, 40, 41, 62, 63, 500])})
+    np.testing.assert_array_equal(found, [-(2**40), -2, -1, 0, 0, 0, 0])
+    assert halves.evaluate({N: 2**40, K: 500}) == 0
+    atom = halves.sole_atom
+    assert isinstance(atom, Geometric)
+    assert atom.loop is K
+
+
+def test_symbols_cannot_change() -> None:
+    """Keeps one unchangeable object per symbol."""
+    assert pickle.loads(pickle.dumps(X)) is X
+    assert copy.deepcopy(X) is X
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        X.axis = 1
+
+
+def test_atoms_show_their_parts() -> None:
+    """Lets readers walk through terms, factors and divisions."""
+    ((monomial, coefficient), (constant, three)) = (4 * floor_div(x, n) + 3).terms
+    assert (coefficient, constant, three) == (4, (), 3)
+    [atom] = monomial
+    assert isinstance(atom, FloorDiv)
+    assert (atom.numerator, atom.denominator) == (x, n)

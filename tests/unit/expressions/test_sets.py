@@ -1,0 +1,274 @@
+"""Sets of points in islpy's terms against enumeration."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.expressions import (
+    TRUE,
+    Condition,
+    Expr,
+    Relation,
+    Symbol,
+    SymbolKind,
+    Unknown,
+    compare,
+    conjunction,
+    disjunction,
+    equal,
+    floor_div,
+    floor_mod,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    select,
+    trunc_div,
+    trunc_mod,
+)
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.isl import IslSpace, NotKnownError, TooHardError, make_context
+from kernelcast.expressions.launch_points import SLAB, LaunchPoints
+from kernelcast.expressions.point_sets import PointSet, are_apart, relate_bytes, split_into_boxes
+from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.records.balance import SlabSpace
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import MemorySpace
+from kernelcast.testing.strategies import ndranges
+
+X, Y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
+SIDE = range(-6, 7)
+POINTS = [{X: x, Y: y} for x, y in itertools.product(SIDE, SIDE)]
+BOX = [one for symbol in (X, Y) for one in (less_equal(-6, symbol), less(symbol, 7))]
+MANY = 10_000_000
+
+
+def _join(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    divide: st.SearchStrategy[Callable[[Expr, int], Expr]] = st.sampled_from(
+        [floor_div, floor_mod, trunc_div, trunc_mod, Expr.__mul__]
+    )
+    pick: st.SearchStrategy[Callable[[Expr, Expr], Expr]] = st.sampled_from(
+        [Expr.__add__, Expr.__sub__, minimum, maximum, lambda a, b: select(less(a, b), b, a + 1)]
+    )
+    return st.one_of(
+        st.builds(lambda make, one, number: make(one, number), divide, inner, st.integers(1, 5)),
+        st.builds(lambda make, one, other: make(one, other), pick, inner, inner),
+    )
+
+
+EXPRS = st.recursive(
+    st.one_of(st.sampled_from([Expr.symbol(X), Expr.symbol(Y)]),
+              st.integers(-9, 9).map(Expr.constant)),
+    _join, max_leaves=4,
+)  # fmt: skip
+COMPARISONS = st.builds(compare, EXPRS, st.sampled_from(Relation))
+CONDITIONS = st.recursive(
+    COMPARISONS,
+    lambda inner: st.builds(lambda make, *parts: make(*parts),
+                            st.sampled_from([conjunction, disjunction]), inner, inner),
+    max_leaves=3,
+)  # fmt: skip
+
+
+def _make_space() -> IslSpace:
+    return IslSpace([X, Y], make_context(MANY))
+
+
+@given(expr=EXPRS)
+def test_expressions_come_back_with_their_values(expr: Expr) -> None:
+    """An expression that was islpy's has the value it had before."""
+    space = _make_space()
+    back = space.from_isl(space.to_isl(expr))
+    assert all(back.evaluate(one) == expr.evaluate(one) for one in POINTS)
+
+
+@given(condition=CONDITIONS)
+def test_conditions_come_back_with_their_points(condition: Condition) -> None:
+    """A condition that was islpy's holds where it held before."""
+    space = _make_space()
+    back = space.from_isl_set(space.to_isl_set(condition))
+    assert all(bool(back.evaluate(one)) == bool(condition.evaluate(one)) for one in POINTS)
+
+
+@given(guard=CONDITIONS, wanted=CONDITIONS)
+def test_the_first_point_is_found(guard: Condition, wanted: Condition) -> None:
+    """The first point for which a condition holds, and none if there is none."""
+    found = PointSet([X, Y], [*BOX, guard], make_context(MANY)).find_first(wanted)
+    both = conjunction(guard, wanted)
+    assert found == next((one for one in POINTS if both.evaluate(one)), None)
+
+
+@given(guard=CONDITIONS, expr=EXPRS)
+def test_bounds_hold_every_value(guard: Condition, expr: Expr) -> None:
+    """Bounds over one coordinate are those of the points, or wider where points lie apart."""
+    bounds = PointSet([X, Y], [*BOX, guard], make_context(MANY)).bound(expr, {X})
+    for x, points in itertools.groupby(POINTS, key=lambda one: one[X]):
+        values = [expr.evaluate(one) for one in points if guard.evaluate(one)]
+        if values:
+            assert bounds.exists.evaluate({X: x})
+            assert bounds.low.evaluate({X: x}) <= min(values)
+            assert bounds.high.evaluate({X: x}) >= max(values)
+
+
+@given(guard=COMPARISONS, expr=EXPRS)
+def test_bounds_of_few_pieces_are_taken(guard: Condition, expr: Expr) -> None:
+    """Without "or", some point has the least value and some point the greatest."""
+    small = conjunction(guard, less_equal(0, X), less_equal(0, Y))
+    points = [one for one in POINTS if small.evaluate(one)]
+    linear = 3 * Expr.symbol(X) - 2 * Expr.symbol(Y)
+    if guard.symbols() and not (isinstance(guard, type(less(X, Y))) and guard.expr.as_linear()):
+        return
+    bounds = PointSet([X, Y], [*BOX, small], make_context(MANY)).bound(linear, ())
+    values = [linear.evaluate(one) for one in points]
+    assert bool(bounds.exists.evaluate({})) == bool(values)
+    if values:
+        assert bounds.low.constant_value == min(values)
+        assert bounds.high.constant_value == max(values)
+
+
+@given(some=EXPRS, other=EXPRS, guard=CONDITIONS, size=st.integers(1, 3))
+def test_shared_bytes_are_seen(some: Expr, other: Expr, guard: Condition, size: int) -> None:
+    """Points of two values of x that touch one byte are told from points that never do."""
+    points = PointSet([X, Y], [*BOX, guard], make_context(MANY))
+    parts = [relate_bytes(points, one, size, X) for one in (some, other)]
+    owners: list[set[tuple[int, int]]] = [
+        {
+            (start + byte, one[X])
+            for one in POINTS
+            if guard.evaluate(one)
+            for start in [int(expr.evaluate(one))]
+            for byte in range(size)
+        }
+        for expr in (some, other)
+    ]
+    shared = any(a == b and x != z for a, x in owners[0] for b, z in owners[1])
+    assert are_apart(parts[:1], parts[1:]) == (not shared)
+
+
+@given(condition=CONDITIONS)
+def test_boxes_divide_what_a_condition_leaves(condition: Condition) -> None:
+    """Each point for which a condition holds lies in one box, and no other point in any."""
+    boxes = split_into_boxes(condition, {X: SIDE, Y: SIDE}, 8)
+    if boxes is not None:
+        for one in POINTS:
+            assert sum(bool(box.evaluate(one)) for box in boxes) == bool(condition.evaluate(one))
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        Expr.symbol(X) * Y,
+        Expr.symbol(Symbol(SymbolKind.SCALAR, "z")),
+        floor_div(X, Y),
+        Expr.symbol(X) * 2**70 + Y,
+    ],
+)
+def test_other_expressions_are_not_known(expr: Expr) -> None:
+    """Products of coordinates, other symbols and numbers beyond 64 bits have no set."""
+    space = _make_space()
+    with pytest.raises(NotKnownError):
+        space.to_isl(expr)
+    with pytest.raises(NotKnownError):
+        space.to_isl_set(less(0, expr))
+    assert space.to_isl_set(less(0, expr), approximates=True).is_equal(space.to_isl_set(TRUE))
+
+
+def test_what_depends_on_data_counts_as_met() -> None:
+    """Where more points will do; where not, it is not known."""
+    data = Unknown(("mask",))
+    with pytest.raises(NotKnownError):
+        PointSet([X], [less_equal(0, X), data], make_context())
+    points = PointSet([X], [less_equal(0, X), data], make_context(), approximates=True)
+    assert points.find_first(TRUE) == {X: 0}
+
+
+def test_hard_questions_end() -> None:
+    """Where numbers grow large isl gives up within seconds, and answers the next question."""
+    lane = Symbol(SymbolKind.SCALAR, "lane")
+    value = floor_mod(128 * Expr.symbol(Y), 36_000_000) + lane
+    start = 2198 * Expr.symbol(X)
+    limits = [less_equal(0, X), less(X, 2048), less_equal(start, Y), less(Y, start + 2198),
+              less_equal(0, lane), less(lane, 128)]  # fmt: skip
+    points = PointSet([X, Y, lane], limits, make_context())
+    begin_s = time.process_time()
+    with pytest.raises(TooHardError):
+        points.bound(value, {X})
+    assert time.process_time() - begin_s < 3
+    assert points.bound(Expr.symbol(Y), {X}).low == start
+
+
+def _make_access(offset: Expr, guard: Condition, loops: tuple[LoopFacts, ...]) -> MemoryAccess:
+    return MemoryAccess(
+        site=0, block=0, line=1, text="a[i]", kind=AccessKind.STORE, space=MemorySpace.GLOBAL,
+        buffer="a", bytes=4, offset_bytes=offset, pattern=AddressPattern.QUASI_AFFINE,
+        guard=guard, loops=loops,
+    )  # fmt: skip
+
+
+def _enumerate(ndrange: NDRange, access: MemoryAccess) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Give offset and global id of each time that a work-item does an access."""
+    assert access.offset_bytes is not None
+    items = bind_ids(ndrange, range(ndrange.work_group_count))
+    shape = items.is_present.shape
+    for place in zip(*np.nonzero(items.is_present), strict=True):
+        point = {
+            symbol: int(np.broadcast_to(np.asarray(value), shape)[place])
+            for symbol, value in items.bindings.items()
+        }
+        trips = [one.trip_count.evaluate(point) for one in access.loops if one.trip_count]
+        for number in range(int(trips[0])) if trips else [0]:
+            point[Symbol(SymbolKind.LOOP, "k")] = number
+            if access.guard.evaluate(point):
+                ids = tuple(point[Symbol(SymbolKind.GLOBAL_ID, axis=axis)]
+                            for axis in range(ndrange.dimensions))  # fmt: skip
+                yield int(access.offset_bytes.evaluate(point)), ids
+
+
+IDS = [Expr.symbol(Symbol(kind, axis=axis)) for axis in (0, 1)
+       for kind in (SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID,
+                    SymbolKind.LOCAL_SIZE, SymbolKind.GLOBAL_SIZE)]  # fmt: skip
+
+
+@given(
+    ndrange=ndranges(max_groups=4, max_local=3),
+    factors=st.lists(st.integers(-2, 3), min_size=10, max_size=10),
+    guard=st.sampled_from(
+        [TRUE, less(IDS[0], 5), equal(IDS[1], 0), less_equal(IDS[1], IDS[2]), less(IDS[5], IDS[0])]
+    ),
+    trips=st.sampled_from([None, Expr.constant(2), maximum(3 - IDS[2], 0)]),
+    thickness=st.integers(1, 2),
+)
+def test_points_are_those_of_the_launch(
+    ndrange: NDRange, factors: list[int], guard: Condition, trips: Expr | None, thickness: int
+) -> None:
+    """Bounds of each slab and the first work-item outside are those of an enumeration."""
+    loop = LoopFacts(name="k", line=1, condition=TRUE, trip_count=trips, is_exact=True)
+    loops = () if trips is None else (loop,)
+    offset = sum((a * b for a, b in zip(factors, IDS, strict=True)), Expr.constant(0))
+    offset = offset if trips is None else offset + 5 * Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
+    access = _make_access(4 * offset, guard, loops)
+    touched = sorted(_enumerate(ndrange, access))
+    space = SlabSpace(ndrange=ndrange, axis=ndrange.dimensions - 1, thickness=thickness)
+    launch = LaunchPoints(ndrange=ndrange, scalars={}, slabs=space)
+    [placed] = launch.place([access], make_context(MANY), is_exact=True)
+    [(shift, _)] = placed.members
+    bounds = placed.points.bound(placed.offset_bytes + shift, {SLAB})
+    local, first = ndrange.known_local_size[space.axis], ndrange.global_offset[space.axis]
+    for slab in range(space.count):
+        own = [at for at, ids in touched
+               if (ids[space.axis] - first) // local // thickness == slab]  # fmt: skip
+        assert bool(bounds.exists.evaluate({SLAB: slab})) == bool(own)
+        if own:
+            assert bounds.low.evaluate({SLAB: slab}) == own[0]
+            assert bounds.high.evaluate({SLAB: slab}) == own[-1]
+    whole = LaunchPoints(ndrange=ndrange, scalars={})
+    for one in whole.place([access], make_context(MANY), is_exact=True):
+        point = one.points.find_first(less(one.offset_bytes + shift, 8))
+        outside = [ids for at, ids in touched if at < 8]
+        assert (point is None) == (not outside)
+        assert point is None or whole.find_global_id(point) in outside

@@ -1,0 +1,122 @@
+"""Pieces of evidence put together."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.records.errors import InputError
+
+BASES = {"": 0.0, "sampler": 0.02, "sizes": 0.01}
+MOMENTS = {"": 0.0, "first": 0.01, "second": 0.03}
+
+
+def tell(log_seconds: float, variance: float = 0.01, kind: Kind = Kind.SAMPLES) -> Piece:
+    """Make a piece that shares nothing."""
+    return Piece(kind=kind, log_seconds=log_seconds, variance=variance)
+
+
+@st.composite
+def agreeing_pieces(draw: st.DrawFn) -> list[Piece]:
+    """Make pieces within a standard deviation of each other, of bases and moments."""
+    found = []
+    for _ in range(draw(st.integers(1, 8))):
+        basis, moment = draw(st.sampled_from([*BASES])), draw(st.sampled_from([*MOMENTS]))
+        shared = BASES[basis] + MOMENTS[moment]
+        found.append(
+            Piece(
+                kind=Kind.SAMPLES,
+                log_seconds=draw(st.floats(-0.2, 0.2)),
+                variance=shared + draw(st.floats(0.2, 2.0)),
+                basis=basis,
+                basis_variance=BASES[basis],
+                moment=moment,
+                moment_variance=MOMENTS[moment],
+            )
+        )
+    return found
+
+
+@given(pieces=agreeing_pieces())
+def test_weighs_as_generalised_least_squares_does(pieces: list[Piece]) -> None:
+    """Gives what the whole covariance matrix gives, where pieces agree."""
+    covariance = np.diag([one.variance for one in pieces])
+    for i, one in enumerate(pieces):
+        for j, other in enumerate(pieces):
+            if i != j and one.basis and one.basis == other.basis:
+                covariance[i, j] = one.basis_variance
+                if one.moment and one.moment == other.moment:
+                    covariance[i, j] += one.moment_variance
+    weights = np.linalg.solve(covariance, np.ones(len(pieces)))
+    fused = fuse(pieces)
+    assert fused.variance == pytest.approx(1 / weights.sum())
+    assert fused.weights == pytest.approx(weights / weights.sum(), abs=1e-9)
+    told = [one.log_seconds for one in pieces]
+    assert fused.log_seconds == pytest.approx(weights @ told / weights.sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 0.1, 10.0, 1e3, 1e6])
+def test_a_poisoned_observation_loses_its_weight(factor: float) -> None:
+    """Stays with samples and sizes, however far an observation is off, and however sure it is."""
+    honest = [tell(0.0), tell(0.05), tell(-0.03, 0.005, Kind.OTHER_SIZES)]
+    poisoned = [*honest, tell(math.log(factor), 0.001, Kind.OBSERVED)]
+    assert fuse(poisoned).log_seconds == pytest.approx(fuse(honest).log_seconds, abs=0.02)
+    assert fuse(poisoned).weights[-1] < 0.01
+
+
+def test_a_disturbed_moment_loses_its_weight_as_a_whole() -> None:
+    """Believes one undisturbed moment and sizes rather than three samples of a disturbed one."""
+    disturbed = [
+        Piece(kind=Kind.SAMPLES, log_seconds=1.0 + 0.01 * place, variance=0.01, moment="bad",
+              moment_variance=0.009, basis="sampler", basis_variance=0.0005)
+        for place in range(3)
+    ]  # fmt: skip
+    calm = [
+        Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.01, moment="good",
+              moment_variance=0.009, basis="sampler", basis_variance=0.0005),
+        tell(0.02, 0.004, Kind.OTHER_SIZES),
+    ]  # fmt: skip
+    assert abs(fuse([*disturbed, *calm]).log_seconds) < 0.05
+
+
+def test_more_samples_of_one_moment_say_no_more_than_the_moment() -> None:
+    """Leaves the variance above what the moment's pieces share."""
+    one = Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.02, moment="now",
+                moment_variance=0.01, basis="sampler")  # fmt: skip
+    assert fuse([one] * 8).variance > 0.01
+    assert fuse([tell(0.0, 0.02)] * 8).variance < 0.01
+
+
+def test_disagreement_is_told() -> None:
+    """Tells by how many standard deviations pieces are off."""
+    assert fuse([tell(0.0), tell(0.0)]).disagreement == 0
+    assert 2 < fuse([tell(0.0), tell(5.0), tell(0.01)]).disagreement < 4
+
+
+def test_the_leading_kind_weighs_most() -> None:
+    """Adds the weights of a kind's pieces."""
+    pieces = [tell(0.0, 0.03), tell(0.0, 0.03), tell(0.0, 0.02, Kind.OTHER_SIZES)]
+    assert fuse(pieces).leading_kind is Kind.SAMPLES
+    assert sum(fuse(pieces).weights) == pytest.approx(1)
+
+
+def test_nothing_cannot_be_put_together() -> None:
+    """Asks for a piece."""
+    with pytest.raises(InputError, match="give at least one"):
+        fuse([])
+
+
+@pytest.mark.parametrize(
+    ("log_seconds", "variance", "shared"),
+    [(math.nan, 0.1, 0.0), (0.0, 0.0, 0.0), (0.0, 0.1, 0.1), (0.0, math.inf, 0.0), (0.0, 0.1, -1)],
+)
+def test_a_piece_refuses_numbers_that_mean_nothing(
+    log_seconds: float, variance: float, shared: float
+) -> None:
+    """Refuses what is not finite, and variances that sharing uses up."""
+    with pytest.raises(InputError, match="expected finite numbers"):
+        Piece(kind=Kind.SAMPLES, log_seconds=log_seconds, variance=variance, basis_variance=shared)

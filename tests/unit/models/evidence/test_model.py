@@ -1,0 +1,149 @@
+"""Variances and intervals that are learned, and pieces made with them."""
+
+import json
+import math
+from dataclasses import replace
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from kernelcast.models.evidence.calibration import (
+    EvidenceRow,
+    calibrate,
+    gather_all,
+    gather_observed,
+    gather_samples,
+    gather_sizes,
+    list_others,
+)
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.model import EvidenceModel, name_situation
+from kernelcast.models.evidence.moments import read_moment
+from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.models.evidence.stored import model_from_json, model_to_json
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.testing.evidence import SAMPLE_SD, make_moment, make_rows
+
+COVERAGE = 0.9
+
+
+def test_bias_and_variance_of_samples_are_learned(model: EvidenceModel) -> None:
+    """Takes off what samples are too slow by, and knows their noise."""
+    piece = model.weigh_samples(make_moment(0.0))
+    assert piece.log_seconds == pytest.approx(-0.05, abs=0.02)
+    assert math.sqrt(piece.variance) == pytest.approx(SAMPLE_SD, rel=0.3)
+    assert model.weigh_samples(make_moment(0.0, form="another")).variance > 0
+
+
+def test_what_the_sampler_gets_wrong_of_a_kernel_is_taken_off(model: EvidenceModel) -> None:
+    """Corrects samples by those of other launches that were measured, as far as kernels differ."""
+    plain = model.weigh_samples(make_moment(0.0))
+    corrected = model.weigh_samples(make_moment(0.0), past=[2.0, 2.2, 1.9])
+    assert corrected.log_seconds < plain.log_seconds
+    assert corrected.variance < plain.variance
+    assert model.judge_samples(make_moment(0.05), 0.0) == pytest.approx(0.0, abs=0.3)
+
+
+def test_observations_age(model: EvidenceModel) -> None:
+    """Trusts a whole run of a moment ago more than one of yesterday."""
+    fresh, old = (model.weigh_observation(0.0, 0.02, age_s) for age_s in (0.0, 86400.0))
+    assert fresh.variance <= old.variance
+
+
+@pytest.mark.parametrize("gather", [gather_samples, gather_sizes, gather_all, gather_observed])
+def test_intervals_hold_what_they_promise(model: EvidenceModel, gather: object) -> None:
+    """Cover about 90 % of launches of kernels that were not calibrated with."""
+    unseen = make_rows(seed=1)
+    inside = []
+    for place, others in list_others(unseen, np.arange(len(unseen)), np.random.default_rng(0), 3):
+        fused = fuse(gather(model, unseen[place], others))  # type: ignore[operator]  # any of the four
+        interval = model.surround(fused, COVERAGE)
+        inside.append(interval.low <= math.exp(unseen[place].size.log_seconds) <= interval.high)
+    assert mean(inside) > 0.83
+
+
+def test_other_sizes_narrow_the_interval(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
+    """Is surer with samples and sizes than with samples alone."""
+    widths = []
+    for gather in (gather_samples, gather_all):
+        interval = model.surround(fuse(gather(model, rows[0], rows[1:5])), COVERAGE)
+        widths.append(interval.high / interval.low)
+    assert widths[1] < widths[0]
+    assert name_situation(gather_all(model, rows[0], rows[1:5])) == "other_sizes+samples"
+
+
+def test_an_interval_without_calibration_is_the_variance(model: EvidenceModel) -> None:
+    """Surrounds what no situation of the calibration resembles by normal quantiles."""
+    fused = fuse([Piece(kind=Kind.LEARNED, log_seconds=0.0, variance=0.01)])
+    interval = model.surround(fused, COVERAGE)
+    assert math.log(interval.high) == pytest.approx(1.645 * 0.1, rel=1e-3)
+
+
+def test_estimated_sizes_share_what_the_sampler_gets_wrong(
+    model: EvidenceModel, rows: list[EvidenceRow]
+) -> None:
+    """Rest on the sampler, and never weigh as much as observed ones."""
+    answer = model.tabulate([one.size for one in rows[1:5]]).predict(rows[0].size.log_work, 0.0)
+    observed, estimated = model.weigh_sizes(answer), model.weigh_estimates(answer)
+    assert estimated.variance > observed.variance
+    assert estimated.basis == model.weigh_samples(make_moment(0.0)).basis
+
+
+def test_a_model_survives_json(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
+    """Gives the same pieces and intervals."""
+    text = model_to_json(model)
+    read = model_from_json(text)
+    assert model_to_json(read) == text
+    for gather in (gather_samples, gather_all):
+        pieces = gather(read, rows[0], rows[1:4])
+        assert pieces == gather(model, rows[0], rows[1:4])
+        assert read.surround(fuse(pieces), 0.9) == model.surround(fuse(pieces), 0.9)
+
+
+@pytest.mark.parametrize("change", [{"evidence_model": 9}, {"signs": []}, {"forms": 3}])
+def test_another_format_is_refused(model: EvidenceModel, change: dict[str, object]) -> None:
+    """Names what differs, and says what to do."""
+    text = json.dumps({**json.loads(model_to_json(model)), **change})
+    with pytest.raises(InputError, match="calibrate again"):
+        model_from_json(text)
+
+
+def test_calibration_repeats(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
+    """Learns the same of the same launches."""
+    assert model_to_json(calibrate(list(rows))) == model_to_json(model)
+
+
+def test_a_few_launches_teach_what_they_can(rows: list[EvidenceRow]) -> None:
+    """Pools forms of samples, keeps settings of sizes, and leaves intervals to variances."""
+    few = calibrate(rows[:12])
+    assert set(few.forms) == {""}
+    assert not few.intervals
+    assert few.sizes == calibrate(rows[:12]).sizes
+    assert fuse(gather_all(few, rows[20], rows[21:24])).variance > 0
+
+
+def test_launches_without_samples_teach_sizes(rows: list[EvidenceRow]) -> None:
+    """Calibrates what other sizes say, and says that samples were not seen."""
+    unsampled = calibrate([replace(one, moments=()) for one in rows])
+    assert set(unsampled.intervals) >= {"other_sizes"}
+    with pytest.raises(InputError, match="calibrated without samples"):
+        unsampled.weigh_samples(make_moment(0.0))
+
+
+def test_a_run_becomes_a_moment() -> None:
+    """Draws the line, and notes what foretells its error as finite numbers."""
+    launches = tuple(
+        TimedLaunch(box=GroupBox(start=(first,), shape=(count,)), window=0, duration_s=1e-5 * count)
+        for first, count in ((0, 20), (100, 40))
+    )
+    run = SampleRun(
+        kernel_digest="d", device_id="x",
+        ndrange=NDRange(global_size=(64000,), local_size=(64,), global_offset=(0,)),
+        launches=launches, launch_overhead_s=1e-6, is_even=True,
+    )  # fmt: skip
+    moment = read_moment(run, moment="now", form="pair")
+    assert moment.log_seconds == pytest.approx(math.log(1e-2), abs=0.05)
+    assert all(map(math.isfinite, moment.signs))

@@ -1,0 +1,132 @@
+"""Times of sizes that were not run, from those of a kernel's other sizes."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelcast.models.evidence.size_fit import fit_sizes
+from kernelcast.models.evidence.sizes import MEASURES, KnownSize, SizeSettings, tabulate_sizes
+from kernelcast.records.errors import InputError
+from kernelcast.testing.evidence import make_size
+
+SETTINGS = SizeSettings()
+
+
+def known_at(*works: float, rate: float = -17.0) -> list[KnownSize]:
+    """Make sizes of a kernel whose time is proportional to its work."""
+    return [make_size(one, one + rate) for one in works]
+
+
+def ask(known: list[KnownSize], work: float, at_s: float = 0.0, **settings: float) -> float:
+    """Give the variance of an answer."""
+    table = tabulate_sizes(known, replace(SETTINGS, **settings))
+    return table.predict((work, *(math.nan,) * 3), at_s).variance
+
+
+def test_times_proportional_to_work_are_foretold() -> None:
+    """Scales by work-items."""
+    answer = tabulate_sizes(known_at(15.0, 15.5, 16.0), SETTINGS).predict((17.0,) * 4, 0.0)
+    assert answer.log_seconds == pytest.approx(0.0, abs=1e-9)
+    assert (answer.measure, answer.sizes, answer.distance) == ("work_items", 3, 1.0)
+
+
+def test_variance_grows_with_distance_and_time_and_falls_with_sizes() -> None:
+    """Trusts near sizes, recent sizes and many sizes more."""
+    few = known_at(15.0, 15.5)
+    assert ask(few, 16.0) < ask(few, 19.0)
+    assert ask(few, 16.0) < ask(few, 16.0, at_s=3600.0)
+    assert ask(known_at(15.0, 15.5, 16.5, 17.0), 16.0) < ask(few, 16.0)
+
+
+def test_recent_sizes_weigh_more_than_those_of_another_state_of_the_machine() -> None:
+    """Follows a machine that has become slower."""
+    before = [make_size(15.0 + 0.1 * place, -2.0 + 0.1 * place) for place in range(3)]
+    now = make_size(15.5, -1.5 + 0.4, at_s=86400.0)
+    answer = tabulate_sizes([*before, now], SETTINGS).predict((15.6, *(math.nan,) * 3), 86460.0)
+    assert answer.log_seconds == pytest.approx(-1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_a_poisoned_size_loses_its_weight(factor: float) -> None:
+    """Stays with the other three."""
+    known = known_at(15.0, 15.5, 16.0)
+    wrong = make_size(15.7, -1.3 + math.log(factor))
+    answer = tabulate_sizes([*known, wrong], SETTINGS).predict((15.6,) * 4, 0.0)
+    assert answer.log_seconds == pytest.approx(-1.4, abs=0.05)
+
+
+def test_the_measure_that_foretells_the_kernel_is_taken() -> None:
+    """Scales a kernel of quadratic work by its instructions, one of linear work by its items."""
+    quadratic = [
+        KnownSize(log_work=(one, 2 * one, math.nan, math.nan), log_seconds=2 * one - 30, noise=0.02,
+                  at_s=0.0)
+        for one in (15.0, 15.4, 15.8, 16.2)
+    ]  # fmt: skip
+    answer = tabulate_sizes(quadratic, SETTINGS).predict((16.5, 33.0, math.nan, math.nan), 0.0)
+    assert answer.measure == "instructions"
+    assert answer.log_seconds == pytest.approx(3.0, abs=0.01)
+    linear = [replace(one, log_seconds=one.log_work[0] - 16) for one in quadratic]
+    assert tabulate_sizes(linear, SETTINGS).predict((16.5,) * 4, 0.0).measure == "work_items"
+
+
+def test_a_cache_between_sizes_is_named_and_widens() -> None:
+    """Says that the working set leaves a cache that all known sizes fit."""
+    known = known_at(15.0, 15.5)
+    caches = {"L2": 1e6, "L3": 33e6}
+    table = tabulate_sizes(known, SETTINGS, caches)
+    near, beyond = (table.predict((16.0,) * 4, 0.0, size) for size in (30e6, 40e6))
+    assert (near.boundary, beyond.boundary) == ("", "L3")
+    assert beyond.variance > near.variance
+
+
+def test_many_sizes_are_cut_to_the_latest() -> None:
+    """Keeps 16."""
+    known = [make_size(15.0, -2.0 + 0.001 * place, at_s=float(place)) for place in range(50)]
+    assert len(tabulate_sizes(known, SETTINGS).work) == 16
+
+
+def test_what_is_missing_is_asked_for() -> None:
+    """Names the measure that is not known, and asks for a size."""
+    with pytest.raises(InputError, match="give at least one"):
+        tabulate_sizes([], SETTINGS)
+    with pytest.raises(InputError, match="work_items of this one is not known"):
+        tabulate_sizes(known_at(15.0), SETTINGS).predict((math.nan,) * 4, 0.0)
+    with pytest.raises(InputError, match=f"expected {len(MEASURES)} measures"):
+        KnownSize(log_work=(15.0,), log_seconds=0.0, noise=0.0, at_s=0.0)
+
+
+def test_settings_are_learned_from_kernels() -> None:
+    """Finds that sizes of another hour differ where they do, and keeps quiet where they do not."""
+    draw = np.random.default_rng(0)
+    drifting, steady = [], []
+    for _ in range(40):
+        rate = draw.normal(-17.0, 1.0)
+        states = {0.0: draw.normal(0.0, 0.3), 36000.0: draw.normal(0.0, 0.3)}
+        works = 15.0 + draw.uniform(0.0, 2.0, 6)
+        times = [0.0, 36000.0] * 3
+        noise = draw.normal(0.0, 0.02, 6)
+        drifting.append([
+            make_size(work, work + rate + states[at_s] + one, at_s=at_s)
+            for work, at_s, one in zip(works, times, noise, strict=True)
+        ])  # fmt: skip
+        steady.append([
+            make_size(work, work + rate + one, at_s=at_s)
+            for work, at_s, one in zip(works, times, noise, strict=True)
+        ])  # fmt: skip
+    far, near = {}, {}
+    for name, kernels in {"drifting": drifting, "steady": steady}.items():
+        found = fit_sizes(kernels, SETTINGS)
+        known = [make_size(15.0 + 0.1 * place, -2.0) for place in range(3)]
+        table = tabulate_sizes(known, found)
+        near[name], far[name] = (
+            table.predict((15.1,) * 4, at_s).variance ** 0.5 for at_s in (0.0, 36000.0)
+        )
+    assert far["drifting"] > 0.2
+    assert max(far["steady"], near["steady"], near["drifting"]) < 0.06
+
+
+def test_few_sizes_change_no_settings() -> None:
+    """Keeps what stands where next to nothing is known."""
+    assert fit_sizes([known_at(15.0, 16.0)], SETTINGS) == SETTINGS

@@ -1,0 +1,114 @@
+"""Estimates as a notebook, a terminal and a file show them."""
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import DeviceError
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.interval_html import draw_interval
+from kernelcast.records.ndrange import NDRange
+
+ESTIMATE = Estimate(
+    device="A device", device_id="a-device", kernel="triad",
+    ndrange=NDRange(global_size=(1024,), local_size=(64,)), compute_units=2, saturation=None,
+    sample_work_groups=(0, 0), sampled_work_groups=0,
+    interval=Interval(seconds=0.5, low=0.4, high=0.6, coverage=0.9), tier=Tier.LINEAR,
+    estimates_s={"linear": 0.5, "two_point": float("nan")}, sampling_seconds=0.01,
+    overhead_seconds=0.2,
+)  # fmt: skip
+MEASURED = replace(ESTIMATE, measurement=Measurement(durations_s=(0.4,)))
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _draw(estimate: Estimate) -> ElementTree.Element:
+    """Read the table as XML, which it is too."""
+    return ElementTree.fromstring(estimate._repr_html_())
+
+
+def test_an_estimate_prints_as_one_line() -> None:
+    """Says kernel, device, seconds, interval with coverage, and tier; and is a record for repr."""
+    assert str(ESTIMATE) == "triad on A device: 500 ms (400 - 600 ms with 90 % coverage), linear"
+    assert repr(ESTIMATE).startswith("Estimate(device='A device'")
+
+
+def test_a_notebook_shows_what_print_says_and_what_was_measured() -> None:
+    """Has a row each, those of measurement and warnings where there are any."""
+    rows = {row[0].text: row[1].text for row in _draw(ESTIMATE) if len(row) == 2}
+    assert rows == {
+        "kernel": "triad",
+        "device": "A device",
+        "predicted": "500 ms (400 - 600 ms with 90 % coverage)",
+        "tier": "linear",
+    }
+    warned = replace(MEASURED, warnings=("careful",))
+    more = {row[0].text: row[1].text for row in _draw(warned) if len(row) == 2}
+    assert (more["measured"], more["warning"]) == ("400 ms", "careful")
+
+
+def test_names_are_text_and_no_markup() -> None:
+    """Escapes names of devices and kernels, and what warnings quote."""
+    hostile = "<script>alert(1)</script>&\"'"
+    html = replace(ESTIMATE, device=hostile, kernel=hostile, warnings=(hostile,))._repr_html_()
+    assert "<script" not in html
+    assert [row[1].text for row in ElementTree.fromstring(html) if len(row) == 2].count(
+        hostile
+    ) == 3
+
+
+def test_the_picture_needs_nothing_from_elsewhere() -> None:
+    """Refers to no address but the name of the SVG format."""
+    html = MEASURED._repr_html_().replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "://" not in html
+    assert not any(word in html for word in ("href", "src=", "url(", "script", "@import"))
+
+
+@given(
+    ends=st.tuples(*[st.floats(1e-9, 1e6) for _ in range(3)]).map(sorted),
+    measured_s=st.none() | st.floats(1e-9, 1e6),
+)
+def test_whatever_the_times_all_of_the_picture_is_seen(
+    ends: list[float], measured_s: float | None
+) -> None:
+    """Keeps the dot and all strokes inside, and the dot between low and high."""
+    picture = ElementTree.fromstring(draw_interval(ends[0], ends[1], ends[2], measured_s))
+    width = float(picture.attrib["width"])
+    (dot,) = picture.iter(f"{_SVG}circle")
+    strokes = [one.attrib["d"] for one in picture.iter(f"{_SVG}path")]
+    starts = [float(d.removeprefix("M").split(" ")[0]) for d in strokes]
+    assert all(0 <= at <= width for at in (float(dot.attrib["cx"]), *starts))
+    high = float(strokes[0].split("H")[1].split("M")[0])
+    assert starts[0] <= float(dot.attrib["cx"]) <= high
+    assert len(strokes) == (1 if measured_s is None else 2)
+
+
+def test_a_dictionary_is_what_the_command_prints() -> None:
+    """Is the answer's without the problem, and JSON takes it: what is no number is absent."""
+    answer = DeviceAnswer(
+        device_id="a-device", device="A device", problem="p", kernel="triad", estimate=MEASURED
+    )
+    content = MEASURED.to_dict()
+    assert answer.to_dict() == {"problem": "p", **content}
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    assert (content["seconds"], content["low"], content["high"]) == (0.5, 0.4, 0.6)
+    assert content["error"] == pytest.approx(0.25)
+    assert content["estimates"] == {
+        "linear": 0.5, "two_point": None, "pooled_rate": None, "analytic": None, "hybrid": None,
+        "history": None,
+    }  # fmt: skip
+    assert "measured_seconds" not in ESTIMATE.to_dict()
+
+
+def test_a_failure_is_a_dictionary_with_its_reason() -> None:
+    """Says device, problem, kernel and the error's message."""
+    failure = DeviceAnswer(
+        device_id="a-device", device="A device", problem="p", kernel="k", error=DeviceError("gone")
+    )
+    assert failure.to_dict() == {
+        "device": "A device", "device_id": "a-device", "problem": "p", "kernel": "k",
+        "error_message": "gone",
+    }  # fmt: skip

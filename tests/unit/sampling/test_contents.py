@@ -1,0 +1,143 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.arguments import BufferArgument, ElementType, Init
+from kernelcast.records.errors import InputError
+from kernelcast.sampling.contents import RANDOM_PERIOD, make_array
+from kernelcast.testing import strategies
+
+
+@given(argument=strategies.buffer_arguments(), seed=st.integers(0, 1000))
+def test_arrays_are_as_described(argument: BufferArgument, seed: int) -> None:
+    """Fills a buffer with as many bytes of the type as described, the same for the same seed."""
+    with np.errstate(over="ignore"):
+        array = make_array(argument, seed=seed)
+        again = make_array(argument, seed=seed)
+    assert array.dtype == argument.element.dtype
+    assert array.nbytes == argument.bytes
+    assert len(array) == argument.count
+    assert array.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("base", ["int8", "uint8", "int16", "int32", "uint64", "float32"])
+def test_uniform_stays_in_its_range(base: str) -> None:
+    """Draws uniform numbers from the half-open range that was given."""
+    argument = BufferArgument(
+        element=ElementType(base), count=5000, init=Init.UNIFORM, low=3, high=9
+    )
+    array = make_array(argument, seed=1)
+    assert array.min() >= 3
+    assert array.max() < 9
+    assert len(np.unique(array)) >= 6
+
+
+def test_recipes_differ_by_seed_and_permute() -> None:
+    """Gives other random numbers for another seed, and every index once in a permutation."""
+    uniform = BufferArgument(element=ElementType("float32"), count=100, init=Init.UNIFORM)
+    assert not np.array_equal(make_array(uniform, seed=1), make_array(uniform, seed=2))
+    order = BufferArgument(element=ElementType("int32"), count=100, init=Init.PERMUTATION)
+    assert sorted(make_array(order, seed=1)) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("base", "low", "high"),
+    [("int32", 300, None), ("uint8", -5, 10), ("int8", 0, 1000), ("int32", 0.2, 0.8)],
+)
+def test_refuses_ranges_without_numbers(base: str, low: float, high: float | None) -> None:
+    """Refuses a uniform range that holds no number of the type as bad input."""
+    argument = BufferArgument(
+        element=ElementType(base), count=4, init=Init.UNIFORM, low=low, high=high
+    )
+    with pytest.raises(InputError):
+        make_array(argument, seed=0)
+
+
+def test_reads_files(tmp_path: Path) -> None:
+    """Fills a buffer from a .npy file of the right type and size."""
+    content = np.arange(8, dtype=np.int32)
+    np.save(tmp_path / "content.npy", content)
+    argument = BufferArgument(
+        element=ElementType("int32"), count=8, init=Init.FILE, path=tmp_path / "content.npy"
+    )
+    assert np.array_equal(make_array(argument, seed=0), content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (np.arange(7, dtype=np.int32), r"holds 7 values of int32, the buffer wants 8 of int32"),
+        (np.arange(8, dtype=np.float32), r"holds 8 values of float32"),
+        (None, r"cannot be read as a \.npy file"),
+    ],
+)
+def test_refuses_files_that_do_not_fit(
+    tmp_path: Path, content: np.ndarray | None, message: str
+) -> None:
+    """Refuses a file of another type or size, or that is no .npy file, naming the file."""
+    path = tmp_path / "content.npy"
+    if content is None:
+        path.write_text("no array")
+    else:
+        np.save(path, content)
+    argument = BufferArgument(element=ElementType("int32"), count=8, init=Init.FILE, path=path)
+    with pytest.raises(InputError, match=message) as caught:
+        make_array(argument, seed=0)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "init"),
+    [("float32", Init.UNIFORM), ("float32", Init.NORMAL), ("int32", Init.UNIFORM),
+     ("uint8", Init.UNIFORM)],
+)  # fmt: skip
+def test_long_random_contents_repeat(base: str, init: Init) -> None:
+    """Draws no more numbers than matter, and fills the buffer with them."""
+    count = 2 * RANDOM_PERIOD + 1000
+    content = make_array(BufferArgument(element=ElementType(base), count=count, init=init), seed=3)
+    assert content.shape == (count,)
+    assert np.array_equal(content[RANDOM_PERIOD : 2 * RANDOM_PERIOD], content[:RANDOM_PERIOD])
+    assert np.array_equal(content[2 * RANDOM_PERIOD :], content[:1000])
+    if base != "uint8":
+        assert np.unique(content[:1000]).size > (990 if base == "float32" else 200)
+
+
+@pytest.mark.parametrize("counts", [(100_000, 7), (7, 100_000)])
+@pytest.mark.parametrize("seed", [0, 2001])
+def test_random_contents_are_those_of_numpys_generator(seed: int, counts: tuple[int, int]) -> None:
+    """Gives for a seed what recordings of earlier versions were made with, whatever was drawn."""
+    for count in counts:
+        rng = np.random.default_rng(seed)
+        expected = rng.random(count, dtype=np.float32) * 3.0 + 0.5
+        described = BufferArgument(
+            element=ElementType("float32"), count=count, init=Init.UNIFORM, low=0.5, high=3.5
+        )
+        assert np.array_equal(make_array(described, seed=seed), expected)
+        for base, init, draw in (
+            ("int16", Init.UNIFORM, lambda rng, n: rng.integers(0, 256, n, dtype=np.int16)),
+            ("float64", Init.NORMAL, lambda rng, n: rng.standard_normal(n, dtype=np.float32)),
+            ("float32", Init.PERMUTATION, lambda rng, n: rng.permutation(n).astype(np.float32)),
+        ):
+            described = BufferArgument(element=ElementType(base), count=count, init=init)
+            expected = draw(np.random.default_rng(seed), count)
+            assert np.array_equal(make_array(described, seed=seed), expected)
+
+
+def test_contents_given_out_are_the_callers() -> None:
+    """Writing into a content that was given changes none that is given later."""
+    described = BufferArgument(element=ElementType("float32"), count=64, init=Init.UNIFORM)
+    given = make_array(described, seed=5)
+    first = given.copy()
+    given.fill(-1.0)
+    assert np.array_equal(make_array(described, seed=5), first)
+
+
+def test_counts_over_lanes_and_wraps() -> None:
+    """Counts on over the lanes of vectors, and from zero again where the type ends."""
+    vectors = BufferArgument(element=ElementType("float32", 2), count=100_000, init=Init.ARANGE)
+    assert np.array_equal(make_array(vectors, seed=0).reshape(-1), np.arange(200_000))
+    small = BufferArgument(element=ElementType("uint8"), count=100_000, init=Init.ARANGE)
+    assert np.array_equal(make_array(small, seed=0), np.arange(100_000) % 256)

@@ -1,0 +1,73 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.launches.machines import machine_path
+from kernelcast.predictor.confinement import Protection, SandboxMode
+from kernelcast.service import sandboxing
+from kernelcast.service.metrics import Metrics
+from kernelcast.service.sandboxing import describe_gap, protect
+from kernelcast.service.service import Service
+from kernelcast.service.settings import ServiceSettings, load_settings
+from kernelcast.workers import Confinement, Task, run_isolated
+
+VIEW: Task[tuple[str, ...]] = Task(
+    entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
+)
+
+
+def test_what_a_service_keeps_is_hidden_and_machines_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Confined processes see calibrated machines, and nothing else that the service works on."""
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    # As if all of it lay in a folder that runtimes need.
+    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join((str(tmp_path), str(Path.cwd()))))
+    for name in ("rows.sqlite", "rows.sqlite-wal", "tokens"):
+        (tmp_path / name).write_text("secret")
+    machine_path("one").parent.mkdir()
+    machine_path("one").write_text("id: one")
+    settings = ServiceSettings(token_file=tmp_path / "tokens")
+    protection = protect(settings, str(tmp_path / "rows.sqlite"))
+    if protection.confinement is None:
+        pytest.skip(protection.failure)
+    inside = "/tmp/data/kernelcast/machines/one.yaml"
+    asked = (*map(str, tmp_path.rglob("*.*")), str(tmp_path / "tokens"), inside)
+    seen = run_isolated(VIEW, asked, timeout_s=60, subject="d", confinement=protection.confinement)
+    assert seen == (inside,)
+
+
+def test_a_gap_is_told_where_kernels_may_run() -> None:
+    """Whoever allows to run strangers' kernels hears what protects, unless they are confined."""
+    allowed = ServiceSettings(allow_run=True)
+    missing = Protection(failure="there is no bwrap; install bubblewrap")
+    assert "install bubblewrap" in describe_gap(allowed, missing)
+    assert "--sandbox off" in describe_gap(allowed, Protection())
+    assert describe_gap(allowed, Protection(confinement=Confinement())) == ""
+    assert describe_gap(ServiceSettings(), missing) == ""
+
+
+def test_samplings_of_a_service_are_confined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What protects a service is given to each of its samplings."""
+    confinement = Confinement()
+    monkeypatch.setattr(
+        sandboxing, "choose_protection", lambda *_: Protection(confinement=confinement)
+    )
+    settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
+    service = Service.open(settings, Metrics())
+    try:
+        assert service.estimating._backend._predictor._options.executor.confinement is confinement  # type: ignore[attr-defined]
+        assert service.protection.name == "bubblewrap"
+    finally:
+        service.state.close()
+
+
+def test_the_mode_survives_the_way_to_other_processes() -> None:
+    """Every process of a service has the same mode."""
+    settings = replace(ServiceSettings(), sandbox=SandboxMode.REQUIRED)
+    assert load_settings(settings.dump()) == settings

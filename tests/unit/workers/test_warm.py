@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from kernelcast.workers import SPARE, Task, WarmChildren, take_result
+
+STAND_IN = """
+import os, sys
+
+def look(name, report):
+    return f"{os.getpid()} {name in sys.modules}"
+"""
+LOOK = Task(entry="warm_stand_in:look", returns=str)
+
+
+def _ask(children: WarmChildren, key: str, name: str) -> tuple[str, bool]:
+    messages = children.stream(key, LOOK, name, timeout_s=30.0, subject="child")
+    pid, _, is_there = take_result(LOOK, messages, "child").partition(" ")
+    return pid, is_there == "True"
+
+
+@pytest.fixture(autouse=True)
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have children find the task."""
+    (tmp_path / "warm_stand_in.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+
+
+def test_child_started_ahead_has_imported_its_modules() -> None:
+    """Starts a child before its first task, which finds the modules imported."""
+    children = WarmChildren()
+    try:
+        children.start_ahead(["wave"])
+        children.start_ahead(["colorsys"])
+        first = _ask(children, SPARE, "wave")
+        assert first[1]
+        assert _ask(children, "device", "colorsys") == (first[0], False)
+    finally:
+        children.close()
+
+
+def test_module_that_is_not_there_keeps_no_child_from_its_tasks() -> None:
+    """Does its tasks though a module to import ahead is missing."""
+    children = WarmChildren()
+    try:
+        children.start_ahead(["no_such_module", "wave"])
+        assert _ask(children, "device", "wave")[1]
+    finally:
+        children.close()
