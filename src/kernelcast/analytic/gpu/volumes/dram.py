@@ -114,7 +114,7 @@ def compute_wave(
     if any(one.is_spread for one in l1.reloads):
         moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
         moved += stores[-1].bytes / waves if stores else 0.0
-        room = USABLE_SHARE * machine.l2_total_bytes / moved
+        room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
         overlaps = [_run_ahead(one, room, wave) for one in overlaps]
         ahead = float(exceed_room(room))
     mixed = traffic.scattered_stores
