@@ -14,7 +14,7 @@ from kernelcast.expressions.isl import NotKnownError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import SLAB, LaunchPoints, PlacedAccesses
 from kernelcast.expressions.point_sets import are_apart, relate_bytes
-from kernelcast.features.write_safety_footprints import Footprint, find_footprint
+from kernelcast.features.write_safety_footprints import WrittenRanges, find_footprint
 from kernelcast.records.balance import MergeRule, SlabSpace
 from kernelcast.records.operations import MemorySpace
 
@@ -32,7 +32,7 @@ class SplitSafety:
         The slabs.
     rules : mapping of str to MergeRule
         By buffer.
-    footprints : mapping of str to Footprint
+    footprints : mapping of str to WrittenRanges
         What each slab writes, for buffers that merge by ranges.
     refusals : tuple of str
         Why it may not be split; empty if it may.
@@ -42,7 +42,7 @@ class SplitSafety:
 
     space: SlabSpace
     rules: Mapping[str, MergeRule] = field(default_factory=dict)
-    footprints: Mapping[str, Footprint] = field(default_factory=dict)
+    footprints: Mapping[str, WrittenRanges] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
     unread: frozenset[str] = frozenset()
 
@@ -89,7 +89,7 @@ def assess_split(
     if not assumes_independence:
         refusals += _refuse_unknown(facts, shared)
     rules: dict[str, MergeRule] = {}
-    footprints: dict[str, Footprint] = {}
+    footprints: dict[str, WrittenRanges] = {}
     unread: set[str] = set()
     launch = LaunchPoints(ndrange=space.ndrange, scalars=scalars, slabs=space)
     is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
@@ -159,7 +159,7 @@ def _find_disjoint(
     loads: Sequence[PlacedAccesses],
     launch: LaunchPoints,
     size_bytes: int,
-) -> Footprint | None:
+) -> WrittenRanges | None:
     """Find what each slab writes, if that is provably nobody else's."""
     for detail in range(_MOST_DETAIL + 1):
         try:

@@ -23,7 +23,7 @@ _CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Footprint:
+class WrittenRanges:
     """Stretches of a buffer's bytes, each touched by one slab.
 
     Parameters
@@ -39,7 +39,7 @@ class Footprint:
     slabs: IntArray
 
     @classmethod
-    def join(cls, parts: Sequence["Footprint"]) -> "Footprint":
+    def join(cls, parts: Sequence["WrittenRanges"]) -> "WrittenRanges":
         """Put footprints together; stretches of the same slab that touch become one."""
         if not parts:
             nothing = np.zeros(0, dtype=np.int64)
@@ -50,10 +50,10 @@ class Footprint:
         )
         return cls(*_unite(starts, stops, slabs))
 
-    def sort(self) -> "Footprint":
+    def sort(self) -> "WrittenRanges":
         """Order stretches by where they begin."""
         order = np.lexsort((self.stops, self.starts))
-        return Footprint(self.starts[order], self.stops[order], self.slabs[order])
+        return WrittenRanges(self.starts[order], self.stops[order], self.slabs[order])
 
     @property
     def is_disjoint(self) -> bool:
@@ -62,7 +62,7 @@ class Footprint:
         # Stretches of one slab are apart, so two that overlap have neighbours that do.
         return bool((ordered.starts[1:] >= ordered.stops[:-1]).all())
 
-    def meets_only_own(self, other: "Footprint") -> bool:
+    def meets_only_own(self, other: "WrittenRanges") -> bool:
         """Tell whether what a slab touches here no other slab touches in a disjoint `other`."""
         ordered = other.sort()
         first = np.searchsorted(ordered.stops, self.starts, side="right")
@@ -95,7 +95,7 @@ class Footprint:
 
 def find_footprint(
     placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, *, detail: int = 0
-) -> Footprint:
+) -> WrittenRanges:
     """Find what each slab touches of a buffer.
 
     Parameters
@@ -112,7 +112,7 @@ def find_footprint(
 
     Returns
     -------
-    Footprint
+    WrittenRanges
         It holds every byte that is touched, and perhaps more.
 
     Raises
@@ -120,7 +120,7 @@ def find_footprint(
     NotKnownError
         If addresses are not quasi-affine, or there are too many stretches.
     """
-    parts: list[Footprint] = []
+    parts: list[WrittenRanges] = []
     for part in itertools.chain.from_iterable(_follow(one, launch, detail) for one in placed):
         parts.append(part)
         if sum(one.starts.size for one in parts) > _MOST_TOGETHER:
@@ -128,10 +128,10 @@ def find_footprint(
     for part in parts:
         np.clip(part.starts, 0, size_bytes, out=part.starts)
         np.clip(part.stops, 0, size_bytes, out=part.stops)
-    return Footprint.join(parts)
+    return WrittenRanges.join(parts)
 
 
-def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[Footprint]:
+def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[WrittenRanges]:
     """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
     space = _slabs_of(launch)
     followed = _choose_wide(placed, space, detail)
@@ -155,7 +155,7 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
         for one in (bounds.low, bounds.high)
     )
     for shift, access in placed.members:
-        yield Footprint(low + shift, high + shift + access.bytes, slabs)
+        yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)
 
 
 def _slabs_of(launch: LaunchPoints) -> SlabSpace:

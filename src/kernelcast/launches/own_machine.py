@@ -1,14 +1,11 @@
 """What the analytic models say of a launch on a device of this machine."""
 
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.errors import KernelcastError
-from kernelcast.records.estimates import Estimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -87,16 +84,3 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
     from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
 
     return add_mwp_cwp(found, launch, machine, counters)
-
-
-def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
-    """Put the analytic model's answer beside the sampled one, where the device was calibrated."""
-    try:
-        found = model_own_launch(problem, estimate.ndrange, estimate.device_id)
-    except KernelcastError as error:
-        warning = f"no analytic estimate: {error}"
-        return replace(estimate, warnings=(*estimate.warnings, warning))
-    if found is None:
-        return estimate
-    estimates_s = {**estimate.estimates_s, "analytic": found.seconds}
-    return replace(estimate, estimates_s=estimates_s, limiter=found.limiter)

@@ -14,7 +14,7 @@ from kernelcast.launches.settings import (
     EstimateSettings,
     make_settings,
 )
-from kernelcast.predictor.estimates import estimate_problem as iterate_answers
+from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
@@ -175,11 +175,11 @@ def estimate_problem(
     """
     check_problem_path(path)
     check_device_ids(devices)
-    return list(
-        iterate_answers(
-            read_problem(path, parameters=parameters),
-            device_ids=devices,
-            settings=settings or EstimateSettings(),
-            timeout_s=timeout_s,
-        )
+    problem = read_problem(path, parameters=parameters)
+    found = estimate_on_devices(
+        problem,
+        find_devices(devices or ()),
+        settings=settings or EstimateSettings(),
+        timeout_s=timeout_s,
     )
+    return [one.answer for one in found]

@@ -23,50 +23,6 @@ from kernelcast.training.registry import choose_registry
 _LONGEST_TIMEOUT_S = 1e6
 
 
-def estimate_problem(
-    problem: Problem,
-    *,
-    device_ids: Sequence[str] | None = None,
-    settings: EstimateSettings,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    report: ReportProgress = lambda _: None,
-) -> Iterator[DeviceAnswer]:
-    """Predict one problem on the devices of those ids, or on all.
-
-    Parameters
-    ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    device_ids : sequence of str, optional
-        Ids, or beginnings of ids; all devices when left out or empty.
-    settings : EstimateSettings
-        Budget, coverage, measurement.
-    timeout_s : float
-        Time limit of each device, in seconds.
-    report : callable, optional
-        Is told of each device and stage.
-
-    Yields
-    ------
-    DeviceAnswer
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    InputError
-        If every device refuses the problem itself, as when the source does not compile anywhere.
-        What only some devices refuse is those devices' error.
-    NoDeviceError
-        If there is no device.
-    """
-    devices = find_devices(device_ids or ())
-    for one in estimate_on_devices(
-        problem, devices, settings=settings, timeout_s=timeout_s, report=report
-    ):
-        yield one.answer
-
-
 def estimate_on_devices(
     problem: Problem,
     devices: Sequence[DeviceDescription],
@@ -77,10 +33,28 @@ def estimate_on_devices(
 ) -> Iterator[RecordedAnswer]:
     """Predict one problem on devices one after the other: two at once would time each other.
 
-    Parameters and errors are those of `estimate_problem`. Learned models and observations are the
-    user's own, see `choose_registry` and `choose_store`. An answer is given as soon as it is
-    there, so that an interrupt keeps what is done; only a device that refuses the problem waits
-    for the first that takes it.
+    Learned models and observations are the user's own, see `choose_registry` and `choose_store`. An
+    answer is given as soon as it is there, so that an interrupt keeps what is done; only a device
+    that refuses the problem waits for the first that takes it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    devices : sequence of DeviceDescription
+        See `find_devices`.
+    settings : EstimateSettings
+        Budget, coverage, measurement.
+    timeout_s : float
+        Time limit of each device, in seconds.
+    report : callable, optional
+        Is told of each device and stage.
+
+    Raises
+    ------
+    InputError
+        If every device refuses the problem itself, as when the source does not compile anywhere.
+        What only some devices refuse is those devices' error.
     """
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"

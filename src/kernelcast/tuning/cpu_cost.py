@@ -28,7 +28,7 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.tuning.accesses import StridedAccess, join_boxes, list_strided_accesses
-from kernelcast.tuning.footprints import Axis, Box, Cache, Footprint
+from kernelcast.tuning.footprints import Axis, Box, Cache, CacheFootprint
 from kernelcast.tuning.nest import Nest, read_nest
 
 _CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
@@ -291,7 +291,7 @@ def _time_moving(
 ) -> dict[str, float]:
     """Give the seconds of all cores together for lines from each level."""
     found = {}
-    footprint = Footprint(boxes, axes, device.line_bytes)
+    footprint = CacheFootprint(boxes, axes, device.line_bytes)
     for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
         cache = Cache(size_bytes=nearer.size_bytes, line_bytes=device.line_bytes, ways=_WAYS)
         moved = footprint.count_moved(cache)

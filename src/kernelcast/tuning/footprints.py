@@ -200,10 +200,10 @@ class Moved:
 
 def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
     """Count the lines that a cache does not hold when they are wanted."""
-    return Footprint(boxes, axes, cache.line_bytes).count_moved(cache)
+    return CacheFootprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
-class Footprint:
+class CacheFootprint:
     """What the accesses of nested loops touch, worked out once for all levels of caches.
 
     Parameters

@@ -11,7 +11,7 @@ from kernelcast.tuning.footprints import (
     Axis,
     Box,
     Cache,
-    Footprint,
+    CacheFootprint,
     count_moved,
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_one_footprint_answers_for_all_caches() -> None:
     ]
     axes = make_axes(64, 16, 8)
     small = Cache(size_bytes=2048, line_bytes=LINE, ways=4)
-    footprint = Footprint(boxes, axes, LINE)
+    footprint = CacheFootprint(boxes, axes, LINE)
     found = [footprint.count_moved(one) for one in (L1, small, L1)]
     assert found == [count_moved(boxes, axes, one) for one in (L1, small, L1)]
     assert found[0] != found[1]

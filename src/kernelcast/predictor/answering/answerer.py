@@ -184,8 +184,9 @@ class Answerer:
         """
         policy = request.policy
         key = self._key_of(request)
-        known = self._find_facts(key)
-        wants_row = self._wants_row(request) and not isinstance(known, str)
+        wants_row = self._wants_row(request)
+        known = self._find_facts(key) if wants_row else None
+        wants_row = wants_row and not isinstance(known, str)
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,

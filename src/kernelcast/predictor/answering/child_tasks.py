@@ -10,7 +10,7 @@ from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
 
 
-def estimate_problem(task: EstimateTask, report: Reporter) -> EstimateOutcome:
+def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
     """Predict one problem on one device; the sampled answer is given before features are made.
 
     A process that is asked again finds the device open, and programs built.

@@ -22,7 +22,7 @@ from kernelcast.workers import (
 
 ReportProgress = Callable[[str], None]
 SAMPLE = Task(
-    entry="kernelcast.predictor.answering.child_tasks:estimate_problem",
+    entry="kernelcast.predictor.answering.child_tasks:sample_on_device",
     returns=EstimateOutcome,
     gives=EstimateOutcome,
     most_items=1,

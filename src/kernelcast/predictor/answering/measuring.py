@@ -86,19 +86,18 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     problem, kernel = task.problem, task.problem.kernel
     refuse_persistent(kernel)
     accesses = _find_accesses(problem, task.facts)
-    counts = task.wants_row and task.facts is None and hold is None
+    is_checked = hold is not None  # live objects are refused before they come here
+    counts = task.wants_row and task.facts is None and not is_checked
     hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
         session.whole_kernel(kernel)
         compile_s = time.perf_counter() - started_s
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
-            recorder = (
-                WatchedLaunch(launch, kernel.name, watch)
-                if watch
-                else RecordingLaunch(launch, kernel.name)
+            recorder = _record(launch, kernel.name, watch)
+            overruns = (
+                () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
             )
-            overruns = list_overruns(kernel, launch.ndrange, problem.arguments)
             sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
             sampled = sample_launch(
                 recorder,
@@ -123,7 +122,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 accesses=_complete_accesses(problem, accesses),
             )
             if not task.wants_row:
-                return replace(outcome, estimate=_add_analytic(estimate, problem))
+                return replace(outcome, estimate=add_analytic(estimate, problem))
             keep(outcome)
             report(COUNTING)
             return _add_row(
@@ -132,6 +131,13 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 problem,
                 lambda: task.facts or _gather(session, launch, problem),
             )
+
+
+def _record(launch: OpenCLLaunch, kernel_name: str, watch: HangWatch | None) -> RecordingLaunch:
+    """Keep what a launch answers, watched where somebody watches."""
+    if watch is None:
+        return RecordingLaunch(launch, kernel_name)
+    return WatchedLaunch(launch, kernel_name, watch)
 
 
 def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
@@ -187,7 +193,7 @@ def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate
     )
 
 
-def _add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
+def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
     """Ask the analytic model from the source alone; that it has no answer costs a warning."""
     try:
         found = model_own_launch(problem, estimate.ndrange, estimate.device_id)
@@ -217,7 +223,7 @@ def _add_row(
     overhead_s = estimate.overhead_seconds + time.perf_counter() - started_s
     estimate = replace(estimate, overhead_seconds=overhead_s)
     if facts is None:
-        estimate = _add_analytic(estimate, problem)
+        estimate = add_analytic(estimate, problem)
     else:
         estimate = put_analytic(estimate, facts.analytic)
     return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure)
