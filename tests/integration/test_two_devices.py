@@ -19,8 +19,8 @@ from kernelcast.sampling.discovery import find_devices
 
 pytestmark = pytest.mark.device
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/two_devices/schedule.py"
-SIZE = 1 << 14
-MOST_ROUNDS = 5
+SIZE = 1 << 20
+MOST_ROUNDS = 20
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from kernelcast.collection.corpus.check_task import (
     CheckOutcome,
     CheckStatus,
     CheckTask,
-    compare,
+    complain_about_difference,
     find_difference,
 )
 from kernelcast.collection.corpus.checks import check_on_devices
@@ -150,7 +150,7 @@ def test_comparison(
     found: list[float], wanted: list[float], tolerance: float, is_fine: bool
 ) -> None:
     """Takes floating point within its tolerance, integers exactly, types and sizes as they are."""
-    complaint = compare(np.array(found), np.array(wanted), tolerance)
+    complaint = complain_about_difference(np.array(found), np.array(wanted), tolerance)
     assert (complaint is None) == is_fine
 
 

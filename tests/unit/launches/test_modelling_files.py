@@ -8,7 +8,7 @@ import pytest
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.access_file import is_access_file, read_access_file
-from kernelcast.launches.modelling.comparison import Comparison, compare
+from kernelcast.launches.modelling.comparison import Comparison, compare_with_measured
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.hit_rate_file import (
     fit_all,
@@ -192,11 +192,11 @@ def test_compares_own_predictions_without_error() -> None:
         local_size=(32, 8), folds=((1, 2),),
         volumes={RATE: answer.updates / answer.estimate.seconds},
     )  # fmt: skip
-    [found] = compare(source, machine, [measured])
+    [found] = compare_with_measured(source, machine, [measured])
     assert found.labels == ("32x8, folded 2y",)
     assert found.mean_error == pytest.approx(0, abs=1e-12)
     with pytest.raises(InputError, match="no launch was measured"):
-        compare(source, machine, [])
+        compare_with_measured(source, machine, [])
 
 
 @pytest.mark.parametrize("text", ["", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"])

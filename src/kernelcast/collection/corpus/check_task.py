@@ -30,15 +30,19 @@ def find_difference(
         if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
             continue
         if index in wanted:
-            complaint = compare(after, np.asarray(wanted[index]), reference.tolerance)
+            complaint = complain_about_difference(
+                after, np.asarray(wanted[index]), reference.tolerance
+            )
         else:
-            complaint = compare(after, before, 0.0, verb="changed")
+            complaint = complain_about_difference(after, before, 0.0, verb="changed")
         if complaint is not None:
             return f"argument {index}: {complaint}"
     return None
 
 
-def compare(found: Array, wanted: Array, tolerance: float, *, verb: str = "differ") -> str | None:
+def complain_about_difference(
+    found: Array, wanted: Array, tolerance: float, *, verb: str = "differ"
+) -> str | None:
     """Say how two arrays differ, or None.
 
     Parameters
@@ -52,7 +56,7 @@ def compare(found: Array, wanted: Array, tolerance: float, *, verb: str = "diffe
 
     Examples
     --------
-    >>> compare(np.array([1, 2, 4]), np.array([1, 2, 3]), 0.1)
+    >>> complain_about_difference(np.array([1, 2, 4]), np.array([1, 2, 3]), 0.1)
     '1 of 3 values differ, the first at 2: found 4, wanted 3'
     """
     if found.dtype != wanted.dtype or found.size != wanted.size:

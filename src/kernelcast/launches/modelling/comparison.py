@@ -67,7 +67,7 @@ class Comparison:
         return [(predicted - measured) / measured for measured, predicted in pairs]
 
 
-def compare(
+def compare_with_measured(
     source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
 ) -> list[Comparison]:
     """Predict launches that were measured.

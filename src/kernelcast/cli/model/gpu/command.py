@@ -23,7 +23,7 @@ from kernelcast.cli.options import (
     plot_option,
 )
 from kernelcast.cli.terminal import progress
-from kernelcast.launches.modelling.comparison import compare
+from kernelcast.launches.modelling.comparison import compare_with_measured
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.gpu_sweeps import list_folds, sweep_local_sizes, sweep_sizes
 from kernelcast.launches.modelling.hit_rate_points import read_measurements
@@ -176,7 +176,9 @@ def gpu(**options: Any) -> None:  # noqa: ANN401 - GpuRequest has the types
     if request.measured_file is not None:
         read = read_measurements(request.measured_file)
         title = f"{source.name} on {machines[0].id}: predicted against measured"
-        present_comparisons(title, compare(source, machines[0], read.launches), request)
+        present_comparisons(
+            title, compare_with_measured(source, machines[0], read.launches), request
+        )
         return
     [local_size] = request.own_local_sizes()
     found = [configure(source, one, local_size) for one in machines]
