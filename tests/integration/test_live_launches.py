@@ -1,3 +1,5 @@
+import gc
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +89,17 @@ def test_same_launches_are_remembered_and_others_are_not(
     assert other.identity is not None
     assert first.identity is not None
     assert other.identity.key != first.identity.key
+
+
+def test_answers_keep_no_buffer_of_the_program(program: cl.Program, session: DeviceSession) -> None:
+    """What a program releases is released, however many of its launches are remembered."""
+    with kernelcast.Predictor() as predictor:
+        launch = make_launch(program, session, 0.5)
+        buffer = launch.args[0]
+        before = sys.getrefcount(buffer)
+        predictor.estimate(launch)
+        gc.collect()
+        assert sys.getrefcount(buffer) == before
 
 
 def test_contents_that_decide_make_other_launches(

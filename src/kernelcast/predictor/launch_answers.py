@@ -99,7 +99,7 @@ class LaunchAnswers:
             known.device = request.device
             if composes:
                 self.compose_all([(request, known)])
-        if self._remembers:
+        if self._remembers and not request.is_live:
             files = stamp_files(request.problem)
             self.launches.remember_asked(request.problem, request.device.id, known, files)
         return known

@@ -178,4 +178,5 @@ def _read_live(
         policy=policy,
         executor=LiveObjects(live),
         report=report,
+        is_live=True,
     )

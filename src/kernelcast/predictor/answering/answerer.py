@@ -71,6 +71,9 @@ class LaunchRequest:
         Has the device sample.
     report : callable
         Is told of each stage.
+    is_live : bool
+        Whether the problem describes a program's own objects: it must not outlive the call, for it
+        holds their buffers.
     """
 
     problem: Problem
@@ -78,6 +81,7 @@ class LaunchRequest:
     policy: Policy
     executor: Executor
     report: ReportProgress = lambda _: None
+    is_live: bool = False
 
     def identify(self) -> LaunchIdentity | None:
         """Say what the launch is remembered under; None if a buffer's file cannot be read."""
