@@ -13,9 +13,6 @@ def share_children() -> WarmChildren:
     return WarmChildren()
 
 
-_MODULES = ("kernelcast.launches.device_tasks", "kernelcast.predictor.answering.child_tasks")
-
-
 def start_ahead() -> None:
     """Start the process that lists the devices and then samples on one, and wait for nothing.
 

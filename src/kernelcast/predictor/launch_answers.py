@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kernelcast.predictor.answering.answerer import Answerer, LaunchRequest
+from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
     Remembered,
@@ -14,6 +14,7 @@ from kernelcast.predictor.answering.composing import (
 from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches

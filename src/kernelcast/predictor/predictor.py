@@ -6,9 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kernelcast.predictor.answering.answerer import Answerer, LaunchRequest
+from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import Policy, choose_methods
 from kernelcast.predictor.answering.trained_models import TrainedModels

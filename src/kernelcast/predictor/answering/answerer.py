@@ -23,10 +23,10 @@ from kernelcast.predictor.answering.composing import (
     take_outcome,
 )
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
-from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
-from kernelcast.predictor.answering.identity import FileStamps, identify_launch, stamp_files
+from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.tasks import (
@@ -36,12 +36,10 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
-from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.problem import Problem
 
 if TYPE_CHECKING:
     from kernelcast.records.feature_vector import FeatureSchema
@@ -53,52 +51,6 @@ _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats c
 _NO_SAMPLES = "nothing may be sampled"
 
 FactsKey = tuple[str, str, str, str, FileStamps, int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRequest:
-    """One launch on one device, and what its answer may be made of.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    policy : Policy
-        What may be used.
-    executor : Executor
-        Has the device sample.
-    report : callable
-        Is told of each stage.
-    is_live : bool
-        Whether the problem describes a program's own objects: it must not outlive the call, for it
-        holds their buffers.
-    """
-
-    problem: Problem
-    device: DeviceDescription
-    policy: Policy
-    executor: Executor
-    report: ReportProgress = lambda _: None
-    is_live: bool = False
-
-    def identify(self) -> LaunchIdentity | None:
-        """Say what the launch is remembered under; None if a buffer's file cannot be read."""
-        seed = self.policy.settings.seed
-        try:
-            return identify_launch(self.problem, self.device, seed=seed)
-        except InputError:  # sampling will say so better
-            return None
-
-    def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
-        """Give the launch as a sampling ran it: local size chosen, driver as it is."""
-        ran = outcome.recording.device
-        return replace(
-            self,
-            problem=replace(self.problem, ndrange=outcome.estimate.ndrange),
-            device=ran if ran.id == self.device.id else self.device,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,58 @@
+"""What is asked: one launch on one device, and what its answer may be made of."""
+
+from dataclasses import dataclass, replace
+
+from kernelcast.predictor.answering.executors import Executor, ReportProgress
+from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """One launch on one device, and what its answer may be made of.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    device : DeviceDescription
+        The device.
+    policy : Policy
+        What may be used.
+    executor : Executor
+        Has the device sample.
+    report : callable
+        Is told of each stage.
+    is_live : bool
+        Whether the problem describes a program's own objects: it must not outlive the call, for it
+        holds their buffers.
+    """
+
+    problem: Problem
+    device: DeviceDescription
+    policy: Policy
+    executor: Executor
+    report: ReportProgress = lambda _: None
+    is_live: bool = False
+
+    def identify(self) -> LaunchIdentity | None:
+        """Say what the launch is remembered under; None if a buffer's file cannot be read."""
+        seed = self.policy.settings.seed
+        try:
+            return identify_launch(self.problem, self.device, seed=seed)
+        except InputError:  # sampling will say so better
+            return None
+
+    def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
+        """Give the launch as a sampling ran it: local size chosen, driver as it is."""
+        ran = outcome.recording.device
+        return replace(
+            self,
+            problem=replace(self.problem, ndrange=outcome.estimate.ndrange),
+            device=ran if ran.id == self.device.id else self.device,
+        )
