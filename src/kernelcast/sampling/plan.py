@@ -47,7 +47,7 @@ class SamplingPlan:
         If a number is out of its range.
     """
 
-    budget: float = 0.025
+    budget: float = 0.02
     min_launch_s: float = 100e-6
     moments: int = 2
     seed: int = 0

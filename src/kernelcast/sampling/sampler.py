@@ -48,7 +48,7 @@ _PAIR = (3, 4)
 # A unit lasts so long, in seconds: less is noise, more says no more.
 _UNIT_S = (0.3e-3, 2e-3)
 # Short kernels get shorter units; a pair may still cost so many times a moment's share.
-_STRETCHED_PAIR = 2.0
+_STRETCHED_PAIR = 1.5
 # And so many times what a launch pays once.
 _TIMES_PAID_ONCE = 1.3
 # A pair takes at most this share of the index space.
@@ -171,11 +171,9 @@ class Sampler:
         """Tell whether index space and budget have room for the two launches of even work."""
         sampling = self._sampling
         work_groups = sum(_PAIR) * self._choose_unit()
-        most_s = _STRETCHED_PAIR * sampling.share_s(self._rate_s)
-        return (
-            work_groups <= 2 * _LARGEST_SHARE * sampling.total
-            and work_groups * self._rate_s <= 2 * most_s
-        )
+        fits = work_groups <= 2 * _LARGEST_SHARE * sampling.total
+        most_s = 2 * _STRETCHED_PAIR * sampling.share_s(self._rate_s)
+        return fits and work_groups * self._rate_s <= most_s
 
     def _choose_unit(self) -> int:
         """Give the work-groups of a unit: what fills the device, as often as needed."""
