@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import LinearFit, fit_linear, make_interval
 from kernelcast.records.arguments import Argument
+from kernelcast.records.contention import list_contention
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
@@ -113,6 +114,7 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
             tier=Tier.LINEAR,
             interval="the spread of the samples, and what whole runs differ by beside it",
             linear=_describe(run, fit),
+            contention=run.contention,
         ),
     )
     if settings.measure:
@@ -160,7 +162,7 @@ def _is_too_small(run: SampleRun, fit: LinearFit) -> bool:
 
 
 def _warn(launch: PreparedLaunch, run: SampleRun, fit: LinearFit) -> list[str]:
-    warnings = []
+    warnings = list_contention(run.contention)
     if launch.saturation.disagreement:
         warnings.append(launch.saturation.disagreement)
     if _is_too_small(run, fit):

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import Self
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -19,6 +21,36 @@ PILOT_WINDOW = -1
 """Window index of launches that only serve to find the right sizes."""
 
 
+class LaunchTime(float):
+    """Seconds that a launch's work takes, with the time that passed meanwhile.
+
+    Parameters
+    ----------
+    work_s, clock_s : float
+        By the work of the device's threads, and by the clock.
+
+    Examples
+    --------
+    >>> LaunchTime(0.5, 1.25), clock_of(LaunchTime(0.5, 1.25)), clock_of(0.5)
+    (0.5, 1.25, None)
+    """
+
+    __slots__ = ("clock_s",)
+
+    clock_s: float
+
+    def __new__(cls, work_s: float, clock_s: float) -> Self:
+        """Make a number of the work's seconds."""
+        made = super().__new__(cls, work_s)
+        made.clock_s = clock_s
+        return made
+
+
+def clock_of(duration_s: float) -> float | None:
+    """Give the time by the clock; None where only one time of a launch is known."""
+    return duration_s.clock_s if isinstance(duration_s, LaunchTime) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLaunch:
     """One launch of a box of work-groups and how long it took.
@@ -30,12 +62,15 @@ class TimedLaunch:
     window : int
         Index of the window (a place in the index space) the box belongs to, or `PILOT_WINDOW`.
     duration_s : float
-        Time on the device, in seconds.
+        Time on the device, in seconds; on CPU devices that of its threads' work, where that is
+        known.
     is_continuation : bool
         Whether it ran right behind the launch before it, and goes on where that one ended.
     weight : float
         Work of its work-groups over that of the launch's mean work-group, where the source tells
         how they differ.
+    clock_s : float or None
+        Time by the clock, in seconds; None where only one time is known.
 
     Raises
     ------
@@ -48,6 +83,7 @@ class TimedLaunch:
     duration_s: float
     is_continuation: bool = False
     weight: float = 1.0
+    clock_s: float | None = None
 
     @property
     def mean_work_groups(self) -> float:
@@ -79,6 +115,9 @@ class SampleRun:
         Time of a launch that does nothing, in seconds.
     is_even : bool
         Whether work-groups of different places were found to take about the same time.
+    contention : Contention or None
+        What other programs left to the device right after the samples; None where nothing was seen
+        of any.
     """
 
     kernel_digest: str
@@ -87,6 +126,7 @@ class SampleRun:
     launches: tuple[TimedLaunch, ...]
     launch_overhead_s: float
     is_even: bool
+    contention: Contention | None = None
 
     @property
     def sampling_s(self) -> float:
@@ -226,4 +266,7 @@ def _join(lead: TimedLaunch, rest: TimedLaunch, overhead_s: float) -> TimedLaunc
         duration_s=lead.duration_s + rest.duration_s - saved_s,
         weight=(lead.mean_work_groups + rest.mean_work_groups)
         / (lead.box.work_group_count + rest.box.work_group_count),
+        clock_s=None
+        if lead.clock_s is None or rest.clock_s is None
+        else lead.clock_s + rest.clock_s,
     )

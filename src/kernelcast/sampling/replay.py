@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernelcast.records.contention import Contention, combine_contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import LaunchTime, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 
@@ -34,6 +36,11 @@ class Recording:
         Work of each sampled launch's work-groups over the mean, in the order they were planned.
     facts : mapping or None
         What learned models were told beside samples, as JSON holds it; None where none asked.
+    clocks_s : tuple of float or None
+        Time of each launch by the clock, in seconds, where it is known beside that of the work; or
+        nothing at all.
+    contention : Contention or None
+        What other programs left to the device meanwhile.
     """
 
     kernel_name: str
@@ -48,6 +55,8 @@ class Recording:
     plan: SamplingPlan | None = None
     weights: tuple[float, ...] = ()
     facts: Mapping[str, Any] | None = None
+    clocks_s: tuple[float | None, ...] = ()
+    contention: Contention | None = None
 
 
 class RecordingLaunch:
@@ -57,6 +66,7 @@ class RecordingLaunch:
         self._launch = launch
         self._kernel_name = kernel_name
         self._launches: list[tuple[GroupBox, float]] = []
+        self._contentions: list[Contention] = []
         self._whole_s: list[float] = []
         self.kernel_digest = launch.kernel_digest
         self.device = launch.device
@@ -79,6 +89,13 @@ class RecordingLaunch:
         self._launches += zip(boxes, durations, strict=True)
         return durations
 
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the real device, and record it."""
+        found = self._launch.measure_contention()
+        if found is not None:
+            self._contentions.append(found)
+        return found
+
     def time_whole(self) -> float:
         """Time the whole launch and record it."""
         duration_s = self._launch.time_whole()
@@ -87,6 +104,7 @@ class RecordingLaunch:
 
     def recording(self) -> Recording:
         """Give what was recorded so far."""
+        clocks_s = tuple(clock_of(duration_s) for _, duration_s in self._launches)
         return Recording(
             kernel_name=self._kernel_name,
             kernel_digest=self.kernel_digest,
@@ -95,7 +113,9 @@ class RecordingLaunch:
             saturation=self.saturation,
             order=self.order,
             launch_overhead_s=self.launch_overhead_s,
-            launches=tuple(self._launches),
+            launches=tuple((box, float(duration_s)) for box, duration_s in self._launches),
+            clocks_s=() if set(clocks_s) == {None} else clocks_s,
+            contention=combine_contention(self._contentions),
             whole_s=tuple(self._whole_s),
         )
 
@@ -105,6 +125,9 @@ class ReplayLaunch:
 
     def __init__(self, recording: Recording) -> None:
         self._durations = dict(recording.launches)
+        for (box, work_s), clock_s in zip(recording.launches, recording.clocks_s, strict=False):
+            self._durations[box] = work_s if clock_s is None else LaunchTime(work_s, clock_s)
+        self._contention = recording.contention
         self._whole_s = list(recording.whole_s)
         self.kernel_digest = recording.kernel_digest
         self.device = recording.device
@@ -135,6 +158,10 @@ class ReplayLaunch:
             )
             raise RecordingError(msg)
         return [self._durations[box] for box in boxes]
+
+    def measure_contention(self) -> Contention | None:
+        """Give what was recorded of other programs."""
+        return self._contention
 
     def time_whole(self) -> float:
         """Give the recorded whole runs one after the other."""

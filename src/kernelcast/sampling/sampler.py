@@ -93,6 +93,7 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
         launches=tuple(sampling.timed),
         launch_overhead_s=_choose_overhead(sampling),
         is_even=sampling.is_even,
+        contention=launch.measure_contention(),
     )
 
 

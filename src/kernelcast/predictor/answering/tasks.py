@@ -134,7 +134,10 @@ class EstimateOutcome:
     def without_launches(self) -> "EstimateOutcome":
         """Give all but the launches behind it: thousands of answers stay in memory."""
         return replace(
-            self, recording=replace(self.recording, launches=(), whole_s=(), weights=(), facts=None)
+            self,
+            recording=replace(
+                self.recording, launches=(), clocks_s=(), whole_s=(), weights=(), facts=None
+            ),
         )
 
 

@@ -19,11 +19,17 @@ _LAUNCH = {
     "window": pa.int64(), "start": _SIZES, "shape": _SIZES, "duration_s": pa.float64(),
     "is_continuation": pa.bool_(), "weight": pa.float64(),
 }  # fmt: skip
-_SAMPLES = pa.struct({
-    "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(_LAUNCH)),
-    "launch_overhead_s": pa.float64(), "is_even": pa.bool_(), "linear_s": pa.float64(),
-    "overhead_s": pa.float64(),
-})  # fmt: skip
+_TIMED_LAUNCH = {**_LAUNCH, "clock_s": pa.float64()}
+
+
+def _make_samples(launch: Mapping[str, pa.DataType]) -> pa.DataType:
+    return pa.list_(pa.struct({
+        "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(launch)),
+        "launch_overhead_s": pa.float64(), "is_even": pa.bool_(), "linear_s": pa.float64(),
+        "overhead_s": pa.float64(),
+    }))  # fmt: skip
+
+
 _STATE = pa.struct({
     "load": pa.float64(), "governor": pa.string(), "temperature_celsius": pa.float64(),
     "clock_hz": pa.float64(), "others_busy": pa.float64(), "stolen": pa.float64(),
@@ -45,12 +51,16 @@ class _Nested:
     dump: Callable[[Any], str]
 
 
+# What the store's text leaves out at the end of a launch.
+_USUAL = (None,) * 5 + (1.0, None)
+
+
 def _load_samples(text: str) -> list[dict[str, Any]]:
     return [
         {
             **one,
             "launches": [
-                dict(zip(_LAUNCH, [*launch, 1.0][: len(_LAUNCH)], strict=True))
+                dict(zip(_TIMED_LAUNCH, [*launch, *_USUAL[len(launch) :]], strict=True))
                 for launch in one["launches"]
             ],
         }
@@ -60,7 +70,7 @@ def _load_samples(text: str) -> list[dict[str, Any]]:
 
 def _dump_samples(samples: list[dict[str, Any]]) -> str:
     return plain.dump([
-        {**one, "launches": [[launch[name] for name in _LAUNCH] for launch in one["launches"]]}
+        {**one, "launches": [list(map(launch.get, _TIMED_LAUNCH)) for launch in one["launches"]]}
         for one in samples
     ])  # fmt: skip
 
@@ -75,7 +85,7 @@ def _dump_flags(flags: list[str]) -> str:
 
 _NESTED = {
     "durations_s": _Nested(type=pa.list_(pa.float64()), load=json.loads, dump=plain.dump),
-    "samples": _Nested(type=pa.list_(_SAMPLES), load=_load_samples, dump=_dump_samples),
+    "samples": _Nested(type=_make_samples(_TIMED_LAUNCH), load=_load_samples, dump=_dump_samples),
     "flags": _Nested(
         type=pa.list_(pa.string()), load=lambda text: text.split(",")[1:-1], dump=_dump_flags
     ),
@@ -89,7 +99,10 @@ _NESTED = {
 
 
 def list_fields(version: int) -> list[pa.Field]:
-    """Give the columns beside the features; version 1 had the store's texts."""
+    """Give the columns beside the features.
+
+    Version 1 had the store's texts, version 2 no time by the clock beside a sample's.
+    """
     fields = []
     for one in OBSERVATIONS.columns:
         if one.name == "features":
@@ -100,6 +113,8 @@ def list_fields(version: int) -> list[pa.Field]:
             fields.append(pa.field(name, pa.timestamp("us", tz="UTC")))
         elif version > 1 and one.name == "ndrange":
             fields += [pa.field(name, _SIZES) for name in _NDRANGE]
+        elif version == 2 and one.name == "samples":
+            fields.append(pa.field(one.name, _make_samples(_LAUNCH), nullable=False))
         elif version > 1 and one.name in _NESTED:
             fields.append(pa.field(one.name, _NESTED[one.name].type, nullable=False))
         else:

@@ -72,7 +72,8 @@ def load_ndrange(text: str | None) -> NDRange | None:
 def dump_samples(samples: tuple[SampleSet, ...]) -> str:
     """Write sample sets.
 
-    A launch is window, start, shape, seconds, whether it goes on, and its weight if that is not 1.
+    A launch is window, start, shape, seconds, whether it goes on, and, if either is worth a word,
+    its weight and its time by the clock.
     """
     if not samples:
         return "[]"
@@ -83,7 +84,8 @@ def dump_samples(samples: tuple[SampleSet, ...]) -> str:
             "launches": [
                 [
                     x.window, x.box.start, x.box.shape, x.duration_s, x.is_continuation,
-                    *([] if x.weight == 1 else [x.weight]),
+                    *([] if x.weight == 1 and x.clock_s is None else [x.weight]),
+                    *([] if x.clock_s is None else [x.clock_s]),
                 ]
                 for x in one.launches
             ],
@@ -159,11 +161,12 @@ def load_mapping(text: str) -> Mapping[str, Any]:
 
 
 def _load_launch(content: list[Any]) -> TimedLaunch:
-    window, start, shape, duration_s, goes_on, *weight = content
+    window, start, shape, duration_s, goes_on, *more = content
     return TimedLaunch(
         box=GroupBox(start=tuple(start), shape=tuple(shape)),
         window=window,
         duration_s=duration_s,
         is_continuation=goes_on,
-        weight=weight[0] if weight else 1.0,
+        weight=more[0] if more else 1.0,
+        clock_s=more[1] if len(more) > 1 else None,
     )
