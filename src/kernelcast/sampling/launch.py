@@ -7,6 +7,7 @@ from functools import partial
 from typing import Self
 
 from kernelcast.records.arguments import Access
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
@@ -135,6 +136,10 @@ class OpenCLLaunch:
             )
             self._session.note_busy()
         return durations
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+        return self._session.measure_contention()
 
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from cachetools import LRUCache
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -18,6 +19,7 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
+from kernelcast.sampling.contention import measure_contention
 from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
@@ -103,6 +105,14 @@ class DeviceSession:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
         if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
             settle(self.probe, self.behaviour)
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+        if self.description.kind is not DeviceKind.CPU:
+            return None
+        timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
+        steps_per_s = self.behaviour.settle_steps / self.behaviour.settled_s
+        return measure_contention(Probe(timer, self._probe_program), steps_per_s)
 
     def note_busy(self) -> None:
         """Note that a launch has just ended."""
