@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.launches.recordings import FORMAT_VERSION, read_recordings, write_recordings
+from kernelcast.records.contention import Contention
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import LaunchTime, clock_of
 from kernelcast.sampling.replay import Recording, RecordingLaunch, ReplayLaunch
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import SyntheticLaunch
@@ -60,6 +63,38 @@ def test_replays_what_was_recorded() -> None:
     assert (launch.time_whole(), launch.time_whole()) == recording.whole_s
     with pytest.raises(RecordingError, match="no more whole runs; record with --measure"):
         launch.time_whole()
+
+
+def test_both_times_of_launches_and_other_programs_are_recorded() -> None:
+    """Replays the time by the clock beside that of the work, and what others left to the device."""
+    seen = Contention(worked_s=0.1, waited_s=0.2, others=2, measured_at=datetime.now(UTC))
+    plain = SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1))
+    recorder = RecordingLaunch(_BusyLaunch(plain, seen), "triad")
+    timed = recorder.time_boxes(BOXES)
+    assert recorder.measure_contention() == seen
+    launch = ReplayLaunch(recorder.recording())
+    assert launch.time_boxes(BOXES) == timed
+    assert [*map(clock_of, launch.time_boxes(BOXES))] == [3 * one for one in timed]
+    assert launch.measure_contention() == seen
+    assert ReplayLaunch(record()).measure_contention() is None
+
+
+class _BusyLaunch:
+    """A launch beside two programs."""
+
+    def __init__(self, launch: SyntheticLaunch, seen: Contention) -> None:
+        self._launch, self._seen = launch, seen
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the launch has
+        return getattr(self._launch, name)
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Take three times as long by the clock."""
+        return [LaunchTime(one, 3 * one) for one in self._launch.time_boxes(boxes)]
+
+    def measure_contention(self) -> Contention:
+        """Say what was seen."""
+        return self._seen
 
 
 def test_boxes_that_were_not_recorded_are_refused() -> None:
