@@ -11,15 +11,13 @@ waited for a processor.
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import mean
 
 from kernelcast.records.contention import Contention
 from kernelcast.sampling.behaviour import SETTLE_GROUPS
 from kernelcast.sampling.probes import Probe
-from kernelcast.sampling.waiting import add_up_workers, read_waiting
+from kernelcast.sampling.waiting import add_up_workers, count_others, read_waiting
 
-_LOAD = Path("/proc/loadavg")
 # A launch alone lasts about so long: threads that have slept are favoured for some time slices
 # (3 ms each), a whole run hardly is.
 _LAUNCH_S = 40e-3
@@ -71,12 +69,3 @@ def measure_contention(probe: Probe, steps_per_s: float) -> Contention | None:
         others=float(mean(seen)),
         measured_at=datetime.now(UTC),
     )
-
-
-def count_others() -> int:
-    """Count threads that run or want to, beside the calling one; 0 where that cannot be read."""
-    try:
-        running = _LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]
-    except (OSError, IndexError):
-        return 0
-    return max(int(running) - 1, 0)

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
+from kernelcast.sampling.waiting import count_others, leave_waiting_out, read_waiting
 
 _THREADS = Path("/proc/self/task")
 # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
@@ -321,7 +321,8 @@ class LaunchTimer:
 
         That is the time by the clock, or less where the device's threads are known to have worked
         for less than that: they were asleep, without a processor, or two on one. The clock is
-        believed where they are not known to have worked at all, or hardly in a long launch. Where
+        believed where they are not known to have worked at all, or hardly in a long launch that
+        other programs have not kept waiting. Where
         their work is counted, each is a `LaunchTime` that has the time by the clock beside it.
         """
         if self.workers is not None:
@@ -343,8 +344,10 @@ class LaunchTimer:
         before_s = workers.read()
         duration_s = self.by_clock(enqueue)
         worked_s = workers.read() - before_s + workers.asleep_s
-        least_s = _LEAST_SHARE * duration_s if duration_s > _LONG_S else 0.0
-        is_uncounted = worked_s <= least_s
+        is_long = duration_s > _LONG_S
+        is_uncounted = worked_s <= 0 or (
+            is_long and worked_s <= _LEAST_SHARE * duration_s and not count_others()
+        )
         return LaunchTime(duration_s if is_uncounted else min(duration_s, worked_s), duration_s)
 
 

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from kernelcast.sampling import contention, waiting
-from kernelcast.sampling.contention import count_others, measure_contention
-from kernelcast.sampling.waiting import Waiting, add_up_workers, leave_waiting_out, read_waiting
+from kernelcast.sampling.contention import measure_contention
+from kernelcast.sampling.waiting import (
+    Waiting,
+    add_up_workers,
+    count_others,
+    leave_waiting_out,
+    read_waiting,
+)
 
 
 class _Probe:
@@ -91,9 +97,9 @@ def test_reads_what_the_system_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert read_waiting() == {}
     load = tmp_path / "loadavg"
     load.write_text("0.23 0.58 1.37 4/94 25501\n", encoding="ascii")
-    monkeypatch.setattr(contention, "_LOAD", load)
+    monkeypatch.setattr(waiting, "_LOAD", load)
     assert count_others() == 3
-    monkeypatch.setattr(contention, "_LOAD", tmp_path / "none")
+    monkeypatch.setattr(waiting, "_LOAD", tmp_path / "none")
     assert count_others() == 0
 
 
