@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from kernelcast.workers.decoding import structure
 __all__ = ["RecordedAnswer", "Recording", "read_recordings", "save_recordings"]
 
 FORMAT_VERSION = 1
-"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
+"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
     """Write recordings as JSON."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, default=datetime.isoformat)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def read_recordings(path: Path) -> list[Recording]:
@@ -89,7 +91,9 @@ def _check(recording: Recording) -> None:
     """Refuse boxes outside the index space, negative times and launches without work-groups."""
     for box, _ in recording.launches:
         recording.ndrange.work_items_of(box)
-    times_s = (recording.launch_overhead_s, *dict(recording.launches).values(), *recording.whole_s)
+    clocks_s = filter(None, recording.clocks_s)
+    times_s = (recording.launch_overhead_s, *dict(recording.launches).values(), *recording.whole_s,
+               *clocks_s)  # fmt: skip
     point = recording.saturation
     if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
         msg = f"{point}: each number is at least 1; and no time is negative"

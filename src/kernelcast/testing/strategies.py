@@ -1,5 +1,7 @@
 """Hypothesis strategies for the records that pass between rooms."""
 
+from datetime import UTC
+
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import (
@@ -11,6 +13,7 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DispatchOrder, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
@@ -160,4 +163,18 @@ def recordings(draw: st.DrawFn) -> Recording:
         launches=tuple((box, draw(durations)) for box in draw(disjoint_boxes(ndrange))),
         whole_s=tuple(draw(st.lists(durations, max_size=3))),
         plan=draw(st.none() | st.builds(SamplingPlan, seed=st.integers(0, 9), places=places)),
+        clocks_s=tuple(draw(st.lists(st.none() | durations, max_size=3))),
+        contention=draw(st.none() | contentions()),
+    )
+
+
+def contentions() -> st.SearchStrategy[Contention]:
+    """Draw what other programs left to a device."""
+    return st.builds(
+        Contention,
+        worked_s=st.floats(1e-3, 10.0),
+        waited_s=st.floats(0.0, 100.0),
+        others=st.floats(0.0, 50.0),
+        trials=st.integers(1, 5),
+        measured_at=st.datetimes(timezones=st.just(UTC)),
     )
