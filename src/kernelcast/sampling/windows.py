@@ -14,6 +14,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 _PLASTIC = 0.7548776662466927
 # 128 tiles: 64 for each of two threads.
 _HALVINGS = 7
+_SMALL_TILE = 256
 _MOST_TRIES = 4096
 
 
@@ -27,7 +28,8 @@ def box_near(
 
     A launch is a box. Where rows are dispatched one after the other, a run of consecutive
     work-groups is cut to a piece of a row, to whole rows or to whole planes. Where the index
-    space is cut into tiles, it is cut to rows of a tile, as one thread runs them.
+    space is cut into tiles, it is cut to rows of a tile, as one thread runs them; in three
+    dimensions to a small tile: neighbours in every dimension share caches.
 
     Parameters
     ----------
@@ -42,13 +44,16 @@ def box_near(
     >>> box_near(130, 250, (100, 50))
     GroupBox(start=(0, 1), shape=(100, 2))
     >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
-    GroupBox(start=(47, 24), shape=(7, 2))
+    GroupBox(start=(49, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
     place = _coordinates(position, counts)
     if order is DispatchOrder.TILES:
         shape = _tile_shape(work_groups, counts)
         place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
+        if is_cut_in_two(counts) and shape[0] == tile_of(counts)[0]:
+            # Elsewhere a row would straddle one more cache line and page than the whole's do.
+            place = (round(place[0] / shape[0]) * shape[0], *place[1:])
     else:
         shape = _run_shape(work_groups, counts)
     start = tuple(
@@ -76,6 +81,11 @@ def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:
         axis = max(range(len(tile)), key=lambda one: (tile[one], one))
         tile[axis] = -(-tile[axis] // 2)
     return tuple(tile)
+
+
+def is_cut_in_two(group_counts: Sequence[int]) -> bool:
+    """Tell whether a launch has work-groups in dimensions 0 and 1, and only there."""
+    return min([*group_counts[:2], len(group_counts)]) > 1 and math.prod(group_counts[2:]) == 1
 
 
 def find_free_box(
@@ -195,19 +205,28 @@ def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of a box of rows of a tile, then of planes of it; wider than a tile if it must be."""
-    tile = tile_of(counts)
+    """Extents of rows of a tile in two dimensions; elsewhere as equal as the index space allows.
+
+    Small ones are powers of two: nine work-groups on two threads would take as long as ten.
+    """
+    if is_cut_in_two(counts):
+        width = min(tile_of(counts)[0], work_groups)
+        height = min(counts[1], max(1, round(work_groups / width)))
+        width = (
+            min(counts[0], max(width, round(work_groups / height)))
+            if height == counts[1]
+            else width
+        )
+        return (width, height, *(1 for _ in counts[2:]))
     shape = [1] * len(counts)
     left = float(work_groups)
-    for axis, (extent, count) in enumerate(zip(tile, counts, strict=True)):
-        most = count if axis == len(counts) - 1 else extent
-        shape[axis] = min(most, max(1, round(left)))
-        left /= shape[axis]
-    for axis in range(len(counts) - 2, -1, -1):  # the tile's rows do not hold them all
-        if left >= 1.5:
-            extent = min(counts[axis], round(left * shape[axis]))
-            left *= shape[axis] / extent
-            shape[axis] = extent
+    by_size = sorted(range(len(counts)), key=lambda axis: counts[axis])
+    for done, axis in enumerate(by_size):
+        extent = left ** (1 / (len(counts) - done))
+        if work_groups <= _SMALL_TILE and done < len(counts) - 1:
+            extent = 2 ** math.floor(math.log2(extent) + 1e-9)
+        shape[axis] = min(counts[axis], max(1, round(extent)))
+        left = max(1.0, left / shape[axis])
     return tuple(shape)
 
 
