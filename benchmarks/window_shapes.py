@@ -144,7 +144,7 @@ def _count_work(session: DeviceSession, start: Callable[[], cl.Event]) -> float:
 
 def _choose_box(form: str, place: int, work_groups: int, counts: tuple[int, ...]) -> GroupBox:
     if form != "box":
-        order = DispatchOrder.TILES if form == "mapped" else DispatchOrder.ROWS
+        order = DispatchOrder.TILE_ROWS if form == "mapped" else DispatchOrder.ROWS
         return box_near(place, work_groups, counts, order)
     shape, left = [1] * len(counts), float(work_groups)
     for done, axis in enumerate(sorted(range(len(counts)), key=lambda one: counts[one])):

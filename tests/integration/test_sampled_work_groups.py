@@ -328,7 +328,7 @@ def test_windows_are_mapped_after_warming_up(session: DeviceSession) -> None:
         box = box_near(ndrange.work_group_count // 2, 40, ndrange.group_counts, launch.order)
         launch.warm_up(GroupBox(start=(50, 50), shape=(1, 1)))
         launch.settle()
-        assert launch.walks_as_whole or launch.order is DispatchOrder.TILES
+        assert launch.walks_as_whole or launch.order is DispatchOrder.TILE_ROWS
         assert launch.time_boxes([box])[0] > 0
         out = np.empty_like(given)
         cl.enqueue_copy(session.queue, out, launch._scratch.arguments[1])

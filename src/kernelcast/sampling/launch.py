@@ -100,7 +100,8 @@ class OpenCLLaunch:
     @property
     def order(self) -> DispatchOrder:
         """Order in which the device starts work-groups."""
-        return self._session.behaviour.order
+        order = self._session.behaviour.order
+        return DispatchOrder.TILE_ROWS if find_row_width(self._ndrange, order) else order
 
     @property
     def launch_overhead_s(self) -> float:
@@ -140,7 +141,7 @@ class OpenCLLaunch:
 
     def _map_windows(self) -> None:
         """Take the mapped form that keeps the kernel's code; look for it where nobody did."""
-        row_width = find_row_width(self._ndrange, self.order)
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
         if not row_width or self._mapped is not None:
             return
         key = (self._kernel.digest, self._ndrange.known_local_size)
@@ -203,7 +204,7 @@ class OpenCLLaunch:
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
-        row_width = find_row_width(self._ndrange, self.order)
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
         launches, scales = [], []
         for box in boxes:
             kernel, where, scale = self._window, self._ndrange.work_items_of(box), 1.0

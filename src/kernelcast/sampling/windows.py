@@ -43,15 +43,16 @@ def box_near(
     GroupBox(start=(30, 1), shape=(3, 1))
     >>> box_near(130, 250, (100, 50))
     GroupBox(start=(0, 1), shape=(100, 2))
-    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
+    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILE_ROWS)
     GroupBox(start=(49, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
     place = _coordinates(position, counts)
-    if order is DispatchOrder.TILES:
-        shape = _tile_shape(work_groups, counts)
+    if order is not DispatchOrder.ROWS:
+        by_rows = order is DispatchOrder.TILE_ROWS and is_cut_in_two(counts)
+        shape = (_rows_of_tile if by_rows else _tile_shape)(work_groups, counts)
         place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
-        if is_cut_in_two(counts) and shape[0] == tile_of(counts)[0]:
+        if by_rows and shape[0] == tile_of(counts)[0]:
             # Elsewhere a row would straddle one more cache line and page than the whole's do.
             place = (round(place[0] / shape[0]) * shape[0], *place[1:])
     else:
@@ -204,20 +205,20 @@ def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def _rows_of_tile(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of rows of a tile, wider ones where the index space has no room for so many."""
+    width = min(tile_of(counts)[0], work_groups)
+    height = min(counts[1], max(1, round(work_groups / width)))
+    if height == counts[1]:
+        width = min(counts[0], max(width, round(work_groups / height)))
+    return (width, height, *(1 for _ in counts[2:]))
+
+
 def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of rows of a tile in two dimensions; elsewhere as equal as the index space allows.
+    """Extents of a tile, as equal as the index space allows.
 
     Small ones are powers of two: nine work-groups on two threads would take as long as ten.
     """
-    if is_cut_in_two(counts):
-        width = min(tile_of(counts)[0], work_groups)
-        height = min(counts[1], max(1, round(work_groups / width)))
-        width = (
-            min(counts[0], max(width, round(work_groups / height)))
-            if height == counts[1]
-            else width
-        )
-        return (width, height, *(1 for _ in counts[2:]))
     shape = [1] * len(counts)
     left = float(work_groups)
     by_size = sorted(range(len(counts)), key=lambda axis: counts[axis])

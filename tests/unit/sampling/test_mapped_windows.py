@@ -52,7 +52,7 @@ def test_windows_of_several_rows_can_be_mapped(
 ) -> None:
     """Chooses boxes that a row of work-groups can be mapped to, up to an eighth of a launch."""
     work_groups = data.draw(st.integers(1, max(1, math.prod(counts) // 8)))
-    box = box_near(math.prod(counts) // 2, work_groups, counts, DispatchOrder.TILES)
+    box = box_near(math.prod(counts) // 2, work_groups, counts, DispatchOrder.TILE_ROWS)
     assume(sum(extent > 1 for extent in box.shape) > 1)
     ndrange = NDRange(global_size=counts, local_size=(1,) * len(counts))
     width = tile_of(counts)[0]
@@ -65,7 +65,7 @@ def test_a_mapped_row_has_the_work_groups_of_its_box(
 ) -> None:
     """Numbers exactly the box's work-groups by the formulas of the prelude."""
     work_groups = data.draw(st.integers(1, min(2000, math.prod(counts))))
-    box = box_near(math.prod(counts) // 2, work_groups, counts, DispatchOrder.TILES)
+    box = box_near(math.prod(counts) // 2, work_groups, counts, DispatchOrder.TILE_ROWS)
     ndrange, width = NDRange(global_size=counts, local_size=(1, 1)), tile_of(counts)[0]
     assume(can_map(box, ndrange, width))
     places = {(g % width, g // width) for g in range(box.work_group_count)}
