@@ -4,7 +4,7 @@ Intel's CPU runtime cuts a small box into tiles of its own, a few work-groups wi
 to unequal threads; a row of work-groups it deals out in long runs. So a window of several rows in
 two dimensions is launched as a row whose ids the prelude maps. The mapping may make other code of
 a kernel: both forms are timed on work-groups that they number alike before windows are believed.
-In three dimensions mapped windows were no closer to the whole launch than boxes (ADR 0032).
+In three dimensions mapped windows were no closer to the whole launch than boxes (ADR 0034).
 """
 
 from collections.abc import Callable, Sequence
