@@ -11,7 +11,7 @@ from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.windows import GOLDEN, find_free_box, spread_positions
+from kernelcast.sampling.windows import GOLDEN, find_free_box, split_box, spread_positions
 
 # Uneven work may cost so many times the budget: a handful of places would tell nothing.
 _STRETCHED_BUDGET = 1.5
@@ -184,6 +184,20 @@ class Sampling:
             self.next_window += 1
         before = len(self.timed)
         self.run([boxes[index] for index in self.rng.permutation(len(boxes))])
+        return self.timed[before:]
+
+    def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
+        """Time a window at a new place in parts, each right behind the one before it; give them."""
+        counts = self.launch.ndrange.group_counts
+        (position,) = spread_positions(1, counts, shift=self.plan.seed + self.next_window)
+        # One window lies in the middle of its only stratum; the next one of the sequence elsewhere.
+        place = (0.5 + (self.plan.seed + self.next_window + 1) * GOLDEN) % 1.0
+        box = self.reserve(position if self.plan.places else int(place * self.total), work_groups)
+        if box is None:
+            return []
+        before = len(self.timed)
+        self.run([(self.next_window, part) for part in split_box(box, parts)])
+        self.next_window += 1
         return self.timed[before:]
 
 

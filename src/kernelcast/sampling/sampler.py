@@ -9,9 +9,12 @@ takes the same again at new places.
 2. *Survey*: short launches, one per stratum of the index space, that tell even work from uneven; a
    few where the source proves that all work-groups do the same, since these may still find their
    data far away.
-3. *Even work* gets a pair of long launches at each moment, as in the paper (sampling-svr, section
-   5.1): of 3 and 4 units, where a unit fills the device as often as needed to be timed. On a CPU
-   the paper's 2 and 3 times the saturation point are a microsecond of noise.
+3. *Even work* gets one window at each moment, launched in parts, each right behind the one before
+   it: the paper's line through P1 and P2 (sampling-svr, section 5.1), in one place. The first part
+   finds neither its data nor the translations of its addresses in any cache, the later ones do as
+   most of the whole launch does. A window is of 8 units, where a unit fills the device as often as
+   needed to be timed: on a CPU the paper's 2 and 3 times the saturation point are a microsecond of
+   noise.
    *Uneven work* gets as many places as a moment's share of the budget reaches for, with launches
    just long enough.
 4. *Repetitions*: a launch that alone took a good part of what uneven work was given is repeated
@@ -43,15 +46,16 @@ _FEWEST_SURVEYED = 3
 # estimates, by ten in a twentieth.
 _SURVEYED = 10
 _SURVEYED_IF_KNOWN = 4
-# Units of the two launches of even work.
-_PAIR = (3, 4)
+# A window of even work is of so many units, launched in so many parts.
+_UNITS = 8
+_PARTS = 3
 # A unit lasts so long, in seconds: less is noise, more says no more.
 _UNIT_S = (0.3e-3, 2e-3)
-# Short kernels get shorter units; a pair may still cost so many times a moment's share.
-_STRETCHED_PAIR = 1.5
+# Short kernels get shorter units; a window may still cost so many times a moment's share.
+_STRETCHED_WINDOW = 1.5
 # And so many times what a launch pays once.
 _TIMES_PAID_ONCE = 1.3
-# A pair takes at most this share of the index space.
+# A window takes at most this share of the index space.
 _LARGEST_SHARE = 1 / 8
 # Launches of uneven work last this many times what a launch pays once, within limits.
 _TIMES_THE_INTERCEPT = 8.0
@@ -82,7 +86,8 @@ class Sampler:
         self._sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
         self._short = 0
         """Work-groups of a launch worth timing."""
-        self._rate_s = 0.0
+        self._rate_s = self._usual_rate_s = 0.0
+        """Mean and median of the short launches."""
         self._has_room = True
 
     def take_moment(self) -> SampleRun | None:
@@ -93,8 +98,8 @@ class Sampler:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        if sampling.is_even and self._can_pay_pair():
-            self._take_pair()
+        if sampling.is_even and self._can_pay_window():
+            self._take_window()
         elif sampling.is_even or not self._has_room:
             self._take_few()
         else:
@@ -125,7 +130,7 @@ class Sampler:
         launch.settle()
         self._short, self._rate_s = run_pilot(sampling)
         if sampling.plan.is_known_even:
-            # Half of the budget is for the pair.
+            # Half of the budget is for the window.
             shorts = sampling.run_windows(
                 [self._short], min(_SURVEYED_IF_KNOWN, int(self._affordable / 2))
             )
@@ -153,6 +158,7 @@ class Sampler:
         """Tell even work from uneven by short launches at places all over the index space."""
         sampling = self._sampling
         rates = rates_of(shorts)
+        self._usual_rate_s = _lower_median(rates)
         is_known = sampling.plan.is_known_even
         heavy = rates > (_CONTRADICTS if is_known else _STICKS_OUT) * _lower_median(rates)
         suspects = [one for one, is_heavy in zip(shorts, heavy, strict=True) if is_heavy]
@@ -160,31 +166,40 @@ class Sampler:
         is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
         sampling.is_even = not is_heavy_again and bool(is_known or is_noise or is_even(rates))
 
-    def _take_pair(self) -> None:
-        """Run the two launches of even work, each at a place of its own."""
-        unit = self._choose_unit()
-        pair = self._sampling.run_windows([one * unit for one in _PAIR], len(_PAIR))
-        if self._sampling.moments == 0 and _differ(pair, self._sampling.plan):
-            repeated = _repeat_beside(self._sampling, pair)
-            self._sampling.is_even = not _differ(repeated, self._sampling.plan)
-
-    def _can_pay_pair(self) -> bool:
-        """Tell whether index space and budget have room for the two launches of even work."""
+    def _take_window(self) -> None:
+        """Run the parts of a window of even work, one right behind the other."""
         sampling = self._sampling
-        work_groups = sum(_PAIR) * self._choose_unit()
+        before = len(sampling.timed)
+        parts = sampling.run_in_parts(_UNITS * self._choose_unit(), _PARTS)
+        if sampling.moments or not parts:
+            return
+        most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
+        sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
+        # Short launches tell less than a window of even work, and a window less than they do else.
+        useless = slice(0, before) if sampling.is_even else slice(before, None)
+        sampling.timed[useless] = [
+            replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
+        ]
+        if not sampling.is_even:
+            self._take_many()
+
+    def _can_pay_window(self) -> bool:
+        """Tell whether index space and budget have room for a window of even work."""
+        sampling = self._sampling
+        work_groups = _UNITS * self._choose_unit()
         fits = work_groups <= 2 * _LARGEST_SHARE * sampling.total
-        most_s = 2 * _STRETCHED_PAIR * sampling.share_s(self._rate_s)
+        most_s = 2 * _STRETCHED_WINDOW * sampling.share_s(self._rate_s)
         return fits and work_groups * self._rate_s <= most_s
 
     def _choose_unit(self) -> int:
         """Give the work-groups of a unit: what fills the device, as often as needed."""
         sampling = self._sampling
         least_s, most_s = _UNIT_S
-        share_s = sampling.share_s(self._rate_s) / sum(_PAIR)
-        unit_s = max(min(least_s, _STRETCHED_PAIR * share_s), min(share_s, most_s))
+        share_s = sampling.share_s(self._rate_s) / _UNITS
+        unit_s = max(min(least_s, _STRETCHED_WINDOW * share_s), min(share_s, most_s))
         unit_s = max(unit_s, _TIMES_PAID_ONCE * sampling.paid_once_s)
         filled = sampling.launch.saturation.concurrency
-        most = int(_LARGEST_SHARE * sampling.total / sum(_PAIR))
+        most = int(_LARGEST_SHARE * sampling.total / _UNITS)
         wanted = filled * math.ceil(unit_s / (self._rate_s * filled))
         return max(1, min(wanted, most // filled * filled or most))
 
@@ -240,15 +255,6 @@ def _choose_overhead(sampling: Sampling) -> float:
 
 def _lower_median(rates: npt.NDArray[np.float64]) -> float:
     return float(np.sort(rates)[(len(rates) - 1) // 2])
-
-
-def _differ(launches: Sequence[TimedLaunch], plan: SamplingPlan) -> bool:
-    """Tell whether launches of work that seemed to be even are no such work."""
-    if len(launches) < 2:
-        return False
-    rates = rates_of(launches)
-    most = _CONTRADICTS if plan.is_known_even else 1.0 + _STICKS_OUT
-    return bool(rates.max() > most * rates.min())
 
 
 def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
