@@ -156,15 +156,20 @@ class Sampling:
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
 
-    def run_windows(self, sizes: Sequence[int], windows: int) -> list[TimedLaunch]:
+    def run_windows(
+        self, work_groups: int, windows: int, *, is_warmed: bool = False
+    ) -> list[TimedLaunch]:
         """Time a launch in each of so many strata; give them.
 
         Parameters
         ----------
-        sizes : sequence of int
-            Work-groups of the launches, taken in turn.
+        work_groups : int
+            Of each launch.
         windows : int
             Number of strata.
+        is_warmed : bool
+            Whether a launch of the same size runs right before each, on its neighbours: it pays for
+            cold caches, and counts as the pilot's.
 
         Notes
         -----
@@ -176,15 +181,28 @@ class Sampling:
         positions = spread_positions(
             windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
         )
-        boxes = []
-        for number, position in enumerate(positions):
-            box = self.reserve(position, sizes[number % len(sizes)])
-            if box is not None:
-                boxes.append((self.next_window, box))
+        places = []
+        for position in positions:
+            places.append((self.next_window, position))
             self.next_window += 1
+        order = self.rng.permutation(len(places))
+        return self.run_places([places[index] for index in order], work_groups, is_warmed=is_warmed)
+
+    def run_places(
+        self, places: Sequence[tuple[int, int]], work_groups: int, *, is_warmed: bool
+    ) -> list[TimedLaunch]:
+        """Time a launch at each place that is free, given with its window; give them."""
+        boxes = []
+        for window, position in places:
+            box = self.reserve(position, (2 if is_warmed else 1) * work_groups)
+            if box is None:
+                continue
+            *first, last = split_box(box, 2) if is_warmed else [box]
+            boxes += [(PILOT_WINDOW, one) for one in first]
+            boxes.append((window, last))
         before = len(self.timed)
-        self.run([boxes[index] for index in self.rng.permutation(len(boxes))])
-        return self.timed[before:]
+        self.run(boxes)
+        return [one for one in self.timed[before:] if one.window != PILOT_WINDOW]
 
     def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
         """Time a window at a new place in parts, each right behind the one before it; give them."""
