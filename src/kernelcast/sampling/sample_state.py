@@ -37,6 +37,8 @@ class Sampling:
     next_window: int = 0
     moments: int = 0
     """Moments that are over."""
+    first: int = 0
+    """Number of this moment's first launch."""
     is_even: bool = True
     intercept_s: float = 0.0
     """What each launch of this kernel seems to pay once, by the pilot."""
@@ -74,8 +76,8 @@ class Sampling:
 
     @property
     def spent_s(self) -> float:
-        """Device time of the launches so far."""
-        return sum(one.duration_s for one in self.timed)
+        """Device time of this moment's launches so far."""
+        return sum(one.duration_s for one in self.timed[self.first :])
 
     @property
     def most(self) -> int:
@@ -118,8 +120,8 @@ class Sampling:
         return budget * rate_s * self.total / self.plan.moments
 
     def available_s(self, rate_s: float) -> float:
-        """Device time left to spend by the end of this moment."""
-        return max((self.moments + 1) * self.share_s(rate_s) - self.spent_s, 0.0)
+        """Device time left to spend in this moment."""
+        return max(self.share_s(rate_s) - self.spent_s, 0.0)
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
         """Take a free box around a place, or None if there is none."""

@@ -98,6 +98,7 @@ class Sampler:
         """Time a few work-groups; give them, or None if all were timed before."""
         sampling = self._sampling
         before, at_s = len(sampling.timed), time.time()
+        sampling.first = before
         if sampling.moments == 0:
             self._begin()
         else:
@@ -135,8 +136,13 @@ class Sampler:
         self._short, self._rate_s = run_pilot(sampling)
         is_known = sampling.plan.is_known_even
         # Half of the budget of even work is for the window.
-        wanted = min(_SURVEYED_IF_KNOWN, int(self._affordable / 4)) if is_known else _SURVEYED
-        shorts = self._look(min(wanted, max(int(not is_known), int(self._affordable / 2))))
+        affordable = int(self._affordable / 2)
+        if is_known:
+            places = min(_SURVEYED_IF_KNOWN, affordable // 2)
+        else:
+            is_cheap = affordable > 1 and not _is_slow(sampling)
+            places = min(_SURVEYED, max(affordable, _FEW_RATES if is_cheap else 1))
+        shorts = self._look(places)
         if len(shorts) < _FEWEST_SURVEYED:
             # The pilot may have seen the lightest work-groups of all.
             last = next(one for one in reversed(sampling.timed) if one not in shorts)
@@ -244,7 +250,7 @@ class Sampler:
         sampling = self._sampling
         launches = int(self._affordable)
         if sampling.moments:
-            launches = min(_FEW_SINGLES, max(1, launches))
+            launches = max(1, min(_FEW_SINGLES, launches) if sampling.is_even else launches)
         if launches and not (sampling.is_even and sampling.moments == 0):
             sampling.run_windows(self._short, launches, is_warmed=self._is_warmed)
 
