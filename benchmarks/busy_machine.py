@@ -53,7 +53,14 @@ LONGEST_S = 2.0
 GOAL_S = 0.15
 # What begins has begun, and what has ended is gone.
 PAUSE_S = 0.3
-COMPUTE = "while True: pass"
+# Ends with its parent, however that ends.
+COMPUTE = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1_000_000):
+        pass
+"""
 COVERAGE = 0.9
 
 
