@@ -87,7 +87,9 @@ def _try(session: DeviceSession, kernel: CorpusKernel) -> dict[str, Any] | None:
 def measure(session: DeviceSession, kernel: CorpusKernel) -> dict[str, Any]:
     """Time windows of a kernel at its usual size, and the whole launch."""
     with tempfile.TemporaryDirectory() as folder:
-        problem = prepare_launch(kernel, {}, cache_folder=Path(folder)).problem
+        problem = prepare_launch(
+            kernel, {}, local_size=kernel.local_sizes[0], cache_folder=Path(folder)
+        ).problem
         with prepared_launch(session, problem, OpenCLLaunch, seed=0) as launch:
             taken: list[GroupBox] = []
             first = Sampler(launch, SamplingPlan(is_known_even=True)).take_moment()
@@ -157,7 +159,12 @@ def write_summary() -> None:
              "mean / median of absolute values, and bias.", ""]  # fmt: skip
     for path in sorted(FOLDER.glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
-        lines += [f"## {found['device']}", "", "| window | mean / median | bias |", "|---|---:|---:|"]
+        lines += [
+            f"## {found['device']}",
+            "",
+            "| window | mean / median | bias |",
+            "|---|---:|---:|",
+        ]
         for name in FORMS:
             errors = [row["errors"][name] for row in found["rows"] if name in row["errors"]]
             size = np.abs(errors)
