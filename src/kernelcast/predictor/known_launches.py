@@ -5,7 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from kernelcast.predictor.answering.composing import Remembered
+from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.tasks import EstimateOutcome
@@ -30,8 +30,10 @@ class KnownLaunch:
         The device, where the launch was asked for.
     answer : Estimate or None
         What is answered until something changes.
+    basis : Basis or None
+        What is known beside its observations.
     sampled : Estimate or None
-        The answer by samples, models beside it.
+        The answer by that.
     outcome : EstimateOutcome or None
         The samples.
     history : LaunchHistory or None
@@ -49,6 +51,7 @@ class KnownLaunch:
     identity: LaunchIdentity
     device: DeviceDescription | None = None
     answer: Estimate | None = None
+    basis: Basis | None = None
     sampled: Estimate | None = None
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
@@ -79,6 +82,7 @@ class KnownLaunches:
     def __init__(self) -> None:
         self._launches: OrderedDict[str, KnownLaunch] = OrderedDict()
         self._asked: dict[tuple[int, str], _Asked] = {}
+        self._kernels: dict[tuple[str, str], set[str]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -105,8 +109,10 @@ class KnownLaunches:
             known = self._launches.get(identity.key)
             if known is None:
                 known = self._launches[identity.key] = KnownLaunch(identity=identity)
+                self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
                 if len(self._launches) > _MOST_LAUNCHES:
-                    self._launches.popitem(last=False)
+                    key, old = self._launches.popitem(last=False)
+                    self._kernels.get(_name_kernel(old.identity), set()).discard(key)
                     self._asked = {}
             return known
 
@@ -117,6 +123,7 @@ class KnownLaunches:
         with self._lock:
             other = self._launches.setdefault(identity.key, known)
             self._launches[known.identity.key] = other
+            self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
         if other is known:
             known.identity = identity
             known.history = None
@@ -127,6 +134,19 @@ class KnownLaunches:
         with self._lock:
             return list({id(one): one for one in self._launches.values()}.values())
 
+    def renew_sizes(self, identity: LaunchIdentity) -> None:
+        """Have answers of a kernel's other launches made anew, since one of its sizes is another.
+
+        Their samples are kept.
+        """
+        with self._lock:
+            kernel = self._kernels.get(_name_kernel(identity), ())
+            others = [self._launches[key] for key in kernel if key in self._launches]
+        for one in others:
+            if one.identity.key != identity.key and one.answer is not None:
+                with one.lock:
+                    one.answer = None
+
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""
         with self._lock:
@@ -134,3 +154,7 @@ class KnownLaunches:
                     if one.identity.device.id != device_id)  # fmt: skip
             self._launches = OrderedDict(kept)
             self._asked = {}
+
+
+def _name_kernel(identity: LaunchIdentity) -> tuple[str, str]:
+    return identity.kernel.digest, identity.device.id

@@ -10,6 +10,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.facts_store import read_facts
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -69,13 +70,18 @@ class RecordedSamples:
             is_planned=True,
             report=report,
         )
-        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recording)
+        outcome = EstimateOutcome(
+            estimate=sampled.estimate, recording=recording, moments=read_moments([sampled.run])
+        )
         if recording.facts is None:
             return replace(outcome, row_failure=_NO_FACTS if task.wants_row else "")
         facts = _read(recording)
         estimate = put_analytic(sampled.estimate, facts.analytic)
         return replace(
-            outcome, estimate=estimate, row=make_row(sampled, facts) if task.wants_row else None
+            outcome,
+            estimate=estimate,
+            row=make_row(sampled, facts) if task.wants_row else None,
+            moments=read_moments([sampled.run], facts),
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:

@@ -10,6 +10,7 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -89,7 +90,11 @@ class FakeExecutor:
         launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
         recorder = RecordingLaunch(launch, kernel.name)
         sampled = sample_launch(recorder, kernel.name, task.settings)
-        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recorder.recording())
+        outcome = EstimateOutcome(
+            estimate=sampled.estimate,
+            recording=recorder.recording(),
+            moments=read_moments([sampled.run]),
+        )
         if not task.wants_row:
             return outcome
         facts = LaunchFacts(values={}, issued_per_work_item=None, analytic=None)

@@ -15,6 +15,7 @@ from kernelcast.launches.estimation import ReportProgress, SampledEstimate, samp
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -28,6 +29,7 @@ from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
@@ -120,6 +122,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                     weights=tuple(one.weight for one in sampled.run.launches),
                 ),
                 accesses=_complete_accesses(problem, accesses),
+                moments=read_moments([sampled.run], task.facts),
+                depends_on_contents=_depends_on_contents(kernel),
             )
             if not task.wants_row:
                 return replace(outcome, estimate=add_analytic(estimate, problem))
@@ -160,7 +164,24 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
         if not task.wants_bytes:
             raise
         found = None
-    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes, touched_bytes=touched_bytes)
+    return ModelOutcome(
+        analytic=found,
+        ndrange=ndrange,
+        notes=notes,
+        touched_bytes=touched_bytes,
+        depends_on_contents=_depends_on_contents(task.problem.kernel),
+    )
+
+
+def _depends_on_contents(kernel: Kernel) -> bool | None:
+    """Tell whether what buffers hold decides how much work-items do; None if it is not known."""
+    from kernelcast.features.analysis import analyse
+    from kernelcast.features.counting.contents import depends_on_contents
+
+    try:
+        return depends_on_contents(analyse(kernel).facts)
+    except Exception:  # noqa: BLE001 - a help for other launches must not cost this one's answer
+        return None
 
 
 def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
@@ -226,7 +247,9 @@ def _add_row(
         estimate = add_analytic(estimate, problem)
     else:
         estimate = put_analytic(estimate, facts.analytic)
-    return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure)
+    moments = read_moments([sampled.run], facts)
+    return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure,
+                   moments=moments)  # fmt: skip
 
 
 def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access | None, ...]:
