@@ -68,7 +68,7 @@ class SlabLaunch:
         """Run a slab whose time does not count: compilation may be part of it."""
         self._run(box)
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Do nothing: the work itself keeps the device busy."""
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:

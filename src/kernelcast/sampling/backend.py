@@ -1,7 +1,6 @@
 """The contract between sampling and whatever runs the work-groups.
 
-Implementations: `kernelcast.sampling.launch` (a real device) and
-`kernelcast.sampling.replay` (recorded durations). A CUDA backend would be a third.
+`kernelcast.sampling.launch` implements it for a real device. A CUDA backend would be another.
 """
 
 from collections.abc import Sequence
@@ -48,8 +47,14 @@ class PreparedLaunch(Protocol):
         """Run a box untimed, so that compilation and thread start happen outside the timing."""
         ...
 
-    def settle(self) -> None:
-        """Make ready for an estimate: true buffer contents, a device at its usual rate."""
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Make ready for samples: true buffer contents, a device at its usual rate.
+
+        Parameters
+        ----------
+        keeps_contents : bool
+            Whether buffers may stay as earlier samples left them: other work-groups run now.
+        """
         ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:

@@ -44,7 +44,7 @@ class OpenCLLaunch:
         self._session = session
         self._kernel = kernel
         self._ndrange = ndrange
-        self._has_run = False
+        self._has_run = self._has_run_whole = False
         self._has_read_pages = False
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
@@ -110,9 +110,9 @@ class OpenCLLaunch:
         self._has_run = False  # its work-group is not sampled again
         self._session.warmed.add(key)
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Give the copies their true content, keep the device busy until it runs as usual."""
-        if self._has_run:
+        if self._has_run_whole or (self._has_run and not keeps_contents):
             self._refresh()
         if self._session.works_in_host_memory and not self._has_read_pages:
             # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
@@ -123,7 +123,7 @@ class OpenCLLaunch:
 
     def _refresh(self) -> None:
         self._scratch.refresh()
-        self._has_run = False
+        self._has_run = self._has_run_whole = False
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
@@ -139,7 +139,7 @@ class OpenCLLaunch:
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
-        self._has_run = True
+        self._has_run = self._has_run_whole = True
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
                 partial(enqueue, self._session.queue, self._whole, self._ndrange)

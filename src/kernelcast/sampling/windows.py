@@ -82,39 +82,6 @@ def find_free_box(
     return None
 
 
-def split_box(box: GroupBox, share: float) -> tuple[GroupBox, ...]:
-    """Cut a box in two along its slowest dimension, in the order in which work-groups start.
-
-    Parameters
-    ----------
-    share : float
-        Share of the work-groups in the first part, about, between 0 and 1.
-
-    Returns
-    -------
-    tuple of GroupBox
-        Two parts; the box alone if it is a single work-group.
-
-    Examples
-    --------
-    >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 1 / 3)
-    (GroupBox(start=(0, 4), shape=(100, 1)), GroupBox(start=(0, 5), shape=(100, 2)))
-    """
-    axes = [axis for axis, extent in enumerate(box.shape) if extent > 1]
-    if not axes:
-        return (box,)
-    axis = axes[-1]
-    first = min(max(1, round(share * box.shape[axis])), box.shape[axis] - 1)
-    shape, rest = list(box.shape), list(box.shape)
-    start = list(box.start)
-    shape[axis], rest[axis] = first, box.shape[axis] - first
-    start[axis] += first
-    return (
-        GroupBox(start=box.start, shape=tuple(shape)),
-        GroupBox(start=tuple(start), shape=tuple(rest)),
-    )
-
-
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
     """Give one place per stratum of the index space, as numbers in dispatch order.
 

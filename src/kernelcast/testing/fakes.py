@@ -103,7 +103,7 @@ class SyntheticLaunch:
         if self.ndrange.work_group_count >= _FEWEST_TO_SPARE_ONE:
             self._take([box])
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Do nothing: a formula runs at its usual rate."""
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:

@@ -110,8 +110,13 @@ def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
     Of samplers before revision 4, pairs of 3 and 4 units at two moments where work is even, else
     the sampler's own sets.
     """
-    if row.observation.sampler >= SAMPLER_OF_MOMENTS:
-        own = sorted(key for key in row.places if key[0] == 0)
+    one = row.observation
+    if one.sampler >= SAMPLER_OF_MOMENTS:
+        first_run_s = min(one.runs.started_s, default=math.inf)
+        own = sorted(
+            key for key, place in row.places.items()
+            if key[0] == 0 and (one.samples[place].at_s or 0.0) < first_run_s
+        )  # fmt: skip
         return tuple(own[:_MOST_MOMENTS])
     wanted = _EVEN_PAIRS if row.is_even else _OWN_SETS
     for keys in (wanted, _OWN_SETS):
