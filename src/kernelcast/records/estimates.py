@@ -69,6 +69,20 @@ class Measurement:
         spread = _quantile(self.durations_s, 0.9) - _quantile(self.durations_s, 0.1)
         return spread / 2 / self.seconds
 
+    @property
+    def one_run_error(self) -> float | None:
+        """Mean of what one run is off the median of the others: no prediction does much better.
+
+        None with fewer than three runs.
+        """
+        if len(self.durations_s) < 3:
+            return None
+        found = []
+        for place, one in enumerate(self.durations_s):
+            others_s = _quantile((*self.durations_s[:place], *self.durations_s[place + 1 :]), 0.5)
+            found.append(abs(one - others_s) / others_s)
+        return sum(found) / len(found)
+
     def error_of(self, predicted_s: float) -> float:
         """Signed relative error of a prediction: (predicted - measured) / measured."""
         return (predicted_s - self.seconds) / self.seconds
@@ -79,6 +93,7 @@ class Measurement:
             "measured_seconds": self.seconds,
             "measured_runs": len(self.durations_s),
             "noise": self.noise,
+            "one_run_error": self.one_run_error,
             "error": self.error_of(predicted_s),
         }
 
@@ -184,6 +199,7 @@ class Estimate:
             "launch_s": self.launch_seconds,
             "measured_s": None if self.measurement is None else self.measurement.seconds,
             "noise": None if self.measurement is None else self.measurement.noise,
+            "one_run_error": None if self.measurement is None else self.measurement.one_run_error,
             "relative_error": self.error,
             "warnings": self.warnings,
             **{f"{name}_s": seconds for name, seconds in self.estimates_s.items()},

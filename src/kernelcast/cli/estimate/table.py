@@ -10,11 +10,11 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 # Columns side by side; on a narrow terminal those of a group stand above each other.
-_GROUPS = (
+_GROUPS: tuple[tuple[str, ...], ...] = (
     ("problem", "device"), ("predicted", "interval"), ("tier", "P_sat"),
     ("work-groups\nsampled", "sampling\ncost"),
 )  # fmt: skip
-_MEASURED_GROUPS = (("measured", "noise"), ("error",))
+_MEASURED_GROUPS = (("measured", "noise"), ("error", "one run\noff others"))
 _TEXTS = frozenset({"problem", "device", "tier", "P_sat"})
 
 
@@ -70,10 +70,12 @@ def _describe_measurement(estimate: Estimate) -> dict[str, str]:
     measurement = estimate.measurement
     if measurement is None:
         return {}
+    one_run = measurement.one_run_error
     return {
         "measured": format_seconds(measurement.seconds),
         "noise": format_share(measurement.noise),
         "error": format_share(measurement.error_of(estimate.seconds), signed=True),
+        "one run\noff others": "-" if one_run is None else format_share(one_run),
     }
 
 
