@@ -5,6 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -34,6 +35,8 @@ class KnownLaunch:
         What is known beside its observations.
     sampled : Estimate or None
         The answer by that.
+    pieces : tuple of Piece
+        What the answer was put together of.
     outcome : EstimateOutcome or None
         The samples.
     history : LaunchHistory or None
@@ -53,6 +56,7 @@ class KnownLaunch:
     answer: Estimate | None = None
     basis: Basis | None = None
     sampled: Estimate | None = None
+    pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
     absence: Remembered | None = None

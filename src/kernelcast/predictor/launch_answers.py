@@ -8,6 +8,7 @@ from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
     Basis,
     Remembered,
+    choose_pieces,
     compose,
     list_methods,
     widen,
@@ -238,6 +239,7 @@ class LaunchAnswers:
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
         answer = compose(basis, remembered, sizes, policy.methods)
+        known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
         before = known.before_shift
         if before is None or remembered.interval is None:
             return answer

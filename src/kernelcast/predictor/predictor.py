@@ -1,7 +1,7 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -145,7 +145,11 @@ class Predictor:
         return self._reader.devices()
 
     def estimate(
-        self, launch: "Problem | Launch", device: str | DeviceDescription | None = None
+        self,
+        launch: "Problem | Launch",
+        device: str | DeviceDescription | None = None,
+        *,
+        within_s: float | None = None,
     ) -> Estimate:
         """Predict one launch on one device.
 
@@ -155,6 +159,9 @@ class Predictor:
             A problem, see `kernelcast.read_problem`, or a launch of pyopencl objects.
         device : str or DeviceDescription, optional
             The device, or its id; of a launch of pyopencl objects it is the queue's.
+        within_s : float, optional
+            Time that the caller waits, in seconds: a launch that was not sampled before is sampled
+            at as many moments as fit. Those of the settings when left out.
 
         Raises
         ------
@@ -169,7 +176,10 @@ class Predictor:
             answer = self._answers.launches.recall_answer(launch, device_id)
             if answer is not None:
                 return answer
-        request = self._reader.read(launch, device)
+        policy = self._policy
+        if within_s is not None:
+            policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
+        request = self._reader.read(launch, device, policy=policy)
         return self._answers.require(self._answers.ask(request), request)
 
     def estimate_many(
@@ -229,8 +239,12 @@ class Predictor:
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
         known = answers.ask(request)
-        recording = None if known.outcome is None else known.outcome.recording
-        return Answer(estimate=answers.require(known, request), recording=recording)
+        estimate = answers.require(known, request)
+        if known.outcome is None:
+            return Answer(estimate=estimate, recording=None)
+        pieces = tuple(asdict(one) for one in known.pieces)
+        recording = replace(known.outcome.recording, pieces=pieces)
+        return Answer(estimate=estimate, recording=recording)
 
     def recall(
         self,

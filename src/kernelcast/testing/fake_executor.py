@@ -55,8 +55,12 @@ class FakeExecutor:
     """What the analytic model says."""
     error: KernelcastError | None = None
     """Is raised instead of any answer."""
+    depends_on_contents: bool | None = None
+    """What the source is said to tell of every kernel."""
     driver: str = "1"
     """Of the device that really samples."""
+    modelled: int = 0
+    """How often the analytic model was asked."""
     tasks: list[EstimateTask] = field(default_factory=list)
     busy: threading.Lock = field(default_factory=threading.Lock)
 
@@ -81,7 +85,12 @@ class FakeExecutor:
         """Give the analytic model's answer."""
         del timeout_s
         report("analytic model")
-        return ModelOutcome(analytic=self.analytic, ndrange=choose_local(task.problem.ndrange))
+        self.modelled += 1
+        return ModelOutcome(
+            analytic=self.analytic,
+            ndrange=choose_local(task.problem.ndrange),
+            depends_on_contents=self.depends_on_contents,
+        )
 
     def _sample(self, task: EstimateTask) -> EstimateOutcome:
         kernel = task.problem.kernel
@@ -93,6 +102,7 @@ class FakeExecutor:
             estimate=sampled.estimate,
             recording=record(launch, kernel.name, sampled.runs),
             moments=read_moments(sampled.runs),
+            depends_on_contents=self.depends_on_contents,
         )
         if not task.wants_row:
             return outcome

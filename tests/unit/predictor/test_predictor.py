@@ -134,7 +134,7 @@ def test_repeats_are_answered_from_history(executor: FakeExecutor, store: Store)
     assert known.seconds == pytest.approx(0.61, rel=0.03)
     assert known.low < 0.61 < known.high
     assert [one.kind for one in known.explain().pieces] == ["observed", "samples", "samples"]
-    assert known.estimates_s["linear"] == sampled.seconds
+    assert known.estimates_s["linear"] == sampled.estimates_s["linear"]
     assert known.estimates_s["history"] == 0.61
     predictor.flush()
     fresh = FakeExecutor()

@@ -163,7 +163,9 @@ class Answerer:
         ]
 
     def _weigh(self, request: LaunchRequest, outcome: EstimateOutcome) -> list[Piece]:
-        """Make pieces of samples, and of models that need none."""
+        """Make pieces of samples, and of models that need none; or take those of a recording."""
+        if outcome.pieces:
+            return [*outcome.pieces]
         identity = request.as_run(outcome).identify()
         analytic_s = outcome.estimate.estimates_s.get(Tier.ANALYTIC.value)
         return [

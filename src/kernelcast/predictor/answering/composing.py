@@ -157,10 +157,7 @@ def compose(
         If nothing is known.
     """
     estimate, evidence = basis.estimate, basis.evidence
-    observed = () if remembered.piece is None else (remembered.piece,)
-    known = (*observed, *sizes, *basis.pieces)
-    wanted = tuple(one for one in known if _is_wanted(one.kind, methods))
-    fused = fuse(wanted or known)
+    fused = fuse(choose_pieces(basis, remembered, sizes, methods))
     answer = evidence.model.surround(fused, estimate.coverage)
     is_calibrated = name_situation(fused.pieces) in evidence.model.intervals
     origin = _CALIBRATED_INTERVAL if is_calibrated else _NORMAL_INTERVAL
@@ -207,6 +204,15 @@ def compose(
             history=remembered.facts,
         ),
     )
+
+
+def choose_pieces(
+    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+) -> tuple[Piece, ...]:
+    """Give what may answer of all that is known; all of it where nothing may."""
+    observed = () if remembered.piece is None else (remembered.piece,)
+    known = (*observed, *sizes, *basis.pieces)
+    return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
 
 
 def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.piece import Piece
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -124,6 +125,8 @@ class EstimateOutcome:
     depends_on_contents : bool or None
         Whether what buffers hold decides how much work-items do; None where the source was not
         read.
+    pieces : tuple of Piece
+        What a recorded answer was put together of; it is put together of the same again.
     """
 
     estimate: Estimate
@@ -134,6 +137,7 @@ class EstimateOutcome:
     accesses: tuple[Access | None, ...] = ()
     moments: tuple[SampledMoment, ...] = ()
     depends_on_contents: bool | None = None
+    pieces: tuple[Piece, ...] = ()
 
     def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""
