@@ -9,6 +9,7 @@ from typing import Protocol
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import LinearFit, combine_fits, fit_linear, make_interval
 from kernelcast.records.arguments import Argument
+from kernelcast.records.contention import combine_contention, list_contention
 from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
@@ -209,6 +210,7 @@ def estimate_runs(
         Share of true times that the interval shall hold.
     """
     fit = combine_fits([fit_linear(one) for one in runs])
+    contention = combine_contention([one.contention for one in runs if one.contention])
     sampling_s = sum(one.sampling_s for one in runs)
     estimate = Estimate(
         device=sampled.device.name,
@@ -224,13 +226,14 @@ def estimate_runs(
         estimates_s=_methods(fit),
         sampling_seconds=sampling_s,
         overhead_seconds=0.0,
-        warnings=tuple(_warn(sampled, sampling_s, fit)),
+        warnings=(*list_contention(contention), *_warn(sampled, sampling_s, fit)),
         in_domain=not _is_too_small(sampled, fit),
         launch_seconds=sampled.launch_overhead_s,
         explanation=Explanation(
             tier=Tier.LINEAR,
             interval="the spread of the samples, and what whole runs differ by beside it",
             linear=_describe(runs, fit),
+            contention=contention,
         ),
     )
     return SampledEstimate(estimate=estimate, runs=tuple(runs), fit=fit)

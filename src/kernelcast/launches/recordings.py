@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
     """Write recordings as JSON."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, default=datetime.isoformat)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_recordings(path: Path) -> list[Recording]:

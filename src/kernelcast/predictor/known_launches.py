@@ -7,6 +7,7 @@ from typing import Final
 
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.tasks import EstimateOutcome
@@ -97,7 +98,7 @@ class KnownLaunches:
         asked = self._asked.get((id(problem), device_id))
         if asked is None or (asked.files and asked.files != stamp_files(problem)):
             return None
-        return asked.known.answer
+        return forget_old_contention(asked.known.answer)
 
     def remember_asked(
         self, problem: Problem, device_id: str, known: KnownLaunch, files: FileStamps

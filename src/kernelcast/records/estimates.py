@@ -7,43 +7,12 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, PieceFacts, Tier
 from kernelcast.records.frames import Frame, make_frame
+from kernelcast.records.interval import Interval
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_range, format_seconds
 
 __all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement", "Tier"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A prediction with its interval, in seconds.
-
-    Parameters
-    ----------
-    seconds, low, high : float
-        ``0 < low <= seconds <= high``.
-    coverage : float
-        Share of cases in which the true time is meant to lie inside, between 0 and 1.
-
-    Raises
-    ------
-    KernelcastError
-        If the numbers are not finite, not positive or not in order.
-    """
-
-    seconds: float
-    low: float
-    high: float
-    coverage: float
-
-    def __post_init__(self) -> None:
-        numbers = (self.low, self.seconds, self.high)
-        if (
-            not all(math.isfinite(n) for n in numbers)
-            or not 0 < self.low <= numbers[1] <= self.high
-        ):
-            msg = f"interval {self.low} <= {self.seconds} <= {self.high}: not finite and ordered"
-            raise KernelcastError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +87,7 @@ class Estimate:
     sampled_work_groups : int
         Work-groups that ran in all sampling launches together.
     interval : Interval
-        The prediction, in seconds.
+        The prediction, in seconds: the time on a machine that does nothing else.
     tier : Tier
         How it was obtained.
     estimates_s : dict of str to float
@@ -190,6 +159,9 @@ class Estimate:
             "low_s": self.low,
             "high_s": self.high,
             "coverage": self.coverage,
+            "now_s": None if self.now is None else self.now.seconds,
+            "now_low_s": None if self.now is None else self.now.low,
+            "now_high_s": None if self.now is None else self.now.high,
             "tier": str(self.tier),
             "limiter": self.limiter,
             "in_domain": self.in_domain,
@@ -206,13 +178,11 @@ class Estimate:
         }
 
     def __str__(self) -> str:
-        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}"
+        now = "" if self.now is None else f"; now, beside other programs, {_describe(self.now)}"
+        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}{now}"
 
     def _describe_interval(self) -> str:
-        return (
-            f"{format_seconds(self.seconds)} "
-            f"({format_range(self.low, self.high)} with {self.coverage * 100:g} % coverage)"
-        )
+        return _describe(self.interval)
 
     def _repr_html_(self) -> str:
         from kernelcast.records.interval_html import draw_interval, make_table  # notebooks only
@@ -221,6 +191,7 @@ class Estimate:
             ("kernel", self.kernel),
             ("device", self.device),
             ("predicted", self._describe_interval()),
+            *([] if self.now is None else [("now, beside other programs", _describe(self.now))]),
             ("tier", str(self.tier)),
         ]
         measured_s = None if self.measurement is None else self.measurement.seconds
@@ -255,6 +226,7 @@ class Estimate:
             "low": self.low,
             "high": self.high,
             "coverage": self.coverage,
+            "now": self._now_to_dict(),
             "tier": str(self.tier),
             "limiter": self.limiter,
             "estimates": list_methods(self.estimates_s),
@@ -265,12 +237,33 @@ class Estimate:
             "in_domain": self.in_domain,
             "warnings": list(self.warnings),
             "explanation": explanation_to_dict(self.explain()),
-            **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
+            **({} if self.measurement is None else self.measurement.to_dict(self.expected.seconds)),
         }
 
     def to_frame(self) -> Frame:
         """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
+
+    @property
+    def now(self) -> Interval | None:
+        """The time beside the programs that were at work meanwhile; None on an idle machine."""
+        seen = None if self.explanation is None else self.explanation.contention
+        return seen.slow(self.interval) if seen is not None and seen.is_noticeable else None
+
+    @property
+    def expected(self) -> Interval:
+        """What a run right afterwards is held against: the time as it is now."""
+        return self.now or self.interval
+
+    def _now_to_dict(self) -> dict[str, float] | None:
+        if self.now is None:
+            return None
+        return {
+            "seconds": self.now.seconds,
+            "low": self.now.low,
+            "high": self.now.high,
+            "slowdown": self.now.seconds / self.seconds,
+        }
 
     @property
     def seconds(self) -> float:
@@ -294,8 +287,10 @@ class Estimate:
 
     @property
     def error(self) -> float | None:
-        """Signed relative error against the measurement, where there is one."""
-        return None if self.measurement is None else self.measurement.error_of(self.seconds)
+        """Signed relative error of what is expected now, where whole runs were measured."""
+        return (
+            None if self.measurement is None else self.measurement.error_of(self.expected.seconds)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +357,13 @@ class DeviceAnswer:
 def _describe_piece(one: PieceFacts) -> str:
     note = f": {one.note}" if one.note else ""
     return f"{format_seconds(one.seconds)}, weight {one.weight * 100:.0f} %{note}"
+
+
+def _describe(interval: Interval) -> str:
+    return (
+        f"{format_seconds(interval.seconds)} "
+        f"({format_range(interval.low, interval.high)} with {interval.coverage * 100:g} % coverage)"
+    )
 
 
 def _quantile(values: tuple[float, ...], q: float) -> float:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
+from kernelcast.records.contention import Contention, combine_contention
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -11,6 +13,36 @@ TWO_SIZES = 1.5
 
 PILOT_WINDOW = -1
 """Window index of launches that only serve to find the right sizes."""
+
+
+class LaunchTime(float):
+    """Seconds that a launch's work takes, with the time that passed meanwhile.
+
+    Parameters
+    ----------
+    work_s, clock_s : float
+        By the work of the device's threads, and by the clock.
+
+    Examples
+    --------
+    >>> LaunchTime(0.5, 1.25), clock_of(LaunchTime(0.5, 1.25)), clock_of(0.5)
+    (0.5, 1.25, None)
+    """
+
+    __slots__ = ("clock_s",)
+
+    clock_s: float
+
+    def __new__(cls, work_s: float, clock_s: float) -> Self:
+        """Make a number of the work's seconds."""
+        made = super().__new__(cls, work_s)
+        made.clock_s = clock_s
+        return made
+
+
+def clock_of(duration_s: float) -> float | None:
+    """Give the time by the clock; None where only one time of a launch is known."""
+    return duration_s.clock_s if isinstance(duration_s, LaunchTime) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +107,9 @@ class SampleRun:
         Whether work-groups of different places were found to take about the same time.
     at_s : float
         When the first of them ran, in seconds since 1970; 0 where that is not known.
+    contention : Contention or None
+        What other programs left to the device right after the samples; None where nothing was seen
+        of any.
     """
 
     kernel_digest: str
@@ -84,6 +119,7 @@ class SampleRun:
     launch_overhead_s: float
     is_even: bool
     at_s: float = 0.0
+    contention: Contention | None = None
 
     @property
     def sampling_s(self) -> float:
@@ -103,7 +139,10 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
     """
     last = runs[-1]
     return replace(
-        last, launches=tuple(one for run in runs for one in run.launches), at_s=runs[0].at_s
+        last,
+        launches=tuple(one for run in runs for one in run.launches),
+        at_s=runs[0].at_s,
+        contention=combine_contention([one.contention for one in runs if one.contention]),
     )
 
 

@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -68,8 +69,13 @@ class PreparedLaunch(Protocol):
         Returns
         -------
         list of float, in seconds
-            One duration per box. No user buffer is changed.
+            One duration per box, a `LaunchTime` where work and clock are known. No user buffer is
+            changed.
         """
+        ...
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
         ...
 
     def time_whole(self) -> float:

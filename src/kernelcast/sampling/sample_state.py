@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import GOLDEN, find_free_box, spread_positions
@@ -152,7 +152,7 @@ class Sampling:
         """Time boxes, given with their window, one after the other."""
         durations = self.launch.time_boxes([box for _, box in boxes])
         self.timed += [
-            TimedLaunch(box=box, window=window, duration_s=duration)
+            TimedLaunch(box=box, window=window, duration_s=duration, clock_s=clock_of(duration))
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
 

@@ -111,6 +111,7 @@ class Sampler:
             launch_overhead_s=_choose_overhead(sampling),
             is_even=sampling.is_even,
             at_s=at_s,
+            contention=sampling.launch.measure_contention(),
         )
 
     def _begin(self) -> None:

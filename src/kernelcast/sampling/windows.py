@@ -12,7 +12,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 """The golden ratio's fraction: multiples of it fall nowhere twice near the same place."""
 # Inverse of the plastic number: the golden ratio's relative for two dimensions.
 _PLASTIC = 0.7548776662466927
-_SMALL_TILE = 256
+# 128 tiles: 64 for each of two threads.
+_HALVINGS = 7
 _MOST_TRIES = 4096
 
 
@@ -26,8 +27,7 @@ def box_near(
 
     A launch is a box. Where rows are dispatched one after the other, a run of consecutive
     work-groups is cut to a piece of a row, to whole rows or to whole planes. Where the index
-    space is cut into tiles, neighbours in every dimension share caches, and the box is a tile
-    too: a row's piece would find less in the caches than the whole launch does.
+    space is cut into tiles, it is cut to rows of a tile, as one thread runs them.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def box_near(
     >>> box_near(130, 250, (100, 50))
     GroupBox(start=(0, 1), shape=(100, 2))
     >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
-    GroupBox(start=(48, 23), shape=(4, 4))
+    GroupBox(start=(47, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
     place = _coordinates(position, counts)
@@ -55,6 +55,27 @@ def box_near(
         max(0, min(p, count - n)) for p, n, count in zip(place, shape, counts, strict=True)
     )
     return GroupBox(start=start, shape=shape)
+
+
+def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:
+    """Give the work-groups per dimension of the tiles that an index space is cut into.
+
+    Intel's CPU runtime halves the longest dimension, the slowest of equal ones, until each of its
+    threads has 64 tiles. The rule was traced for two threads; with more of them tiles are smaller.
+    An index space with one dimension is dealt out in a few long runs.
+
+    Examples
+    --------
+    >>> tile_of((512, 2048)), tile_of((512, 20)), tile_of((32, 32, 32)), tile_of((512, 1))
+    ((128, 64), (8, 10), (8, 8, 4), (512, 1))
+    """
+    tile = [int(count) for count in group_counts]
+    if sum(count > 1 for count in tile) <= 1:
+        return tuple(tile)
+    for _ in range(_HALVINGS):
+        axis = max(range(len(tile)), key=lambda one: (tile[one], one))
+        tile[axis] = -(-tile[axis] // 2)
+    return tuple(tile)
 
 
 def find_free_box(
@@ -141,19 +162,19 @@ def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of a tile, as equal as the index space allows.
-
-    Small ones are powers of two: nine work-groups on two threads would take as long as ten.
-    """
+    """Extents of a box of rows of a tile, then of planes of it; wider than a tile if it must be."""
+    tile = tile_of(counts)
     shape = [1] * len(counts)
     left = float(work_groups)
-    by_size = sorted(range(len(counts)), key=lambda axis: counts[axis])
-    for done, axis in enumerate(by_size):
-        extent = left ** (1 / (len(counts) - done))
-        if work_groups <= _SMALL_TILE and done < len(counts) - 1:
-            extent = 2 ** math.floor(math.log2(extent) + 1e-9)
-        shape[axis] = min(counts[axis], max(1, round(extent)))
-        left = max(1.0, left / shape[axis])
+    for axis, (extent, count) in enumerate(zip(tile, counts, strict=True)):
+        most = count if axis == len(counts) - 1 else extent
+        shape[axis] = min(most, max(1, round(left)))
+        left /= shape[axis]
+    for axis in range(len(counts) - 2, -1, -1):  # the tile's rows do not hold them all
+        if left >= 1.5:
+            extent = min(counts[axis], round(left * shape[axis]))
+            left *= shape[axis] / extent
+            shape[axis] = extent
     return tuple(shape)
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
@@ -116,6 +117,10 @@ class SyntheticLaunch:
         """
         self._take(boxes)
         return [self._disturb(self._undisturbed_s(box)) for box in boxes]
+
+    def measure_contention(self) -> Contention | None:
+        """Give none: nothing else runs in a formula."""
+        return None
 
     def time_whole(self) -> float:
         """Compute the time of the whole launch."""

@@ -1,5 +1,7 @@
 """Hypothesis strategies for the records that pass between rooms."""
 
+from datetime import UTC
+
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import (
@@ -11,6 +13,7 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
@@ -80,6 +83,18 @@ def disjoint_boxes(draw: st.DrawFn, ndrange: NDRange, *, most: int = 4) -> tuple
     return tuple(chosen)
 
 
+def contentions() -> st.SearchStrategy[Contention]:
+    """Draw what other programs left to a device."""
+    return st.builds(
+        Contention,
+        worked_s=st.floats(1e-3, 1.0),
+        waited_s=st.floats(0.0, 9.0),
+        others=st.floats(0.0, 99.0),
+        trials=st.integers(1, 9),
+        measured_at=st.datetimes(timezones=st.just(UTC)),
+    )
+
+
 @st.composite
 def sample_runs(draw: st.DrawFn, ndrange: NDRange) -> SampleRun:
     """Draw the samples of one moment."""
@@ -89,12 +104,18 @@ def sample_runs(draw: st.DrawFn, ndrange: NDRange) -> SampleRun:
         device_id=make_description().id,
         ndrange=ndrange,
         launches=tuple(
-            TimedLaunch(box=box, window=number, duration_s=draw(durations))
+            TimedLaunch(
+                box=box,
+                window=number,
+                duration_s=draw(durations),
+                clock_s=draw(st.none() | durations),
+            )
             for number, box in enumerate(draw(disjoint_boxes(ndrange)))
         ),
         launch_overhead_s=draw(durations),
         is_even=draw(st.booleans()),
         at_s=draw(st.floats(0.0, 2e9)),
+        contention=draw(st.none() | contentions()),
     )
 
 

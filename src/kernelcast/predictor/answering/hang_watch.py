@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.wait_loops import find_wait_loop
+from kernelcast.records.contention import Contention
 from kernelcast.records.errors import EstimateTimeoutError, InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox
@@ -123,6 +124,10 @@ class WatchedLaunch:
         """Time boxes."""
         with self._watch.launching():
             return self._launch.time_boxes(boxes)
+
+    def measure_contention(self) -> Contention | None:
+        """Ask the real device."""
+        return self._launch.measure_contention()
 
     def time_whole(self) -> float:
         """Time the whole launch, which may take as long as it does."""
