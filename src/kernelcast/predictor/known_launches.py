@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from kernelcast.models.evidence.piece import Piece
@@ -15,9 +15,18 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
+from kernelcast.records.recording import Recording
 
 _MOST_LAUNCHES: Final = 10_000
 _MOST_PROBLEMS: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An estimate with the raw samples behind it; one without samples has none."""
+
+    estimate: Estimate
+    recording: Recording | None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -65,6 +74,12 @@ class KnownLaunch:
     before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)
+
+    def record(self) -> Recording | None:
+        """Give the samples, with all that the answer was put together of; None without any."""
+        if self.outcome is None:
+            return None
+        return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
 
 
 @dataclass(frozen=True, slots=True)

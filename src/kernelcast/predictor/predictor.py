@@ -1,7 +1,7 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -14,7 +14,7 @@ from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import Policy, choose_methods
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity
-from kernelcast.predictor.known_launches import KnownLaunch
+from kernelcast.predictor.known_launches import Answer, KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
@@ -35,21 +35,12 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """An estimate with the raw samples behind it; one without samples has none."""
-
-    estimate: Estimate
-    recording: Recording | None
 
 
 class Predictor:
@@ -239,12 +230,7 @@ class Predictor:
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
         known = answers.ask(request)
-        estimate = answers.require(known, request)
-        if known.outcome is None:
-            return Answer(estimate=estimate, recording=None)
-        pieces = tuple(asdict(one) for one in known.pieces)
-        recording = replace(known.outcome.recording, pieces=pieces)
-        return Answer(estimate=estimate, recording=recording)
+        return Answer(estimate=answers.require(known, request), recording=known.record())
 
     def recall(
         self,

@@ -112,7 +112,11 @@ class FakeDevices:
         return EstimateOutcome(
             estimate=estimate,
             recording=replace(recording, device=device),
-            moments=(make_moment(math.log(estimate.seconds), form=MOMENT_FORM),),
+            moments=(
+                make_moment(
+                    math.log(estimate.seconds), form=MOMENT_FORM, log_error=math.log(0.005)
+                ),
+            ),
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:

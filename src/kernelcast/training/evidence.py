@@ -19,6 +19,7 @@ from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.records.observation import Observation
 from kernelcast.training.settings import ALL_ROWS, RowFilter
+from kernelcast.training.work import measure_work
 
 SetKey = tuple[int, int]
 """Multiple and window set of a set of samples; the sampler's own have multiple 0."""
@@ -169,24 +170,3 @@ def make_size(row: StoredLaunch) -> KnownSize:
         at_s=one.measured_at.timestamp() if one.measured_at else 0.0,
         working_set_bytes=working_set,
     )
-
-
-def measure_work(features: Mapping[str, float]) -> tuple[tuple[float, ...], float]:
-    """Give the logarithms of `MEASURES`, NaN where one is not known, and the working set in bytes.
-
-    Parameters
-    ----------
-    features : mapping of str to float
-        Of the launch; `static.work_items_count` at least.
-    """
-    items = features["static.work_items_count"]
-    moved = [features.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)
-             for kind in ("load", "store")]  # fmt: skip
-    works = (
-        items,
-        items * features.get("counters.issued_instructions_per_work_item", math.nan),
-        items * sum(moved),
-        features.get("analytic.estimate_s", math.nan),
-    )
-    logs = tuple(math.log(work) if work > 0 else math.nan for work in works)
-    return logs, features.get("static.buffer_bytes", math.nan)

@@ -27,7 +27,7 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.training.evidence import measure_work
+from kernelcast.training.work import measure_work
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
