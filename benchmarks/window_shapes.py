@@ -30,7 +30,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue
-from kernelcast.sampling.mapped_windows import can_map, row_launch
+from kernelcast.sampling.mapped_windows import can_map, find_row_width, row_launch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.windows import GOLDEN, box_near, tile_of
@@ -112,10 +112,10 @@ def measure(session: DeviceSession, launch: OpenCLLaunch, rounds: int) -> dict[s
 
 def _mapped_kernel(session: DeviceSession, launch: OpenCLLaunch) -> cl.Kernel:
     """Build the mapped form, also where the device would not ask for it."""
-    tile = tile_of(launch.ndrange.group_counts)
+    width = find_row_width(launch.ndrange, DispatchOrder.TILES) or 1
     form = session.mapped_forms.get((launch.kernel_digest, launch.ndrange.known_local_size))
     is_wide = form is not None and form.is_wide
-    built = session.mapped_kernel(launch._kernel, launch.ndrange, tile, is_wide=is_wide).kernel  # noqa: SLF001 - as the launch does
+    built = session.mapped_kernel(launch._kernel, launch.ndrange, width, is_wide=is_wide).kernel  # noqa: SLF001 - as the launch does
     for index, argument in enumerate(launch._scratch.arguments):  # noqa: SLF001 - likewise
         built.set_arg(index, argument)
     return built
@@ -125,9 +125,8 @@ def _time(
     session: DeviceSession, launch: OpenCLLaunch, mapped: cl.Kernel | None, box: GroupBox
 ) -> float:
     """Time one window, mapped or as the box it is, once."""
-    is_mapped = mapped is not None and can_map(
-        box, launch.ndrange, tile_of(launch.ndrange.group_counts)
-    )
+    width = find_row_width(launch.ndrange, DispatchOrder.TILES)
+    is_mapped = mapped is not None and can_map(box, launch.ndrange, width)
     kernel = mapped if is_mapped and mapped is not None else launch._window  # noqa: SLF001 - unmapped
     where = row_launch(box, launch.ndrange) if is_mapped else launch.ndrange.work_items_of(box)
     launch._has_run = True  # noqa: SLF001 - its buffers are no longer the originals
@@ -145,7 +144,7 @@ def _count_work(session: DeviceSession, start: Callable[[], cl.Event]) -> float:
 
 def _choose_box(form: str, place: int, work_groups: int, counts: tuple[int, ...]) -> GroupBox:
     if form != "box":
-        order = DispatchOrder.TILES if form == "mapped" else DispatchOrder.ROWS
+        order = DispatchOrder.TILE_ROWS if form == "mapped" else DispatchOrder.ROWS
         return box_near(place, work_groups, counts, order)
     shape, left = [1] * len(counts), float(work_groups)
     for done, axis in enumerate(sorted(range(len(counts)), key=lambda one: counts[one])):

@@ -237,22 +237,18 @@ def test_samples_at_the_edges(
             GroupBox(start=(26, 28), shape=(4, 5)),
         ),
         (
-            NDRange(global_size=(32, 36, 30), local_size=(2, 3, 1), global_offset=(1, 2, 3)),
-            GroupBox(start=(11, 3, 5), shape=(4, 3, 3)),
-        ),
-        (
-            NDRange(global_size=(32, 36, 30), local_size=(2, 3, 1)),
-            GroupBox(start=(11, 3, 5), shape=(4, 3, 1)),
+            NDRange(global_size=(96, 80, 3), local_size=(4, 2, 3), global_offset=(1, 2, 3)),
+            GroupBox(start=(7, 21, 0), shape=(3, 9, 1)),
         ),
     ],
-    ids=["2-D", "2-D with far offsets", "planes", "rows of a plane"],
+    ids=["2-D", "2-D with far offsets", "thick work-groups"],
 )  # fmt: skip
 def test_mapped_windows_are_the_work_groups_asked_for(
     session: DeviceSession, ndrange: NDRange, box: GroupBox
 ) -> None:
     """Computes in a row of mapped work-groups what the box computes, to the last bit."""
-    tile = tile_of(ndrange.group_counts)
-    assert can_map(box, ndrange, tile)
+    width = tile_of(ndrange.group_counts)[0]
+    assert can_map(box, ndrange, width)
     options = newest_standard(session)
     kernel = Kernel(name="record", source=SOURCE, build_options=(*options, f"-DFIELDS={FIELDS}"))
     expected = expect(ndrange, has_linear_id=bool(options))
@@ -260,7 +256,7 @@ def test_mapped_windows_are_the_work_groups_asked_for(
     out = cl.Buffer(
         session.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=before
     )
-    built = session.mapped_kernel(kernel, ndrange, tile).kernel
+    built = session.mapped_kernel(kernel, ndrange, width).kernel
     built.set_args(
         out,
         np.array((*pad(ndrange.global_size, 1), 1), dtype=np.uint64),
@@ -292,14 +288,14 @@ void k(global const uint *in, global uint *out)
 def test_mapped_windows_share_local_memory(session: DeviceSession) -> None:
     """Passes data between work-items of mapped work-groups of a fixed size."""
     ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
-    tile, box = tile_of(ndrange.group_counts), GroupBox(start=(5, 8), shape=(3, 7))
+    width, box = tile_of(ndrange.group_counts)[0], GroupBox(start=(5, 8), shape=(3, 7))
     kernel = Kernel(name="k", source=BARRIERS, build_options=("-DW=96",))
     given = np.arange(96 * 80, dtype=np.uint32)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     results = []
     for built, where in (
         (session.whole_kernel(kernel).kernel, ndrange.work_items_of(box)),
-        (session.mapped_kernel(kernel, ndrange, tile).kernel, row_launch(box, ndrange)),
+        (session.mapped_kernel(kernel, ndrange, width).kernel, row_launch(box, ndrange)),
     ):
         content = np.full(given.shape, SENTINEL, dtype=np.uint32)
         buffers = [cl.Buffer(session.context, flags, hostbuf=one) for one in (given, content)]
@@ -315,7 +311,7 @@ def test_errors_of_mapped_windows_name_the_own_line(session: DeviceSession) -> N
     ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
     kernel = Kernel(name="k", source="kernel void k(global int *a)\n{\n    a[0] = wrong;\n}")
     with pytest.raises(CompileError, match=r":3:"):
-        session.mapped_kernel(kernel, ndrange, tile_of(ndrange.group_counts))
+        session.mapped_kernel(kernel, ndrange, tile_of(ndrange.group_counts)[0])
 
 
 def test_windows_are_mapped_after_warming_up(session: DeviceSession) -> None:
@@ -332,7 +328,7 @@ def test_windows_are_mapped_after_warming_up(session: DeviceSession) -> None:
         box = box_near(ndrange.work_group_count // 2, 40, ndrange.group_counts, launch.order)
         launch.warm_up(GroupBox(start=(50, 50), shape=(1, 1)))
         launch.settle()
-        assert launch.walks_as_whole or launch.order is DispatchOrder.TILES
+        assert launch.walks_as_whole or launch.order is DispatchOrder.TILE_ROWS
         assert launch.time_boxes([box])[0] > 0
         out = np.empty_like(given)
         cl.enqueue_copy(session.queue, out, launch._scratch.arguments[1])

@@ -148,8 +148,10 @@ def observe_launch(
             run=join_moments(first),
             linear_s=combine_fits([fit_linear(one) for one in first]).seconds,
         )
-        report(COUNTING)
-        recorded = _count(launch, problem, found)
+        recorded = None
+        if settings.counts:
+            report(COUNTING)
+            recorded = _count(launch, problem, found)
     add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s, row.started_s)
     return Observation(

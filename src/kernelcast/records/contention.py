@@ -16,7 +16,7 @@ HOLDS_S = 30.0
 # Deviation of the logarithm of a launch's slowdown from what a trial of this length says: what
 # other programs do changes from one tenth of a second to the next. Chosen on some examples, judged
 # on others and on the corpus by benchmarks/busy_machine.py.
-_DEVIATION_OF_ONE = 0.25
+_DEVIATION_OF_ONE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

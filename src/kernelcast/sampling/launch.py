@@ -16,7 +16,7 @@ from kernelcast.sampling.mapped_windows import (
     MappedForm,
     can_map,
     choose_rows,
-    find_tile,
+    find_row_width,
     measure_scale,
     row_launch,
 )
@@ -101,7 +101,8 @@ class OpenCLLaunch:
     @property
     def order(self) -> DispatchOrder:
         """Order in which the device starts work-groups."""
-        return self._session.behaviour.order
+        order = self._session.behaviour.order
+        return DispatchOrder.TILE_ROWS if find_row_width(self._ndrange, order) else order
 
     @property
     def launch_overhead_s(self) -> float:
@@ -120,7 +121,9 @@ class OpenCLLaunch:
         False before `warm_up`, and where the device cuts the index space into tiles but rows of
         work-groups cannot be mapped to them: estimates of such launches are less certain.
         """
-        return self._mapped is not None or not find_tile(self._ndrange, self.order)
+        if self._mapped is not None or self.order is DispatchOrder.ROWS:
+            return True
+        return sum(count > 1 for count in self._ndrange.group_counts) <= 1
 
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, once per compiled kernel and local size on this device.
@@ -139,25 +142,25 @@ class OpenCLLaunch:
 
     def _map_windows(self) -> None:
         """Take the mapped form that keeps the kernel's code; look for it where nobody did."""
-        tile = find_tile(self._ndrange, self.order)
-        if not tile or self._mapped is not None:
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
+        if not row_width or self._mapped is not None:
             return
         key = (self._kernel.digest, self._ndrange.known_local_size)
         forms = self._session.mapped_forms
         if key not in forms:
             self._session.settle()
-            forms[key] = self._find_mapped_form(tile)
+            forms[key] = self._find_mapped_form(row_width)
         form = forms[key]
         if form is not None:
-            self._mapped = self._build_mapped(tile, is_wide=form.is_wide)
+            self._mapped = self._build_mapped(row_width, is_wide=form.is_wide)
             self._scale = form.scale
 
-    def _find_mapped_form(self, tile: tuple[int, ...]) -> MappedForm | None:
+    def _find_mapped_form(self, row_width: int) -> MappedForm | None:
         """Compare mapped forms with the plain one; None where none is the same code."""
-        rows = choose_rows(self._ndrange, tile)
+        rows = choose_rows(self._ndrange, row_width)
         for is_wide in (False, True):
             try:
-                mapped = self._build_mapped(tile, is_wide=is_wide)
+                mapped = self._build_mapped(row_width, is_wide=is_wide)
             except CompileError:  # a source that names a work-item function in a way of its own
                 return None
             scale = measure_scale(rows, partial(self._time_forms, mapped), self.launch_overhead_s)
@@ -165,8 +168,8 @@ class OpenCLLaunch:
                 return MappedForm(is_wide=is_wide, scale=scale)
         return None
 
-    def _build_mapped(self, tile: tuple[int, ...], *, is_wide: bool) -> cl.Kernel:
-        built = self._session.mapped_kernel(self._kernel, self._ndrange, tile, is_wide=is_wide)
+    def _build_mapped(self, row_width: int, *, is_wide: bool) -> cl.Kernel:
+        built = self._session.mapped_kernel(self._kernel, self._ndrange, row_width, is_wide=is_wide)
         self._set_arguments(built.kernel)
         return built.kernel
 
@@ -202,11 +205,11 @@ class OpenCLLaunch:
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
-        tile = find_tile(self._ndrange, self.order)
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
         launches, scales = [], []
         for box in boxes:
             kernel, where, scale = self._window, self._ndrange.work_items_of(box), 1.0
-            if self._mapped is not None and can_map(box, self._ndrange, tile):
+            if self._mapped is not None and can_map(box, self._ndrange, row_width):
                 kernel, where = self._mapped, row_launch(box, self._ndrange)
                 scale = self._scale
             launches.append(partial(self._enqueue, kernel, *where))

@@ -1,9 +1,10 @@
 """Windows launched as one row of work-groups, mapped to the tile that a thread would run.
 
 Intel's CPU runtime cuts a small box into tiles of its own, a few work-groups wide, and hands them
-to unequal threads; a row of work-groups it deals out in long runs. So a window of several rows is
-launched as a row whose ids the prelude maps. The mapping may make other code of a kernel: both
-forms are timed on work-groups that they number alike before windows are believed.
+to unequal threads; a row of work-groups it deals out in long runs. So a window of several rows in
+two dimensions is launched as a row whose ids the prelude maps. The mapping may make other code of
+a kernel: both forms are timed on work-groups that they number alike before windows are believed.
+In three dimensions mapped windows were no closer to the whole launch than boxes (ADR 0034).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from statistics import median
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.windows import GOLDEN, tile_of
+from kernelcast.sampling.windows import GOLDEN, is_cut_in_two, tile_of
 
 _PLACES = 3
 _FIRST_PLACE = 0.29
@@ -39,28 +40,23 @@ TimeBoxes = Callable[[Sequence[tuple[GroupBox, bool]]], list[float]]
 """Runs boxes, mapped or not, one after the other; gives their times in seconds."""
 
 
-def find_tile(ndrange: NDRange, order: DispatchOrder) -> tuple[int, ...]:
-    """Give the tile that windows are mapped to, or nothing where they need no mapping.
+def find_row_width(ndrange: NDRange, order: DispatchOrder) -> int:
+    """Give the width of the rows that windows are mapped to; 0 where nothing is mapped.
 
     Examples
     --------
-    >>> find_tile(NDRange(global_size=(512, 512), local_size=(16, 16)), DispatchOrder.TILES)
-    (4, 2)
-    >>> find_tile(NDRange(global_size=(512,), local_size=(16,)), DispatchOrder.TILES)
-    ()
+    >>> find_row_width(NDRange(global_size=(512, 512), local_size=(16, 16)), DispatchOrder.TILES)
+    4
+    >>> find_row_width(NDRange(global_size=(512,), local_size=(16,)), DispatchOrder.TILES)
+    0
     """
-    is_cut = order is DispatchOrder.TILES and sum(one > 1 for one in ndrange.group_counts) > 1
-    return tile_of(ndrange.group_counts) if is_cut else ()
+    is_cut = order is DispatchOrder.TILES and is_cut_in_two(ndrange.group_counts)
+    return tile_of(ndrange.group_counts)[0] if is_cut else 0
 
 
-def can_map(box: GroupBox, ndrange: NDRange, tile: Sequence[int]) -> bool:
+def can_map(box: GroupBox, ndrange: NDRange, row_width: int) -> bool:
     """Tell whether a row of full work-groups can be mapped to a box, and need be."""
-    if not tile or sum(extent > 1 for extent in box.shape) <= 1:
-        return False
-    whole_axes = sum(extent > 1 for extent in box.shape[1:])
-    fits = box.shape[0] == tile[0] and (whole_axes < 2 or box.shape[1] == tile[1])
-    has_rows = len(box.shape) < 3 or box.shape[1] <= tile[1]
-    return fits and has_rows and is_full(box, ndrange)
+    return box.shape[0] == row_width and box.shape[1] > 1 and is_full(box, ndrange)
 
 
 def is_full(box: GroupBox, ndrange: NDRange) -> bool:
@@ -80,13 +76,13 @@ def row_launch(box: GroupBox, ndrange: NDRange) -> tuple[tuple[int, ...], tuple[
     return offset, (box.work_group_count * first, *others)
 
 
-def choose_rows(ndrange: NDRange, tile: Sequence[int]) -> list[GroupBox]:
+def choose_rows(ndrange: NDRange, row_width: int) -> list[GroupBox]:
     """Choose pieces of rows that both forms run alike, scattered over the index space."""
     full = [
         size // local
         for size, local in zip(ndrange.global_size, ndrange.known_local_size, strict=True)
     ]
-    shape = (min(tile[0], full[0]), *(1 for _ in full[1:]))
+    shape = (min(row_width, full[0]), *(1 for _ in full[1:]))
     boxes = []
     for number in range(3 * _PLACES):
         place = (_FIRST_PLACE + number * GOLDEN) % 1

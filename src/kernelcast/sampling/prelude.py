@@ -21,10 +21,10 @@ Group ids of launches that have an offset of their own come from global ids: PoC
 launches smaller than 65,536 work-items that their offset is below 65,535. Less a true offset beyond
 that, it must be negative then: group ids came out as 2^58, and comparisons with them as never true.
 
-A window of several rows may be launched as one row of work-groups (`add_prelude(tile=...)`): a
+A window of several rows may be launched as one row of work-groups (`add_prelude(row_width=...)`): a
 runtime that cuts index spaces into tiles would cut a small box otherwise than the whole launch.
-Work-group g of the row is then the window's (g mod w, g div w), w the tile's width; in three
-dimensions g div w is split once more by the tile's height. Only full work-groups are launched so.
+Work-group g of the row is then the window's (g mod w, g div w), w the tile's width. Only full
+work-groups are launched so.
 Global ids are the builtin's, less or plus what is the same for all work-items of a work-group, as
 signed sums of 32 bits where they fit: with unsigned ones, Intel's compiler no longer saw that
 neighbours access neighbours, and stencils of 32 x 8 work-items took three to five times as long.
@@ -56,7 +56,11 @@ _GROUP_OF_ID = "(KC_ID_AXIS - get_local_id(AXIS) - KC_OFFSET_AXIS) / KC_LOCAL_AX
 _ID = "get_global_id(AXIS)"
 _MAPPED_ID = "(size_t)((TYPE)get_global_id(AXIS) + (TYPE)(0 SHIFT * KC_LOCAL_AXIS))"
 _INT_MAX = 2**31 - 1
-_ROW = "get_group_id(0) / KC_TILE_0"
+_SHIFTS = (
+    "- get_group_id(0) / KC_ROW_WIDTH * KC_ROW_WIDTH",
+    "+ get_group_id(0) / KC_ROW_WIDTH",
+    "",
+)
 # Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
 _PRELUDE = """\
 #define KC_GROUP(axis) (KC_GROUP_##axis)
@@ -115,7 +119,7 @@ def add_prelude(
     ndrange: NDRange,
     *,
     source_name: str,
-    tile: Sequence[int] = (),
+    row_width: int = 0,
     is_wide: bool = False,
 ) -> str:
     """Put the prelude for one launch in front of a source; its line numbers stay right.
@@ -124,8 +128,8 @@ def add_prelude(
     ----------
     source_name : str
         File name for the compiler's messages.
-    tile : sequence of int
-        Work-groups per dimension of the tile that a row of work-groups is mapped to; empty for
+    row_width : int
+        Work-groups of a window's rows, where a single row of work-groups is mapped to them; 0 for
         windows that are launched as the boxes they are.
     is_wide : bool
         Whether ids of a mapped row are sums of 64 bits, also where 32 would do.
@@ -137,13 +141,15 @@ def add_prelude(
         "LOCAL": ndrange.known_local_size + (1,) * padding,
         "GROUPS": ndrange.group_counts + (1,) * padding,
         "SIZE": ndrange.global_size + (1,) * padding,
-    } | ({"TILE": tuple(tile)} if tile else {})
+    }
     defines = "".join(
         f"#define KC_{name}_{axis} {number}ul\n"
         for name, numbers in values.items()
         for axis, number in enumerate(numbers)
     )
-    shifts = _write_shifts(len(tile)) if tile else ("", "", "")
+    if row_width:
+        defines += f"#define KC_ROW_WIDTH {row_width}ul\n"
+    shifts = _SHIFTS if row_width else ("", "", "")
     highest = max(offsets) + ndrange.work_item_count
     mapped_id = _MAPPED_ID.replace("TYPE", "long" if is_wide or highest > _INT_MAX else "int")
     ids = "".join(
@@ -151,15 +157,8 @@ def add_prelude(
         + _define("GROUP", axis, _GROUP_OF_ID if offset else _GROUP, shift)
         for axis, (offset, shift) in enumerate(zip(offsets, shifts, strict=True))
     )
-    mapped = _MAPPED if tile else ""
+    mapped = _MAPPED if row_width else ""
     return f"{defines}{ids}{_PRELUDE}{mapped}{mark_line(source_name)}{source}"
-
-
-def _write_shifts(dimensions: int) -> tuple[str, str, str]:
-    """Write how many work-groups a mapped row's work-group is moved along each axis."""
-    rows = _ROW if dimensions <= 2 else f"{_ROW} % KC_TILE_1"
-    planes = "" if dimensions <= 2 else f"+ {_ROW} / KC_TILE_1"
-    return f"- {_ROW} * KC_TILE_0", f"+ {rows}", planes
 
 
 def _define(name: str, axis: int, formula: str, shift: str) -> str:

@@ -137,14 +137,14 @@ class DeviceSession:
         return self._build_behind(kernel, ndrange, "box", add_prelude)
 
     def mapped_kernel(
-        self, kernel: Kernel, ndrange: NDRange, tile: tuple[int, ...], *, is_wide: bool = False
+        self, kernel: Kernel, ndrange: NDRange, row_width: int, *, is_wide: bool = False
     ) -> BuiltKernel:
-        """Build, or find built, the kernel for rows of work-groups that are mapped to a tile."""
+        """Build, or find built, the kernel for a row of work-groups mapped to several."""
         return self._build_behind(
             kernel,
             ndrange,
-            f"{tile} {is_wide}",
-            partial(add_prelude, tile=tile, is_wide=is_wide),
+            f"{row_width} {is_wide}",
+            partial(add_prelude, row_width=row_width, is_wide=is_wide),
         )
 
     def _build_behind(

@@ -14,6 +14,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 _PLASTIC = 0.7548776662466927
 # 128 tiles: 64 for each of two threads.
 _HALVINGS = 7
+_SMALL_TILE = 256
 _MOST_TRIES = 4096
 
 
@@ -27,7 +28,8 @@ def box_near(
 
     A launch is a box. Where rows are dispatched one after the other, a run of consecutive
     work-groups is cut to a piece of a row, to whole rows or to whole planes. Where the index
-    space is cut into tiles, it is cut to rows of a tile, as one thread runs them.
+    space is cut into tiles, it is cut to rows of a tile, as one thread runs them; in three
+    dimensions to a small tile: neighbours in every dimension share caches.
 
     Parameters
     ----------
@@ -41,14 +43,18 @@ def box_near(
     GroupBox(start=(30, 1), shape=(3, 1))
     >>> box_near(130, 250, (100, 50))
     GroupBox(start=(0, 1), shape=(100, 2))
-    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
-    GroupBox(start=(47, 24), shape=(7, 2))
+    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILE_ROWS)
+    GroupBox(start=(49, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
     place = _coordinates(position, counts)
-    if order is DispatchOrder.TILES:
-        shape = _tile_shape(work_groups, counts)
+    if order is not DispatchOrder.ROWS:
+        by_rows = order is DispatchOrder.TILE_ROWS and is_cut_in_two(counts)
+        shape = (_rows_of_tile if by_rows else _tile_shape)(work_groups, counts)
         place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
+        if by_rows and shape[0] == tile_of(counts)[0]:
+            # Elsewhere a row would straddle one more cache line and page than the whole's do.
+            place = (round(place[0] / shape[0]) * shape[0], *place[1:])
     else:
         shape = _run_shape(work_groups, counts)
     start = tuple(
@@ -76,6 +82,11 @@ def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:
         axis = max(range(len(tile)), key=lambda one: (tile[one], one))
         tile[axis] = -(-tile[axis] // 2)
     return tuple(tile)
+
+
+def is_cut_in_two(group_counts: Sequence[int]) -> bool:
+    """Tell whether a launch has work-groups in dimensions 0 and 1, and only there."""
+    return min([*group_counts[:2], len(group_counts)]) > 1 and math.prod(group_counts[2:]) == 1
 
 
 def find_free_box(
@@ -161,20 +172,29 @@ def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def _rows_of_tile(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of rows of a tile, wider ones where the index space has no room for so many."""
+    width = min(tile_of(counts)[0], work_groups)
+    height = min(counts[1], max(1, round(work_groups / width)))
+    if height == counts[1]:
+        width = min(counts[0], max(width, round(work_groups / height)))
+    return (width, height, *(1 for _ in counts[2:]))
+
+
 def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of a box of rows of a tile, then of planes of it; wider than a tile if it must be."""
-    tile = tile_of(counts)
+    """Extents of a tile, as equal as the index space allows.
+
+    Small ones are powers of two: nine work-groups on two threads would take as long as ten.
+    """
     shape = [1] * len(counts)
     left = float(work_groups)
-    for axis, (extent, count) in enumerate(zip(tile, counts, strict=True)):
-        most = count if axis == len(counts) - 1 else extent
-        shape[axis] = min(most, max(1, round(left)))
-        left /= shape[axis]
-    for axis in range(len(counts) - 2, -1, -1):  # the tile's rows do not hold them all
-        if left >= 1.5:
-            extent = min(counts[axis], round(left * shape[axis]))
-            left *= shape[axis] / extent
-            shape[axis] = extent
+    by_size = sorted(range(len(counts)), key=lambda axis: counts[axis])
+    for done, axis in enumerate(by_size):
+        extent = left ** (1 / (len(counts) - done))
+        if work_groups <= _SMALL_TILE and done < len(counts) - 1:
+            extent = 2 ** math.floor(math.log2(extent) + 1e-9)
+        shape[axis] = min(counts[axis], max(1, round(extent)))
+        left = max(1.0, left / shape[axis])
     return tuple(shape)
 
 

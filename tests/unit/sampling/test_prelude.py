@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
-from kernelcast.sampling.windows import tile_of
 from kernelcast.testing import strategies
 
 CORRECTED = (
@@ -112,9 +111,8 @@ def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
 
 @given(ndrange=strategies.ndranges(), source=SOURCES)
 def test_mapped_rows_rename_global_ids_too(ndrange: NDRange, source: str) -> None:
-    """Redefines global ids where a row is mapped to a tile, and still ends with the source."""
-    tile = tile_of(ndrange.group_counts)
-    text = add_prelude(source, ndrange, source_name="k.cl", tile=tile)
+    """Redefines global ids where a row is mapped, and still ends with the source."""
+    text = add_prelude(source, ndrange, source_name="k.cl", row_width=3)
     defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
     assert sorted(defined) == sorted((*CORRECTED, "get_global_id"))
     assert text.endswith('\n#line 1 "k.cl"\n' + source)
@@ -131,9 +129,9 @@ def test_mapped_rows_rename_global_ids_too(ndrange: NDRange, source: str) -> Non
 )  # fmt: skip
 def test_mapped_ids_never_overflow(ndrange: NDRange, integer: str) -> None:
     """Sums ids in 32 bits only where the row's last one fits."""
-    text = add_prelude("", ndrange, source_name="k.cl", tile=(8, 8))
+    text = add_prelude("", ndrange, source_name="k.cl", row_width=8)
     assert f"({integer})get_global_id(0)" in text
-    wide = add_prelude("", ndrange, source_name="k.cl", tile=(8, 8), is_wide=True)
+    wide = add_prelude("", ndrange, source_name="k.cl", row_width=8, is_wide=True)
     assert "(long)get_global_id(0)" in wide
 
 

@@ -72,6 +72,12 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "points; estimates do not need it.",
 )
 @click.option(
+    "--counters/--no-counters",
+    "counts",
+    default=_DEFAULTS.counts,
+    help="Count by an instrumented run, or from the source alone, which is sooner done.",
+)
+@click.option(
     "--shortest",
     "shortest_s",
     metavar="SECONDS",

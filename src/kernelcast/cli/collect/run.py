@@ -44,6 +44,7 @@ class CollectRequest:
     local_sizes: int
     runs: int
     multiples: int
+    counts: bool
     shortest_s: float
     longest_s: float
     sizes_of: str | None
@@ -67,6 +68,7 @@ class CollectRequest:
             local_sizes=self.local_sizes,
             runs=self.runs,
             multiples=self.multiples,
+            counts=self.counts,
             shortest_s=self.shortest_s,
             longest_s=self.longest_s,
             seed=self.seed,
