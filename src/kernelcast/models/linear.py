@@ -26,8 +26,8 @@ from kernelcast.models.launch_arrays import (
 from kernelcast.records.estimates import Interval
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun
 
-# Windows that can stand for the whole without the pilot's launches.
-_FEWEST_WINDOWS = 3
+# Launches that can stand for the whole without the pilot's.
+_FEWEST_LAUNCHES = 3
 # Launches of even work this much above the lower quartile of the longer ones were disturbed: the
 # machine only ever lengthens a launch.
 _DISTURBED = 1.1
@@ -138,8 +138,7 @@ def combine_fits(fits: Sequence[LinearFit]) -> LinearFit:
 def _has_seen_little(run: SampleRun, windows: LaunchArrays) -> bool:
     """Tell whether the pilot has seen more than the few windows there are."""
     pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
-    few = len(np.unique(windows.windows)) < _FEWEST_WINDOWS
-    return few and pilot > 0 and 2 * pilot > windows.counts.sum()
+    return len(windows.counts) < _FEWEST_LAUNCHES and pilot > 0 and 2 * pilot > windows.counts.sum()
 
 
 def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
@@ -231,13 +230,20 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
-    """Give P1, P2 and the paper's prediction from the means of shorter and longer launches."""
-    short, long = launches.is_short, launches.is_long
-    if not launches.has_two_sizes:
+    """Give P1, P2 and the paper's prediction, from shorter and longer launches or from two parts.
+
+    Where parts of a window ran one behind the other, P1 ends with the first and P2 with the second.
+    """
+    if launches.has_two_sizes:
+        short, long = launches.is_short, launches.is_long
+        # Means per launch, so that both points hold one intercept.
+        p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
+        t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
+    elif len(launches.counts) > 1 and launches.windows[0] == launches.windows[1]:
+        p1, p2 = np.cumsum(launches.counts[:2]).tolist()
+        t1, t2 = np.cumsum(launches.times[:2]).tolist()
+    else:
         return _count(launches.counts[0]), _count(launches.counts.sum()), None
-    # Means per launch, so that both points hold one intercept.
-    p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
-    t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
     prediction = two_point(t1, t2, p1, p2, total)
     return _count(p1), _count(p2), prediction if prediction > 0 else None
 

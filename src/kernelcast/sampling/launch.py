@@ -12,6 +12,7 @@ from kernelcast.records.device import DeviceDescription, DispatchOrder, Saturati
 from kernelcast.records.errors import CompileError, DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import scale_time
 from kernelcast.sampling.mapped_windows import (
     MappedForm,
     can_map,
@@ -218,7 +219,10 @@ class OpenCLLaunch:
         with explained_errors(self._kernel, self.device):
             durations = self._session.timer.by_work(launches)
             self._session.note_busy()
-        return [one * scale for one, scale in zip(durations, scales, strict=True)]
+        return [
+            one if scale == 1 else scale_time(one, scale)
+            for one, scale in zip(durations, scales, strict=True)
+        ]
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""

@@ -9,9 +9,12 @@ takes the same again at new places.
 2. *Survey*: short launches, one per stratum of the index space, that tell even work from uneven; a
    few where the source proves that all work-groups do the same, since these may still find their
    data far away.
-3. *Even work* gets a pair of long launches at each moment, as in the paper (sampling-svr, section
-   5.1): of 3 and 4 units, where a unit fills the device as often as needed to be timed. On a CPU
-   the paper's 2 and 3 times the saturation point are a microsecond of noise.
+3. *Even work* gets one window at each moment, launched in parts, each right behind the one before
+   it: the paper's line through P1 and P2 (sampling-svr, section 5.1), in one place. The first part
+   finds neither its data nor the translations of its addresses in any cache, the later ones do as
+   most of the whole launch does. A window is of 8 units, where a unit fills the device as often as
+   needed to be timed: on a CPU the paper's 2 and 3 times the saturation point are a microsecond of
+   noise.
    *Uneven work* gets as many places as a moment's share of the budget reaches for, with launches
    just long enough.
 4. *Repetitions*: a launch that alone took a good part of what uneven work was given is repeated
@@ -42,16 +45,19 @@ _FEWEST_SURVEYED = 3
 # Work that lies in a quarter of the index space is missed by five places in a fourth of all
 # estimates, by ten in a twentieth.
 _SURVEYED = 10
-_SURVEYED_IF_KNOWN = 4
-# Units of the two launches of even work.
-_PAIR = (3, 4)
+_SURVEYED_IF_KNOWN = 3
+# A launch that finds caches cold takes so many times as long as one behind it, or more.
+_COLD = 1.15
+# A window of even work is of so many units, launched in so many parts.
+_UNITS = 8
+_PARTS = 3
 # A unit lasts so long, in seconds: less is noise, more says no more.
 _UNIT_S = (0.3e-3, 2e-3)
-# Short kernels get shorter units; a pair may still cost so many times a moment's share.
-_STRETCHED_PAIR = 1.5
+# Short kernels get shorter units; a window may still cost so many times a moment's share.
+_STRETCHED_WINDOW = 1.5
 # And so many times what a launch pays once.
 _TIMES_PAID_ONCE = 1.3
-# A pair takes at most this share of the index space.
+# A window takes at most this share of the index space.
 _LARGEST_SHARE = 1 / 8
 # Launches of uneven work last this many times what a launch pays once, within limits.
 _TIMES_THE_INTERCEPT = 8.0
@@ -82,19 +88,23 @@ class Sampler:
         self._sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
         self._short = 0
         """Work-groups of a launch worth timing."""
-        self._rate_s = 0.0
+        self._rate_s = self._usual_rate_s = 0.0
+        """Mean and median of the short launches."""
         self._has_room = True
+        self._is_warmed = False
+        """Whether launches at a new place are slow until caches hold what they need."""
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
         sampling = self._sampling
         before, at_s = len(sampling.timed), time.time()
+        sampling.first = before
         if sampling.moments == 0:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        if sampling.is_even and self._can_pay_pair():
-            self._take_pair()
+        if sampling.is_even and self._can_pay_window():
+            self._take_window()
         elif sampling.is_even or not self._has_room:
             self._take_few()
         else:
@@ -124,25 +134,40 @@ class Sampler:
         launch.warm_up(middle)
         launch.settle()
         self._short, self._rate_s = run_pilot(sampling)
-        if sampling.plan.is_known_even:
-            # Half of the budget is for the pair.
-            shorts = sampling.run_windows(
-                [self._short], min(_SURVEYED_IF_KNOWN, int(self._affordable / 2))
-            )
+        is_known = sampling.plan.is_known_even
+        # Half of the budget of even work is for the window.
+        affordable = int(self._affordable / 2)
+        if is_known:
+            places = min(_SURVEYED_IF_KNOWN, affordable // 2)
         else:
-            shorts = sampling.run_windows(
-                [self._short], min(_SURVEYED, max(1, int(self._affordable)))
-            )
+            is_cheap = affordable > 1 and not _is_slow(sampling)
+            places = min(_SURVEYED, max(affordable, _FEW_RATES if is_cheap else 1))
+        shorts = self._look(places)
         if len(shorts) < _FEWEST_SURVEYED:
             # The pilot may have seen the lightest work-groups of all.
-            shorts = [sampling.timed[len(sampling.timed) - len(shorts) - 1], *shorts]
+            last = next(one for one in reversed(sampling.timed) if one not in shorts)
+            shorts = [last, *shorts]
             self._rate_s = float(rates_of(shorts).mean())
-            more = min(_SURVEYED, int(self._affordable))
+            more = min(_SURVEYED, int(self._affordable / 2))
             self._has_room = more >= _FEWEST_SURVEYED
-            if self._has_room and not sampling.plan.is_known_even:
-                shorts += sampling.run_windows([self._short], more)
+            if self._has_room and not is_known:
+                shorts = self._look(more) or shorts
         self._rate_s = float(rates_of(shorts).mean())
         self._judge(shorts)
+
+    def _look(self, places: int) -> list[TimedLaunch]:
+        """Run a short launch at places all over, each behind another one that finds caches cold.
+
+        Where launches are slow, a short one lasts too long for what caches hold to matter.
+        """
+        sampling = self._sampling
+        before = len(sampling.timed)
+        shorts = sampling.run_windows(self._short, places, is_warmed=not _is_slow(sampling))
+        leads = [one for one in sampling.timed[before:] if one not in shorts]
+        if leads and shorts:
+            ratio = _lower_median(rates_of(leads)) / _lower_median(rates_of(shorts))
+            self._is_warmed = ratio > _COLD
+        return shorts
 
     @property
     def _affordable(self) -> float:
@@ -153,38 +178,48 @@ class Sampler:
         """Tell even work from uneven by short launches at places all over the index space."""
         sampling = self._sampling
         rates = rates_of(shorts)
+        self._usual_rate_s = _lower_median(rates)
         is_known = sampling.plan.is_known_even
-        heavy = rates > (_CONTRADICTS if is_known else _STICKS_OUT) * _lower_median(rates)
-        suspects = [one for one, is_heavy in zip(shorts, heavy, strict=True) if is_heavy]
-        is_heavy_again = _is_heavy_again(sampling, suspects, middle_s=_lower_median(rates))
+        most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
+        suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
+        is_heavy_again = _is_heavy_again(sampling, suspects, most)
         is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
         sampling.is_even = not is_heavy_again and bool(is_known or is_noise or is_even(rates))
 
-    def _take_pair(self) -> None:
-        """Run the two launches of even work, each at a place of its own."""
-        unit = self._choose_unit()
-        pair = self._sampling.run_windows([one * unit for one in _PAIR], len(_PAIR))
-        if self._sampling.moments == 0 and _differ(pair, self._sampling.plan):
-            repeated = _repeat_beside(self._sampling, pair)
-            self._sampling.is_even = not _differ(repeated, self._sampling.plan)
-
-    def _can_pay_pair(self) -> bool:
-        """Tell whether index space and budget have room for the two launches of even work."""
+    def _take_window(self) -> None:
+        """Run the parts of a window of even work, one right behind the other."""
         sampling = self._sampling
-        work_groups = sum(_PAIR) * self._choose_unit()
+        before = len(sampling.timed)
+        parts = sampling.run_in_parts(_UNITS * self._choose_unit(), _PARTS)
+        if sampling.moments or not parts:
+            return
+        most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
+        sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
+        # Short launches tell less than a window of even work, and a window less than they do else.
+        useless = slice(0, before) if sampling.is_even else slice(before, None)
+        sampling.timed[useless] = [
+            replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
+        ]
+        if not sampling.is_even:
+            self._take_many()
+
+    def _can_pay_window(self) -> bool:
+        """Tell whether index space and budget have room for a window of even work."""
+        sampling = self._sampling
+        work_groups = _UNITS * self._choose_unit()
         fits = work_groups <= 2 * _LARGEST_SHARE * sampling.total
-        most_s = 2 * _STRETCHED_PAIR * sampling.share_s(self._rate_s)
+        most_s = 2 * _STRETCHED_WINDOW * sampling.share_s(self._rate_s)
         return fits and work_groups * self._rate_s <= most_s
 
     def _choose_unit(self) -> int:
         """Give the work-groups of a unit: what fills the device, as often as needed."""
         sampling = self._sampling
         least_s, most_s = _UNIT_S
-        share_s = sampling.share_s(self._rate_s) / sum(_PAIR)
-        unit_s = max(min(least_s, _STRETCHED_PAIR * share_s), min(share_s, most_s))
+        share_s = sampling.share_s(self._rate_s) / _UNITS
+        unit_s = max(min(least_s, _STRETCHED_WINDOW * share_s), min(share_s, most_s))
         unit_s = max(unit_s, _TIMES_PAID_ONCE * sampling.paid_once_s)
         filled = sampling.launch.saturation.concurrency
-        most = int(_LARGEST_SHARE * sampling.total / sum(_PAIR))
+        most = int(_LARGEST_SHARE * sampling.total / _UNITS)
         wanted = filled * math.ceil(unit_s / (self._rate_s * filled))
         return max(1, min(wanted, most // filled * filled or most))
 
@@ -197,15 +232,16 @@ class Sampler:
         shortest_s, longest_s = _UNEVEN_LAUNCH_S
         launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
         launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
+        times = 2 if self._is_warmed else 1
         for share in (0.5, 1.0):
             size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
-            cost_s = self._rate_s * size
+            cost_s = times * self._rate_s * size
             affordable = int(share * sampling.available_s(self._rate_s) / cost_s)
             most = _MOST_WINDOWS // 2
             if affordable > most:
                 size = sampling.unit * max(1, size * affordable // most // sampling.unit)
             if affordable:
-                sampling.run_windows([size], min(affordable, most))
+                sampling.run_windows(size, min(affordable, most), is_warmed=self._is_warmed)
                 self._rate_s = _mean_rate_s(sampling.timed)
         _repeat_outliers(sampling)
 
@@ -214,9 +250,9 @@ class Sampler:
         sampling = self._sampling
         launches = int(self._affordable)
         if sampling.moments:
-            launches = min(_FEW_SINGLES, max(1, launches))
+            launches = max(1, min(_FEW_SINGLES, launches) if sampling.is_even else launches)
         if launches and not (sampling.is_even and sampling.moments == 0):
-            sampling.run_windows([self._short], launches)
+            sampling.run_windows(self._short, launches, is_warmed=self._is_warmed)
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
@@ -233,22 +269,16 @@ def _choose_overhead(sampling: Sampling) -> float:
 
     Where launches are quick, the samples themselves tell more than a pilot of two launches.
     """
-    told_s = sampling.launch.launch_overhead_s
-    is_slow = told_s > sampling.plan.min_launch_s
-    return sampling.paid_once_s if is_slow else told_s
+    return sampling.paid_once_s if _is_slow(sampling) else sampling.launch.launch_overhead_s
+
+
+def _is_slow(sampling: Sampling) -> bool:
+    """Tell whether an empty launch takes longer than one worth timing must."""
+    return sampling.launch.launch_overhead_s > sampling.plan.min_launch_s
 
 
 def _lower_median(rates: npt.NDArray[np.float64]) -> float:
     return float(np.sort(rates)[(len(rates) - 1) // 2])
-
-
-def _differ(launches: Sequence[TimedLaunch], plan: SamplingPlan) -> bool:
-    """Tell whether launches of work that seemed to be even are no such work."""
-    if len(launches) < 2:
-        return False
-    rates = rates_of(launches)
-    most = _CONTRADICTS if plan.is_known_even else 1.0 + _STICKS_OUT
-    return bool(rates.max() > most * rates.min())
 
 
 def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
@@ -257,17 +287,14 @@ def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
     return sum(one.duration_s for one in windows) / groups
 
 
-def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
-    """Tell whether a slow place is slow again, twice, when its neighbours run.
+def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], most_s: float) -> bool:
+    """Tell whether a slow place is slow again when its neighbours run.
 
     A picture whose work lies in a tenth of its area looks even to a survey in which one place is
     slow; a disturbed launch looks the same.
     """
-    suspect = heavy[:_MOST_REPEATED]
-    repeated = _repeat_beside(sampling, [*suspect, *suspect])
-    slow = rates_of(repeated) > _STICKS_OUT * middle_s
-    undisturbed = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
-    return any(one.window not in undisturbed for one in repeated)
+    repeated = _repeat_beside(sampling, heavy[:_MOST_REPEATED])
+    return bool((rates_of(repeated) > most_s).any())
 
 
 def _repeat_outliers(sampling: Sampling) -> None:
@@ -289,12 +316,13 @@ def _repeat_outliers(sampling: Sampling) -> None:
 def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> list[TimedLaunch]:
     """Run a neighbour of each launch, of the same size, as part of the same window; give them."""
     counts = sampling.launch.ndrange.group_counts
-    boxes = []
-    for one in launches:
-        middle = position_of(one.box, counts) + one.box.work_group_count // 2
-        box = sampling.reserve(middle, one.box.work_group_count)
-        if box is not None:
-            boxes.append((one.window, box))
-    before = len(sampling.timed)
-    sampling.run(boxes)
-    return sampling.timed[before:]
+    places = [
+        (one.window, position_of(one.box, counts) + one.box.work_group_count // 2)
+        for one in launches
+    ]
+    repeated = []
+    for one, place in zip(launches, places, strict=True):
+        repeated += sampling.run_places(
+            [place], one.box.work_group_count, is_warmed=not _is_slow(sampling)
+        )
+    return repeated

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -112,6 +113,27 @@ def find_free_box(
                 if not any(box.overlaps(other) for other in taken):
                     return box
     return None
+
+
+def split_box(box: GroupBox, parts: int) -> list[GroupBox]:
+    """Cut a box into about equal parts along its slowest dimension, in the order they start.
+
+    Examples
+    --------
+    >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 2)
+    [GroupBox(start=(0, 4), shape=(100, 2)), GroupBox(start=(0, 6), shape=(100, 1))]
+    """
+    axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
+    extent = box.shape[axis]
+    parts = min(parts, extent)
+    edges = [-(-extent * part // parts) for part in range(parts + 1)]
+    found = []
+    for first, end in pairwise(edges):
+        start, shape = list(box.start), list(box.shape)
+        start[axis] += first
+        shape[axis] = end - first
+        found.append(GroupBox(start=tuple(start), shape=tuple(shape)))
+    return found
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -285,14 +286,34 @@ def test_moments_end_where_all_work_groups_ran(groups: int, moments: int) -> Non
 
 
 @pytest.mark.parametrize("order", DispatchOrder)
-def test_pairs_are_of_three_and_four_units(order: DispatchOrder) -> None:
-    """Even work is timed at two places, by launches of 3 and 4 times what fills the device."""
+def test_even_work_is_timed_in_parts(order: DispatchOrder) -> None:
+    """A later moment of even work is one window, in parts that go on where the last one ended."""
     launch = SyntheticLaunch(LINE, EVEN["1-D"], order=order)
     sampler = Sampler(launch, SamplingPlan(is_known_even=True))
     sampler.take_moment()
     run = sampler.take_moment()
     assert run is not None
-    sizes = sorted(one.box.work_group_count for one in run.launches)
-    assert len(sizes) == 2
-    assert 4 * sizes[0] == 3 * sizes[1]
-    assert len({one.window for one in run.launches}) == 2
+    assert len(run.launches) == 3
+    assert len({one.window for one in run.launches}) == 1
+    for one, following in pairwise(run.launches):
+        assert following.box.start[0] == one.box.start[0] + one.box.shape[0]
+
+
+@pytest.mark.parametrize("times", [3.0, 20.0])
+def test_what_only_starts_slowly_is_not_slow(times: float) -> None:
+    """Work-groups that find nothing in caches at a new place are not taken for all."""
+
+    class ColdLaunch(SyntheticLaunch):
+        end = -1
+
+        def _undisturbed_s(self, box: GroupBox) -> float:
+            plain_s = super()._undisturbed_s(box)
+            is_cold, self.end = box.start[0] != self.end, box.start[0] + box.shape[0]
+            return times * plain_s if is_cold else plain_s
+
+    launch = ColdLaunch(LINE, EVEN["1-D"])
+    sampler = Sampler(launch, SamplingPlan(is_known_even=True))
+    for _ in range(2):
+        run = sampler.take_moment()
+        assert run is not None
+        assert fit_linear(run).seconds == pytest.approx(WHOLE_S, rel=0.02)
