@@ -53,14 +53,7 @@ LONGEST_S = 2.0
 GOAL_S = 0.15
 # What begins has begun, and what has ended is gone.
 PAUSE_S = 0.3
-# Ends with its parent, however that ends.
-COMPUTE = """
-import os
-parent = os.getppid()
-while os.getppid() == parent:
-    for _ in range(1_000_000):
-        pass
-"""
+COMPUTE = "while True: pass"
 COVERAGE = 0.9
 
 

@@ -1,7 +1,7 @@
 """How good learned models are on kernels, and on devices, that they have not seen.
 
 Run ``python benchmarks/model_accuracy.py``; writes ``results/model_accuracy/<device>.json``,
-``transfer.json`` and, from these files, ``summary.md`` and the accuracy page's table. Every kernel is
+``transfer.json`` and, from these files, ``summary.md`` and the README's table. Every kernel is
 held out with all its rows, and predicted by models that were fitted, tuned, gated and calibrated
 on the others; for ``transfer.json`` (``--split device`` alone) every device.
 """
@@ -25,7 +25,7 @@ from kernelcast.training.table import load_training_table
 from kernelcast.training.validating import validate_models
 
 FOLDER = Path(__file__).resolve().parent / "results" / "model_accuracy"
-PAGE = FOLDER.parent.parent.parent / "docs" / "explanation" / "accuracy.md"
+README = FOLDER.parent.parent.parent / "README.md"
 SHIPPED = FOLDER.parent.parent.parent / "src" / "kernelcast" / "training_data" / "measured"
 TRANSFERRED = ("linear", "analytic", "hybrid_pooled")
 BEGIN, END = "<!-- models: begin -->", "<!-- models: end -->"
@@ -97,10 +97,10 @@ def write_tables() -> None:
         lines += [*_table(transfer["scores"], TRANSFERRED), ""]
     (FOLDER / "summary.md").write_text("\n".join(lines), encoding="utf-8")
     overview = _table([score for one in kernels for score in one["scores"]], ("linear", "hybrid"))
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
     if rest:
         block = "\n".join([BEGIN, "", *overview, "", END])
-        PAGE.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
+        README.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
     print("\n".join(lines))
 
 
