@@ -1,0 +1,155 @@
+"""Samples of a GPU: windows that the kernel's own work-groups have warmed, at several places.
+
+A GPU starts a launch with caches that hold other data, with all work-groups in step, and with room
+in L2 for what is stored. In cycle-accurate simulations pairs of launches of 2 and 4 times P_sat,
+each behind one P_sat of the work-groups before it, foretell even kernels better than the first
+work-groups do (benchmarks/results/simulated_gpu). Each launch is warmed anew: what one leaves in
+the caches is not the same for the shorter and for the longer one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.evenness import is_even, rates_of
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
+
+MULTIPLES = (2, 4)
+"""Of the unit: lengths of the two launches of a pair."""
+MOST_PLACES = 4
+_UNITS_PER_PAIR = sum(MULTIPLES) + len(MULTIPLES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmedWindow:
+    """A box of work-groups that is timed, and the one that runs just before it.
+
+    Parameters
+    ----------
+    window : int
+        Number of the place.
+    warm, timed : GroupBox
+        They share no work-group.
+    """
+
+    window: int
+    warm: GroupBox
+    timed: GroupBox
+
+
+def time_warmed(launch: PreparedLaunch, windows: Sequence[WarmedWindow]) -> list[TimedLaunch]:
+    """Time windows, each right behind its own warm-up.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    windows : sequence of WarmedWindow
+        In the order in which they run.
+
+    Returns
+    -------
+    list of TimedLaunch
+        One per window.
+    """
+    timed = []
+    for one in windows:
+        launch.settle()
+        launch.warm_up(one.warm)
+        [duration_s] = launch.time_boxes([one.timed])
+        timed.append(TimedLaunch(box=one.timed, window=one.window, duration_s=duration_s))
+    return timed
+
+
+def plan_windows(
+    launch: PreparedLaunch, unit: int, places: int, *, active: GroupBox, seed: int = 0
+) -> list[WarmedWindow]:
+    """Choose pairs of windows, spread over the work-groups that do anything.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    unit : int
+        Work-groups of a warm-up; a pair has `MULTIPLES` of them.
+    places : int
+        How many pairs, at most: no work-group is in two windows.
+    active : GroupBox
+        Where they may lie, see `kernelcast.features.active_groups.find_active_box`.
+    seed : int
+        Of the places.
+    """
+    chosen: list[WarmedWindow] = []
+    taken: list[GroupBox] = []
+    for window, place in enumerate(spread_positions(places, active.shape, shift=seed)):
+        pair: list[WarmedWindow] = []
+        for multiple in MULTIPLES:
+            warm = find_free_box(place, unit, active.shape, taken, launch.order)
+            if warm is None:
+                break
+            behind = position_of(warm, active.shape) + warm.work_group_count
+            timed = find_free_box(
+                behind, multiple * unit, active.shape, [*taken, warm], launch.order
+            )
+            if timed is None:
+                break
+            taken += [warm, timed]
+            pair.append(WarmedWindow(window=window, warm=warm, timed=timed))
+        if len(pair) == len(MULTIPLES):
+            chosen += pair
+    return [
+        replace(one, warm=_shift(one.warm, active), timed=_shift(one.timed, active))
+        for one in chosen
+    ]
+
+
+def sample_warmed(
+    launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
+) -> SampleRun:
+    """Time a few work-groups of a launch on a GPU.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    plan : SamplingPlan
+        Budget and least length of a launch.
+    active : GroupBox, optional
+        Work-groups that do anything; all when left out.
+
+    Returns
+    -------
+    SampleRun
+        A pair of launches per place, one at least, even where the budget is less. Where some
+        work-groups do nothing, each of the others weighs as much more.
+    """
+    counts = launch.ndrange.group_counts
+    active = active or GroupBox(start=(0,) * len(counts), shape=counts)
+    total = active.work_group_count
+    weight = launch.ndrange.work_group_count / total
+    unit = min(launch.saturation.concurrency, max(1, total // _UNITS_PER_PAIR))
+    [first] = plan_windows(launch, unit, 1, active=active, seed=plan.seed)[:1]
+    [pilot] = time_warmed(launch, [replace(first, window=PILOT_WINDOW)])
+    rate_s = pilot.duration_s / pilot.box.work_group_count
+    unit *= math.ceil(plan.min_launch_s / (MULTIPLES[0] * unit * rate_s))
+    unit = min(unit, max(1, total // _UNITS_PER_PAIR))
+    places = min(MOST_PLACES, max(1, int(plan.budget * total / (_UNITS_PER_PAIR * unit))))
+    windows = plan_windows(launch, unit, places, active=active, seed=plan.seed)
+    timed = time_warmed(launch, windows)
+    return SampleRun(
+        kernel_digest=launch.kernel_digest,
+        device_id=launch.device.id,
+        ndrange=launch.ndrange,
+        launches=tuple(replace(one, weight=weight) for one in (pilot, *timed)),
+        launch_overhead_s=launch.launch_overhead_s,
+        is_even=is_even(rates_of(timed or [pilot])),
+    )
+
+
+def _shift(box: GroupBox, active: GroupBox) -> GroupBox:
+    start = tuple(a + b for a, b in zip(box.start, active.start, strict=True))
+    return GroupBox(start=start, shape=box.shape)
