@@ -56,17 +56,23 @@ def time_warmed(launch: PreparedLaunch, windows: Sequence[WarmedWindow]) -> list
     list of TimedLaunch
         One per window.
     """
+    launch.settle()
     timed = []
     for one in windows:
-        launch.settle()
-        launch.warm_up(one.warm)
-        [duration_s] = launch.time_boxes([one.timed])
+        # Both at once: nothing else runs between them.
+        _, duration_s = launch.time_boxes([one.warm, one.timed])
         timed.append(TimedLaunch(box=one.timed, window=one.window, duration_s=duration_s))
     return timed
 
 
-def plan_windows(
-    launch: PreparedLaunch, unit: int, places: int, *, active: GroupBox, seed: int = 0
+def plan_windows(  # noqa: PLR0913 - a launch, how much of it, and where
+    launch: PreparedLaunch,
+    unit: int,
+    places: int,
+    *,
+    active: GroupBox,
+    seed: int = 0,
+    ran: Sequence[GroupBox] = (),
 ) -> list[WarmedWindow]:
     """Choose pairs of windows, spread over the work-groups that do anything.
 
@@ -82,9 +88,12 @@ def plan_windows(
         Where they may lie, see `kernelcast.features.active_groups.find_active_box`.
     seed : int
         Of the places.
+    ran : sequence of GroupBox
+        What ran before and must not run again.
     """
+    origin = tuple(-one for one in active.start)
+    taken = [_shift(one, origin) for one in ran]
     chosen: list[WarmedWindow] = []
-    taken: list[GroupBox] = []
     for window, place in enumerate(spread_positions(places, active.shape, shift=seed)):
         pair: list[WarmedWindow] = []
         for multiple in MULTIPLES:
@@ -102,7 +111,7 @@ def plan_windows(
         if len(pair) == len(MULTIPLES):
             chosen += pair
     return [
-        replace(one, warm=_shift(one.warm, active), timed=_shift(one.timed, active))
+        replace(one, warm=_shift(one.warm, active.start), timed=_shift(one.timed, active.start))
         for one in chosen
     ]
 
@@ -138,7 +147,9 @@ def sample_warmed(
     unit *= math.ceil(plan.min_launch_s / (MULTIPLES[0] * unit * rate_s))
     unit = min(unit, max(1, total // _UNITS_PER_PAIR))
     places = min(MOST_PLACES, max(1, int(plan.budget * total / (_UNITS_PER_PAIR * unit))))
-    windows = plan_windows(launch, unit, places, active=active, seed=plan.seed)
+    windows = plan_windows(
+        launch, unit, places, active=active, seed=plan.seed, ran=(first.warm, first.timed)
+    )
     timed = time_warmed(launch, windows)
     return SampleRun(
         kernel_digest=launch.kernel_digest,
@@ -150,6 +161,5 @@ def sample_warmed(
     )
 
 
-def _shift(box: GroupBox, active: GroupBox) -> GroupBox:
-    start = tuple(a + b for a, b in zip(box.start, active.start, strict=True))
-    return GroupBox(start=start, shape=box.shape)
+def _shift(box: GroupBox, by: Sequence[int]) -> GroupBox:
+    return replace(box, start=tuple(a + b for a, b in zip(box.start, by, strict=True)))

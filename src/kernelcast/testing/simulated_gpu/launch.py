@@ -18,7 +18,7 @@ class SimulatedLaunch:
 
     The index space is the launch's in dispatch order, one-dimensional: the simulator ran
     consecutive work-groups, which in a grid are seldom a box. Caches are as the calls leave them:
-    `settle` empties them, a box that was warmed up or timed just before is what warms the next.
+    `settle` empties them, a box that ran just before is what warms the next.
 
     Parameters
     ----------
@@ -30,9 +30,8 @@ class SimulatedLaunch:
     >>> from kernelcast.testing.simulated_gpu.runs import load_simulated_kernels
     >>> [kernel] = (one for one in load_simulated_kernels() if one.name == "scan/scan_bundles")
     >>> launch = SimulatedLaunch(kernel)
-    >>> launch.warm_up(GroupBox(start=(102,), shape=(40,)))
-    >>> [seconds] = launch.time_boxes([GroupBox(start=(142,), shape=(80,))])
-    >>> round(seconds * 1e6, 2)
+    >>> warm, timed = GroupBox(start=(102,), shape=(40,)), GroupBox(start=(142,), shape=(80,))
+    >>> round(launch.time_boxes([warm, timed])[1] * 1e6, 2)
     9.72
     """
 
@@ -64,17 +63,22 @@ class SimulatedLaunch:
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Look runs up.
 
+        A box that was simulated only as what warms the next one has no time of its own: NaN.
+
         Raises
         ------
         RecordingError
             If one was not simulated in the state in which the caches are.
         """
         found = []
-        for box in boxes:
-            begin, end = _place(box)
-            run = self.kernel.require(begin, end, self._before)
+        places = [_place(box) for box in boxes]
+        for (begin, end), following in zip(places, [*places[1:], None], strict=True):
+            run = self.kernel.find(begin, end, self._before)
+            is_warm_up = following and self.kernel.find(*following, (begin, end))
+            if run is None and not is_warm_up:
+                run = self.kernel.require(begin, end, self._before)
             self._before = (begin, end)
-            found.append(run.cycles / CLOCK_HZ)
+            found.append(math.nan if run is None else run.cycles / CLOCK_HZ)
         return found
 
     def time_whole(self) -> float:
