@@ -8,6 +8,12 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.sampling.probes import Probe
 
 _GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
+# A device is full when twice the work-groups take so many times as long, and half of them nearly
+# did: a GPU of 132 compute units is not with 32 work-groups, nor is a processor of 64 cores.
+_FULL_GROWTH, _NEARLY_FULL_GROWTH = 1.5, 1.3
+_MOST_GROUPS = 16384
+# Below this share of the largest launch the line through two launches is noise.
+_LEAST_SHARE = 0.5
 _REPEATS = 7
 _TARGET_S = 150e-6
 # Where launches are slow, a probe must still be work for the most part, or it tells nothing.
@@ -39,16 +45,21 @@ class DeviceBehaviour:
     """Best time of that probe, in seconds."""
 
 
-def measure_behaviour(probe: Probe) -> DeviceBehaviour:
-    """Run the probes: some tens of milliseconds on a CPU, once per session."""
-    order = probe.find_order()
-    steps = _choose_steps(probe, probe.time_nothing())
+def measure_behaviour(probe: Probe, *, order: DispatchOrder | None = None) -> DeviceBehaviour:
+    """Run the probes: some tens of milliseconds on a CPU, once per session.
+
+    Parameters
+    ----------
+    probe : Probe
+        Of the device.
+    order : DispatchOrder, optional
+        In which work-groups start, where that is known.
+    """
+    order = order or probe.find_order()
+    nothing_s = probe.time_nothing()
+    steps = _choose_steps(probe, nothing_s)
     settled_s = _find_settled(probe, steps)
-    times = {
-        groups: min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS))
-        for groups in _GROUP_COUNTS
-    }
-    overhead_s, saturated_from = read_steps(times)
+    overhead_s, saturated_from = read_steps(_time_steps(probe, steps), nothing_s=nothing_s)
     return DeviceBehaviour(
         order=order,
         launch_overhead_s=overhead_s,
@@ -58,13 +69,34 @@ def measure_behaviour(probe: Probe) -> DeviceBehaviour:
     )
 
 
-def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
+def _time_steps(probe: Probe, steps: int) -> dict[int, float]:
+    """Time launches of more and more work-groups until the device is full."""
+
+    def run(groups: int) -> float:
+        return min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS))
+
+    times = {groups: run(groups) for groups in _GROUP_COUNTS}
+    largest = _GROUP_COUNTS[-1]
+    while not _is_full(times, largest) and largest < _MOST_GROUPS:
+        largest *= 2
+        times[largest] = run(largest)
+    return times
+
+
+def _is_full(times_s: Mapping[int, float], groups: int) -> bool:
+    half_s, quarter_s = times_s[groups // 2], times_s[groups // 4]
+    return times_s[groups] >= _FULL_GROWTH * half_s and half_s >= _NEARLY_FULL_GROWTH * quarter_s
+
+
+def read_steps(times_s: Mapping[int, float], *, nothing_s: float = 0.0) -> tuple[float, int]:
     """Read the overhead of a launch and the least saturating launch off the steps of t(n).
 
     Parameters
     ----------
     times_s : mapping of int to float
         Work-groups of equal work to the time of their launch, in seconds.
+    nothing_s : float
+        Time of a launch that does nothing, in seconds: the overhead where the steps do not tell.
 
     Returns
     -------
@@ -78,11 +110,16 @@ def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
     >>> overhead_s, groups = read_steps({1: 2.1, 2: 2.1, 4: 4.1, 8: 8.1, 16: 16.1})
     >>> round(overhead_s, 6), groups
     (0.1, 2)
+
+    A device that is not full with 16 work-groups takes as long for one:
+
+    >>> read_steps({1: 2.1, 8: 2.1, 16: 2.2}, nothing_s=0.1)
+    (0.1, 16)
     """
     *_, n1, n2 = sorted(times_s)
     rate_s = (times_s[n2] - times_s[n1]) / (n2 - n1)
-    if rate_s <= 0:  # noise hid the step: no claim is made
-        return 0.0, n1
+    if rate_s * n2 < _LEAST_SHARE * times_s[n2]:  # not full, or noise hid the step
+        return nothing_s, n2
     overhead_s = max(times_s[n2] - rate_s * n2, 0.0)
     saturated = [
         n for n, time_s in times_s.items() if time_s - overhead_s <= _FULL_RATE * rate_s * n

@@ -8,7 +8,12 @@ from functools import cached_property
 
 from cachetools import LRUCache
 
-from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
+from kernelcast.records.device import (
+    DeviceDescription,
+    DeviceKind,
+    DispatchOrder,
+    SaturationPoint,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import DeviceBehaviour, measure_behaviour, settle
@@ -92,7 +97,10 @@ class DeviceSession:
     @cached_property
     def behaviour(self) -> DeviceBehaviour:
         """How the device behaves as a whole; measured at the first call."""
-        return measure_behaviour(self.probe)
+        # A GPU starts thousands of work-groups at once: the order in which their first
+        # instructions come through says little of the order in which they were dispatched.
+        is_gpu = self.description.kind is DeviceKind.GPU
+        return measure_behaviour(self.probe, order=DispatchOrder.ROWS if is_gpu else None)
 
     @cached_property
     def works_in_host_memory(self) -> bool:
