@@ -1,19 +1,23 @@
 """NVIDIA's and AMD's own ways to tell of a kernel, on devices that exist as answers only."""
 
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import msgpack
 import pytest
 
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import compiler_facts, saturation
 from kernelcast.sampling.amd_code_object import CodeObjectFacts, parse_code_object
+from kernelcast.sampling.clocks import list_clocks
 from kernelcast.sampling.occupancy import CompiledResources
 from kernelcast.sampling.opencl import cl
+from kernelcast.testing.builders import make_description
 
 KERNEL = Kernel(name="triad", source="kernel void triad() { barrier(CLK_LOCAL_MEM_FENCE); }")
 NDRANGE = NDRange(global_size=(1 << 20,), local_size=(256,))
@@ -159,3 +163,14 @@ def test_warps_and_wavefronts_stand_for_sub_groups(
         {} if size is None
         else {"sub_group_size": size, "sub_groups_per_work_group": -(-96 // size)}
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extension", "name", "tells_unit"),
+    [(NVIDIA, "PTX globaltimer", True), (AMD, "AMD real time", False)],
+)
+def test_gpus_have_clocks_of_their_own(extension: str, name: str, *, tells_unit: bool) -> None:
+    """Lists the clock that a vendor's kernels can read."""
+    gpu = replace(make_description(), kind=DeviceKind.GPU, extensions=(extension,))
+    [clock] = list_clocks(gpu, ())
+    assert (clock.name, clock.tells_unit) == (name, tells_unit)
