@@ -16,7 +16,12 @@ from kernelcast.records.device import (
 )
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.behaviour import DeviceBehaviour, measure_behaviour, settle
+from kernelcast.sampling.behaviour import (
+    LONGEST_WAKING_S,
+    DeviceBehaviour,
+    measure_behaviour,
+    settle,
+)
 from kernelcast.sampling.building import (
     BuiltKernel,
     build_kernel_source,
@@ -110,7 +115,10 @@ class DeviceSession:
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
         if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
-            settle(self.probe, self.behaviour)
+            if self.description.kind is DeviceKind.GPU:
+                settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
+            else:
+                settle(self.probe, self.behaviour)
 
     def note_busy(self) -> None:
         """Note that a launch has just ended."""

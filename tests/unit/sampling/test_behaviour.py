@@ -1,4 +1,5 @@
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -94,3 +95,23 @@ def test_a_known_order_is_believed() -> None:
     gpu = FakeGpu(4e-6)
     behaviour = measure_behaviour(gpu, order=DispatchOrder.ROWS)  # type: ignore[arg-type]
     assert behaviour.order is DispatchOrder.ROWS
+
+
+@dataclass
+class WakingGpu(FakeGpu):
+    """A GPU whose clock rises in steps while it is kept busy."""
+
+    began_s: float = field(default_factory=time.perf_counter)
+
+    def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
+        """Take three times as long at first, then twice as long."""
+        found = super().run(groups, steps=steps)
+        awake_s = time.perf_counter() - self.began_s
+        return replace(found, duration_s=found.duration_s * (3 - min(2, int(awake_s / 0.05))))
+
+
+def test_a_clock_that_rises_is_waited_for() -> None:
+    """Finds the time at the highest clock, though it comes later than a probe usually settles."""
+    behaviour = measure_behaviour(WakingGpu(4e-6))  # type: ignore[arg-type]
+    expected = 4e-6 + 32 * STEP_S * behaviour.settle_steps
+    assert behaviour.settled_s == pytest.approx(expected)
