@@ -92,10 +92,10 @@ def _compare(session: DeviceSession, problem: Problem) -> dict[str, Any]:
             total = launch.ndrange.work_group_count
             found |= {"work_groups": total, "concurrency": launch.saturation.concurrency}
             one: dict[str, Any] = {}
-            settings = EstimateSettings(seed=round_)
+            settings = EstimateSettings(plan=SamplingPlan(seed=round_), seed=round_)
             estimate = sample_launch(launch, kernel, settings, arguments=arguments)
             one["product_s"] = estimate.fit.seconds
-            one["product_launches"] = _list_launches(estimate.run.launches)
+            one["product_launches"] = [_list_launches(run.launches) for run in estimate.runs]
             plan = SamplingPlan(seed=round_)
             warmed = sample_on_gpu(launch, plan, kernel, arguments)
             one["warmed_s"] = fit_linear(warmed).seconds

@@ -84,7 +84,9 @@ class Notes:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - an hour is too short to stop for one error
-            self.add(name, {"error": f"{type(error).__name__}: {error}"[:2000]})
+            found = self.held.get(name)
+            known = found if isinstance(found, dict) else {}
+            self.add(name, {**known, "error": f"{type(error).__name__}: {error}"[:2000]})
 
 
 def _plain(value: object) -> object:

@@ -18,6 +18,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.warmed_windows import sample_warmed
 
 
@@ -40,7 +41,8 @@ def sample_on_gpu(
     Returns
     -------
     SampleRun
-        Weighed by what the source says of work-groups.
+        Weighed by what the source says of work-groups; as on any device where there are too few
+        for warmed windows.
 
     Raises
     ------
@@ -49,6 +51,8 @@ def sample_on_gpu(
     """
     active = find_active_groups(kernel, launch.ndrange, arguments)
     run = sample_warmed(launch, plan, active=active)
+    if run is None:
+        return weigh_run(sample(launch, plan), kernel, arguments)
     if active is not None and active.work_group_count < launch.ndrange.work_group_count:
         return run
     return weigh_run(run, kernel, arguments)

@@ -18,7 +18,7 @@ _REPEATS = 7
 _TARGET_S = 150e-6
 # Where launches are slow, a probe must still be work for the most part, or it tells nothing.
 _TIMES_THE_OVERHEAD = 4.0
-_SETTLE_GROUPS = 32
+SETTLE_GROUPS = 32
 _TRIALS = 3
 _FULL_RATE = 1.2
 """A launch runs at full rate if its time per work-group is within this of the best."""
@@ -143,7 +143,7 @@ def settle(
     good = 0
     longest_s = _longest_settling_s(behaviour.settled_s, longest_s)
     while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < longest_s:
-        duration_s = probe.run((_SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
+        duration_s = probe.run((SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
         good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
     return time.perf_counter() - begin
 
@@ -154,11 +154,11 @@ def _find_settled(probe: Probe, steps: int) -> float:
     A GPU that was idle raises its clock in steps for some tenths of a second.
     """
     begin = time.perf_counter()
-    best_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
+    best_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
     wait_s = 2 * _longest_settling_s(best_s, _LONGEST_SETTLING_S)
     last = begin
     while (now := time.perf_counter()) - last < wait_s and now - begin < wait_s + LONGEST_WAKING_S:
-        duration_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
+        duration_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
         if duration_s < _BETTER * best_s:
             last = now
         best_s = min(best_s, duration_s)
@@ -175,7 +175,7 @@ def _choose_steps(probe: Probe, overhead_s: float) -> int:
     steps = 64
     target_s = max(_TARGET_S, _TIMES_THE_OVERHEAD * overhead_s)
     while steps < 2**24:
-        tried = (probe.run((_SETTLE_GROUPS,), steps=steps).duration_s for _ in range(_TRIALS))
+        tried = (probe.run((SETTLE_GROUPS,), steps=steps).duration_s for _ in range(_TRIALS))
         if min(tried) - overhead_s >= target_s:
             break
         steps *= 2

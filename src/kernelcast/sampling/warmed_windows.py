@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
@@ -22,6 +22,8 @@ MULTIPLES = (2, 4)
 """Of the unit: lengths of the two launches of a pair."""
 MOST_PLACES = 4
 _UNITS_PER_PAIR = sum(MULTIPLES) + len(MULTIPLES)
+# A pilot and a pair, and room to place them.
+_LEAST_UNITS = 2 * _UNITS_PER_PAIR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,9 @@ class WarmedWindow:
     timed: GroupBox
 
 
-def time_warmed(launch: PreparedLaunch, windows: Sequence[WarmedWindow]) -> list[TimedLaunch]:
+def time_warmed(
+    launch: PreparedLaunch, windows: Sequence[WarmedWindow], *, keeps_contents: bool = False
+) -> list[TimedLaunch]:
     """Time windows, each right behind its own warm-up.
 
     Parameters
@@ -50,18 +54,27 @@ def time_warmed(launch: PreparedLaunch, windows: Sequence[WarmedWindow]) -> list
         The launch.
     windows : sequence of WarmedWindow
         In the order in which they run.
+    keeps_contents : bool
+        Whether buffers may stay as earlier samples left them: other work-groups run now.
 
     Returns
     -------
     list of TimedLaunch
         One per window.
     """
-    launch.settle()
+    launch.settle(keeps_contents=keeps_contents)
     timed = []
     for one in windows:
         # Both at once: nothing else runs between them.
         _, duration_s = launch.time_boxes([one.warm, one.timed])
-        timed.append(TimedLaunch(box=one.timed, window=one.window, duration_s=duration_s))
+        timed.append(
+            TimedLaunch(
+                box=one.timed,
+                window=one.window,
+                duration_s=duration_s,
+                clock_s=clock_of(duration_s),
+            )
+        )
     return timed
 
 
@@ -118,7 +131,7 @@ def plan_windows(  # noqa: PLR0913 - a launch, how much of it, and where
 
 def sample_warmed(
     launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
-) -> SampleRun:
+) -> SampleRun | None:
     """Time a few work-groups of a launch on a GPU.
 
     Parameters
@@ -132,25 +145,37 @@ def sample_warmed(
 
     Returns
     -------
-    SampleRun
+    SampleRun or None
         A pair of launches per place, one at least, even where the budget is less. Where some
-        work-groups do nothing, each of the others weighs as much more.
+        work-groups do nothing, each of the others weighs as much more. None where there is no room
+        for a pair.
     """
     counts = launch.ndrange.group_counts
     active = active or GroupBox(start=(0,) * len(counts), shape=counts)
     total = active.work_group_count
     weight = launch.ndrange.work_group_count / total
-    unit = min(launch.saturation.concurrency, max(1, total // _UNITS_PER_PAIR))
-    [first] = plan_windows(launch, unit, 1, active=active, seed=plan.seed)[:1]
+    origin = tuple(-one for one in active.start)
+    largest = total // _LEAST_UNITS
+    unit = min(launch.saturation.concurrency, largest)
+    planned = plan_windows(launch, unit, 1, active=active, seed=plan.seed) if unit else []
+    if not planned:
+        return None
+    first = planned[0]
+    ran = [_shift(one, origin) for one in (first.warm, first.timed)]
+    spare = find_free_box(total - 1, 1, active.shape, ran, launch.order)
+    if spare is None:
+        return None
+    launch.warm_up(_shift(spare, active.start))  # compiles, where a runtime does that late
     [pilot] = time_warmed(launch, [replace(first, window=PILOT_WINDOW)])
     rate_s = pilot.duration_s / pilot.box.work_group_count
     unit *= math.ceil(plan.min_launch_s / (MULTIPLES[0] * unit * rate_s))
-    unit = min(unit, max(1, total // _UNITS_PER_PAIR))
+    unit = min(unit, largest)
     places = min(MOST_PLACES, max(1, int(plan.budget * total / (_UNITS_PER_PAIR * unit))))
     windows = plan_windows(
-        launch, unit, places, active=active, seed=plan.seed, ran=(first.warm, first.timed)
-    )
-    timed = time_warmed(launch, windows)
+        launch, unit, places, active=active, seed=plan.seed,
+        ran=[_shift(one, active.start) for one in (*ran, spare)],
+    )  # fmt: skip
+    timed = time_warmed(launch, windows, keeps_contents=True)
     return SampleRun(
         kernel_digest=launch.kernel_digest,
         device_id=launch.device.id,

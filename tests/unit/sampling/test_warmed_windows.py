@@ -30,9 +30,9 @@ class Calls(SyntheticLaunch):
         super().__init__(ndrange, lambda at: 1e-5 + 0.0 * at[0])
         self.calls: list[str] = []
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Note it."""
-        self.calls.append("settle")
+        self.calls.append("go on" if keeps_contents else "settle")
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Note it, and time them."""
@@ -77,7 +77,7 @@ def test_every_window_is_warmed_anew() -> None:
     """Runs each timed box right behind its own warm-up: nothing comes between them."""
     launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
     run = sample_warmed(launch, SamplingPlan(budget=0.2))
-    assert launch.calls == ["settle", "time 2", "settle", *["time 2"] * (len(run.launches) - 1)]
+    assert launch.calls == ["settle", "time 2", "go on", *["time 2"] * (len(run.launches) - 1)]
     assert len({one.window for one in run.launches}) > 2
 
 
@@ -120,3 +120,16 @@ def test_timelines_lead_to_the_end_of_the_launch() -> None:
             assert list(cycles) == sorted(cycles)
             assert cycles[-1] <= run.cycles + 2
             assert run.cycle_at(groups[0]) == cycles[0]
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40))
+def test_launches_of_any_size_are_sampled_or_left_to_others(
+    width: int, height: int, per_unit: int
+) -> None:
+    """Times no work-group twice however small a launch is; gives up where there is no room."""
+    ndrange = NDRange(global_size=(width, height * per_unit), local_size=(1, 1))
+    run = sample_warmed(SyntheticLaunch(ndrange, lambda at: 1e-4 + 0.0 * at[0]), SamplingPlan())
+    if run is None:
+        assert ndrange.work_group_count < 64
+    else:
+        assert 0 < run.sampled_work_groups < ndrange.work_group_count

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DeviceKind, DispatchOrder, SaturationPoint
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -56,9 +57,10 @@ class SimulatedLaunch:
         """Let a box be what ran just before, in caches that were empty."""
         self._before = _place(box)
 
-    def settle(self) -> None:
-        """Empty the caches."""
-        self._before = None
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Empty the caches, unless samples of other work-groups go on."""
+        if not keeps_contents:
+            self._before = None
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Look runs up.
@@ -80,6 +82,10 @@ class SimulatedLaunch:
             self._before = (begin, end)
             found.append(math.nan if run is None else run.cycles / CLOCK_HZ)
         return found
+
+    def measure_contention(self) -> Contention | None:
+        """See nobody else: there is nobody."""
+        return None
 
     def time_whole(self) -> float:
         """Give the whole launch's time, from empty caches if it was simulated so."""
