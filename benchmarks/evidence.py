@@ -268,6 +268,8 @@ def _learn_from_source(  # noqa: PLR0913 - a fold has these parts
     train, test = (
         part[SOURCE.reference.knows(table.take(part))] for part in (fold.train, fold.test)
     )
+    if not len(train) or not len(test):
+        return  # the device was not calibrated when these rows were taken
     told = np.full(len(table), np.nan)
     for part in divide_groups(groups[train], SOURCE_FOLDS):
         fitted = SOURCE.fit(table.take(train[part.train]))
