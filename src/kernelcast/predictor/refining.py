@@ -104,7 +104,7 @@ class Refiner:
     def _refine(self, request: LaunchRequest, known: KnownLaunch) -> bool:
         """Sample a launch once more; tell whether it needs no more of it."""
         outcome = known.outcome
-        if outcome is None:
+        if outcome is None or not _is_open(known):  # noted again while the last was taken
             return True
         busy = self._answerer.lock_of(request.device.id)
         if not busy.acquire(blocking=False):

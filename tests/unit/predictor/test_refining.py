@@ -46,9 +46,9 @@ def test_moments_follow_until_they_are_enough(predictor: Predictor, executor: Fa
     with predictor:
         first = predictor.estimate(PROBLEM, DEVICE.id)
         begun = len(first.list_pieces())
-        wait_for(lambda: len(executor.tasks) == 1 + MOST_MOMENTS - begun)
         wait_for(lambda: len(predictor.estimate(PROBLEM, DEVICE.id).list_pieces()) == MOST_MOMENTS)
         found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert len(executor.tasks) == 1 + MOST_MOMENTS - begun
     assert {one.moment for one in found.list_pieces()} == {
         str(number) for number in range(1, MOST_MOMENTS + 1)
     }
