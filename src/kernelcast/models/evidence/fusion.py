@@ -22,6 +22,9 @@ degrees of freedom comes out alike, but needs all steps where pieces agree."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
+# Where pieces contradict each other, one that is sure to a percent is not surer than one to a tenth:
+# what it may be wrong by then is no noise.
+_SHARPEST = 0.01
 _MOST_STEPS = 6
 _SETTLED = 0.02
 # Of a shared error that nothing shares.
@@ -188,7 +191,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
         key = (one.basis, one.moment)
         counts[key] = counts.get(key, 0) + 1
     weighed = [
-        (one.log_seconds, 1.0 / one.variance,
+        (one.log_seconds, 1.0 / max(one.variance, _SHARPEST),
          1.0 / counts[one.basis, one.moment] if one.basis and one.moment else 1.0)
         for one in pieces
     ]  # fmt: skip
