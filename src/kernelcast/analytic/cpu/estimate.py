@@ -17,6 +17,8 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationKind
 
 MODEL = "cpu"
+REVISION = 2
+"""Grows when estimates change, so that stored ones tell which model they are of."""
 
 
 def estimate_cpu(
