@@ -74,7 +74,7 @@ def test_sizes_are_no_columns() -> None:
         "static.work_items_count": 1e9, "static.buffer_bytes": 1e9, "sampled.linear_s": 3.0,
         "analytic.launch_limiter_s": 0.5,
     }  # fmt: skip
-    assert describe({**plain, **sizes}).tolist() == describe(plain).tolist()
+    np.testing.assert_array_equal(describe({**plain, **sizes}), describe(plain))
     assert describe(plain).shape == (len(NAMES),)
 
 
