@@ -7,8 +7,9 @@ today's sampler of at least 0.1 s and 256 work-groups. Writes ``results/evidence
 
 Kernels are held out with all their rows: variances, settings of sizes, intervals, gate and
 correction are fitted on the others (ten parts; intervals and correction by five parts within).
-Which sets of samples stand for a moment is told in `evidence_rows`; it was chosen, as was the
-likelihood (`kernelcast.models.evidence.fusion.CORE`), on the rows of ``CHOSEN_ON`` alone.
+Which sets of samples stand for a moment is told in `kernelcast.training.evidence`; it was
+chosen, as was the likelihood (`kernelcast.models.evidence.fusion.CORE`), on the rows of
+``CHOSEN_ON`` alone.
 """
 
 import argparse
@@ -28,8 +29,6 @@ from evidence_rows import (
     Stored,
     choose_first,
     choose_paper,
-    choose_two_moments,
-    make_row,
     read_stored,
     tell_raw,
     tell_whole_runs,
@@ -70,6 +69,7 @@ from kernelcast.models.learned.learner import Part
 from kernelcast.models.learned.svr import SvrLearner
 from kernelcast.models.references import ColumnReference
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.evidence import choose_moments, make_row
 from kernelcast.training.table import tabulate
 
 ROOT = Path(__file__).resolve().parent
@@ -81,7 +81,7 @@ FOLDS, INNER_FOLDS, SOURCE_FOLDS = 10, 5, 3
 SOME, ALL = 3, 10_000
 FACTORS = (1e-6, 1e-3, 0.1, 0.5, 2.0, 10.0, 1e3, 1e6)
 CHOICES = {"set 0": choose_first, "pairs of 2 and 3": choose_paper,
-           "two moments": choose_two_moments}  # fmt: skip
+           "two moments": choose_moments}  # fmt: skip
 SOURCE = CorrectionModel(
     name="source", learner=SvrLearner(), reference=ColumnReference(name="analytic"),
     feature_groups=tuple(one for one in ALL_GROUPS if one != "sampled"), is_gated=False,

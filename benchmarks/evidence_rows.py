@@ -1,11 +1,4 @@
-"""Stored launches as evidence: which of their samples stand for a moment, and what they say raw.
-
-The order of a row's measurements (`kernelcast.collection.row`): the sampler's set 0; one whole
-run that is not kept; then pairs of set 0 (multiples 1 to 5, one after another), a run, the
-sampler's set 1, a run, pairs of set 1, a run, the sampler's set 2, the other runs. Each is a
-moment of its own.
-Only the sampler's set 0 was taken before the kernel had run as a whole.
-"""
+"""Stored launches as the benchmark of evidence asks them: other choices of sets, and raw lines."""
 
 import json
 import math
@@ -16,22 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelcast.models.evidence.calibration import EvidenceRow
-from kernelcast.models.evidence.moments import SampledMoment, read_moment
-from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.linear import fit_linear
-from kernelcast.records.observation import Observation
-from kernelcast.sampling.plan import SAMPLER
+from kernelcast.training.evidence import SetKey, StoredLaunch, read_launches
+from kernelcast.training.settings import RowFilter
 from kernelcast.training_data.parquet.reader import read_parquet
 
-SHORTEST_S = 0.1
-LEAST_WORK_GROUPS = 256
-Key = tuple[int, int]
-"""Multiple and window set of a set of samples; the sampler's own have multiple 0."""
-MOMENTS = {0: ("before any run", "after two runs", "after four runs"),
-           1: ("after one run", "after three runs")}  # fmt: skip
-LINES: Mapping[str, tuple[Key, ...]] = {
+LINES: Mapping[str, tuple[SetKey, ...]] = {
     "the sampler's set 0": ((0, 0),),
     "the sampler's set 1": ((0, 1),),
     "pairs of 2 and 3 units, two moments": ((2, 0), (2, 1)),
@@ -44,29 +27,17 @@ LINES: Mapping[str, tuple[Key, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A stored launch.
+class Stored(StoredLaunch):
+    """A stored launch with what each set of its samples says and costs.
 
     Parameters
     ----------
-    observation : Observation
-        The row.
-    kernel : str
-        Suite, application and kernel.
     line_s, cost : mapping
         Of each set of samples: seconds by today's line, and its launches' time over the whole's.
     """
 
-    observation: Observation
-    kernel: str
-    line_s: Mapping[Key, float]
-    cost: Mapping[Key, float]
-    features: Mapping[str, float]
-
-    @property
-    def is_even(self) -> bool:
-        """What the sampler's first set has found, by its pilot or from the source."""
-        return self.observation.samples[0].is_even
+    line_s: Mapping[SetKey, float]
+    cost: Mapping[SetKey, float]
 
     @property
     def pilot_cost(self) -> float:
@@ -76,111 +47,32 @@ class Stored:
 
 
 def read_stored(path: Path) -> list[Stored]:
-    """Read undisturbed rows of today's sampler, long and large enough."""
-    return [_read(one) for one in read_parquet(path) if _counts(one)]
+    """Read undisturbed rows of the file's newest sampler, long and large enough."""
+    return [_read(one) for one in read_launches(read_parquet(path), RowFilter())]
 
 
-def _counts(one: Observation) -> bool:
-    ndrange = one.launch.ndrange
-    return (
-        one.sampler >= SAMPLER
-        and bool(one.samples)
-        and not one.flags
-        and one.seconds >= SHORTEST_S
-        and ndrange is not None
-        and ndrange.work_group_count >= LEAST_WORK_GROUPS
-    )
-
-
-def _read(one: Observation) -> Stored:
-    kernel = one.launch.kernel
-    lines, costs = {}, {}
-    for place, sample in enumerate(one.samples):
-        if sample.linear_s:
-            key = (sample.multiple, sample.window_set)
-            lines[key] = fit_linear(one.sample_run(place)).seconds
-            costs[key] = sample.sampling_s / one.seconds
-    features = one.features
-    named = dict(zip(features.names, features.values, strict=True)) if features else {}
+def _read(row: StoredLaunch) -> Stored:
+    one, places = row.observation, row.places.items()
     return Stored(
         observation=one,
-        kernel=f"{kernel.suite}/{kernel.application}/{kernel.name}",
-        line_s=lines,
-        cost=costs,
-        features={name: value for name, value in named.items() if math.isfinite(value)},
+        kernel=row.kernel,
+        places=row.places,
+        features=row.features,
+        line_s={key: fit_linear(one.sample_run(place)).seconds for key, place in places},
+        cost={key: one.samples[place].sampling_s / one.seconds for key, place in places},
     )
 
 
-def choose_first(row: Stored) -> tuple[Key, ...]:
+def choose_first(row: StoredLaunch) -> tuple[SetKey, ...]:
     """Give the one set that was taken before the kernel had run."""
     del row
     return ((0, 0),)
 
 
-def choose_two_moments(row: Stored) -> tuple[Key, ...]:
-    """Give pairs of 3 and 4 units at two moments; the sampler's sets where work is uneven."""
-    pairs: tuple[Key, ...] = ((3, 0), (3, 1))
-    if row.is_even and all(one in row.line_s for one in pairs):
-        return pairs
-    return ((0, 0), (0, 1))
-
-
-def choose_paper(row: Stored) -> tuple[Key, ...]:
+def choose_paper(row: StoredLaunch) -> tuple[SetKey, ...]:
     """Give pairs of 2 and 3 units at two moments, whatever the work."""
-    pairs: tuple[Key, ...] = ((2, 0), (2, 1))
-    return pairs if all(one in row.line_s for one in pairs) else ((0, 0), (0, 1))
-
-
-def make_row(row: Stored, keys: Sequence[Key]) -> EvidenceRow:
-    """Make evidence of a row and of some of its sets."""
-    one = row.observation
-    return EvidenceRow(
-        kernel=row.kernel,
-        size=_size(row),
-        moments=tuple(_moment(row, key) for key in keys),
-        plain=_plain(row),
-        runs=tuple(np.log(one.runs.durations_s).tolist()),
-    )
-
-
-def _moment(row: Stored, key: Key) -> SampledMoment:
-    place = next(
-        place for place, one in enumerate(row.observation.samples)
-        if (one.multiple, one.window_set) == key
-    )  # fmt: skip
-    form = "pair" if key[0] else ("first set" if key[1] == 0 else "set")
-    return read_moment(
-        row.observation.sample_run(place),
-        moment=MOMENTS[min(key[0], 1)][key[1]],
-        form=form,
-        imbalance=row.features.get("counters.loop_imbalance_ratio", math.nan),
-        indirect=row.features.get("static.indirect_access_ratio", 0.0),
-    )
-
-
-def _size(row: Stored) -> KnownSize:
-    found, one = row.features, row.observation
-    items = found["static.work_items_count"]
-    moved = [found.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)
-             for kind in ("load", "store")]  # fmt: skip
-    works = (
-        items,
-        items * found.get("counters.issued_instructions_per_work_item", math.nan),
-        items * sum(moved),
-        found.get("analytic.estimate_s", math.nan),
-    )
-    return KnownSize(
-        log_work=tuple(math.log(work) if work > 0 else math.nan for work in works),
-        log_seconds=math.log(one.seconds),
-        noise=one.runs.noise or 0.0,
-        at_s=one.measured_at.timestamp() if one.measured_at else 0.0,
-        working_set_bytes=found.get("static.buffer_bytes", math.nan),
-    )
-
-
-def _plain(row: Stored) -> dict[Kind, float]:
-    told = row.features.get("analytic.estimate_s", math.nan)
-    return {Kind.ANALYTIC: math.log(told)} if told > 0 else {}
+    pairs: tuple[SetKey, ...] = ((2, 0), (2, 1))
+    return pairs if all(one in row.places for one in pairs) else ((0, 0), (0, 1))
 
 
 def tell_raw(rows: Sequence[Stored]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:

@@ -16,6 +16,14 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession
 
+# Ends with its parent, however that ends.
+COMPUTE = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1_000_000):
+        pass
+"""
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mandelbrot" / "mandelbrot.yaml"
 pytestmark = [
     pytest.mark.device,
@@ -29,7 +37,7 @@ pytestmark = [
 def busy() -> Iterator[None]:
     """Keep two programs computing on each processor."""
     programs = [
-        subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+        subprocess.Popen([sys.executable, "-S", "-c", COMPUTE])
         for _ in range(2 * (os.cpu_count() or 1))
     ]
     yield

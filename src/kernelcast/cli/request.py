@@ -23,6 +23,7 @@ class EstimateRequest:
     seed: int
     parameters: Mapping[str, int | float]
     timeout_s: float
+    within_s: float | None
     no_history: bool
     no_sampling: bool
     explain: bool
@@ -51,4 +52,5 @@ class EstimateRequest:
             seed=self.seed,
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),
+            within_s=self.within_s,
         )

@@ -82,11 +82,15 @@ def read_recordings(path: Path) -> list[Recording]:
 
 
 def _read(content: dict[str, Any]) -> Recording:
-    facts = content.pop("facts", None)
+    facts, pieces = content.pop("facts", None), content.pop("pieces", [])
     if not isinstance(facts, dict | None):
         msg = f"facts: expected a mapping, found {facts!r}"
         raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
-    recording: Recording = replace(structure(content, Recording), facts=facts)
+    if not (isinstance(pieces, list) and all(isinstance(one, dict) for one in pieces)):
+        msg = f"pieces: expected a list of mappings, found {pieces!r}"
+        raise ValueError(msg)
+    found: Recording = structure(content, Recording)
+    recording = replace(found, facts=facts, pieces=tuple(pieces))
     _check(recording)
     return recording
 

@@ -7,6 +7,8 @@ from kernelcast.sampling.plan import SamplingPlan
 
 DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0
+LONGEST_WITHIN_S = 60.0
+"""A moment more than once in 100 ms, for longer than that, makes no answer better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,12 @@ class EstimateSettings:
         if self.measured_runs < 1:
             msg = f"measured runs {self.measured_runs}: give at least 1"
             raise InputError(msg)
+        if self.within_s is not None and not 0 < self.within_s <= LONGEST_WITHIN_S:
+            msg = (
+                f"within {self.within_s} s: give seconds above 0, at most {LONGEST_WITHIN_S:g}, "
+                "or leave them out"
+            )
+            raise InputError(msg)
 
 
 def make_settings(  # noqa: PLR0913 - one per option
@@ -72,6 +80,7 @@ def make_settings(  # noqa: PLR0913 - one per option
     seed: int,
     samples: bool = True,
     uses_history: bool = True,
+    within_s: float | None = None,
 ) -> EstimateSettings:
     """Make settings from plain numbers; one seed for buffers and for the windows' places.
 
@@ -85,7 +94,7 @@ def make_settings(  # noqa: PLR0913 - one per option
         How many whole runs are timed for comparison; None means none.
     seed : int
         Of everything random, at least 0.
-    samples, uses_history : bool
+    samples, uses_history, within_s
         As of `EstimateSettings`.
 
     Raises
@@ -107,6 +116,7 @@ def make_settings(  # noqa: PLR0913 - one per option
         seed=seed,
         samples=samples,
         uses_history=uses_history,
+        within_s=within_s,
     )
     if measured_runs is None:
         return settings

@@ -211,7 +211,10 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     else:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)
-    return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
+    if not agrees:
+        return run
+    # Parts of one window of even work differ by what caches hold, not by their work.
+    return replace(run, launches=weighed, is_even=run.is_even or is_even(after))
 
 
 def _put_on(

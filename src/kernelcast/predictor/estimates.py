@@ -11,7 +11,8 @@ from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.warm_processes import WarmProcesses
-from kernelcast.predictor.predictor import Answer, Predictor
+from kernelcast.predictor.known_launches import Answer
+from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError

@@ -25,8 +25,10 @@ from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.observation import Observation
 from kernelcast.records.service_state import JobKind
 from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import (
     DEFAULT_MODEL,
@@ -35,7 +37,7 @@ from kernelcast.training.settings import (
     TrainingSettings,
     ValidationSettings,
 )
-from kernelcast.training.table import load_training_table
+from kernelcast.training.table import load_training_table, machines_beside
 from kernelcast.training.training import TrainedModel, publish_model, train
 from kernelcast.training.validating import validate_models
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
@@ -231,7 +233,11 @@ def _tell_calibration(
 
 
 def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    table = load_training_table([place.database], devices=options.get("devices", ()))
+    seen: list[Observation] = []
+    table = load_training_table(
+        [place.database], devices=options.get("devices", ()), keep=seen.append
+    )
+    evidence = EvidenceRows(seen)
     registry = open_registry(place.registry)
     models: list[Plain] = []
 
@@ -250,10 +256,16 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
         table,
         options.get("model", DEFAULT_MODEL),
         settings,
+        evidence=evidence,
         keep=keep,
         report=_tell_fits(report, "fits"),
     )
-    return {"models": models, "refused": dict(outcome.refused)}
+    calibrated = [
+        {"name": one.name, "version": one.publish(registry), "devices": list(one.devices),
+         **one.model.facts}
+        for one in evidence.calibrate(machines_beside())
+    ]  # fmt: skip
+    return {"models": models, "evidence": calibrated, "refused": dict(outcome.refused)}
 
 
 def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:

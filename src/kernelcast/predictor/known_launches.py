@@ -2,10 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
-from kernelcast.predictor.answering.composing import Remembered
+from kernelcast.models.evidence.piece import Piece
+from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -14,9 +15,18 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
+from kernelcast.records.recording import Recording
 
 _MOST_LAUNCHES: Final = 10_000
 _MOST_PROBLEMS: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An estimate with the raw samples behind it; one without samples has none."""
+
+    estimate: Estimate
+    recording: Recording | None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -31,8 +41,12 @@ class KnownLaunch:
         The device, where the launch was asked for.
     answer : Estimate or None
         What is answered until something changes.
+    basis : Basis or None
+        What is known beside its observations.
     sampled : Estimate or None
-        The answer by samples, models beside it.
+        The answer by that.
+    pieces : tuple of Piece
+        What the answer was put together of.
     outcome : EstimateOutcome or None
         The samples.
     history : LaunchHistory or None
@@ -50,7 +64,9 @@ class KnownLaunch:
     identity: LaunchIdentity
     device: DeviceDescription | None = None
     answer: Estimate | None = None
+    basis: Basis | None = None
     sampled: Estimate | None = None
+    pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
     absence: Remembered | None = None
@@ -58,6 +74,12 @@ class KnownLaunch:
     before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)
+
+    def record(self) -> Recording | None:
+        """Give the samples, with all that the answer was put together of; None without any."""
+        if self.outcome is None:
+            return None
+        return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +102,7 @@ class KnownLaunches:
     def __init__(self) -> None:
         self._launches: OrderedDict[str, KnownLaunch] = OrderedDict()
         self._asked: dict[tuple[int, str], _Asked] = {}
+        self._kernels: dict[tuple[str, str], set[str]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -106,8 +129,10 @@ class KnownLaunches:
             known = self._launches.get(identity.key)
             if known is None:
                 known = self._launches[identity.key] = KnownLaunch(identity=identity)
+                self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
                 if len(self._launches) > _MOST_LAUNCHES:
-                    self._launches.popitem(last=False)
+                    key, old = self._launches.popitem(last=False)
+                    self._kernels.get(_name_kernel(old.identity), set()).discard(key)
                     self._asked = {}
             return known
 
@@ -118,6 +143,7 @@ class KnownLaunches:
         with self._lock:
             other = self._launches.setdefault(identity.key, known)
             self._launches[known.identity.key] = other
+            self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
         if other is known:
             known.identity = identity
             known.history = None
@@ -128,6 +154,19 @@ class KnownLaunches:
         with self._lock:
             return list({id(one): one for one in self._launches.values()}.values())
 
+    def renew_sizes(self, identity: LaunchIdentity) -> None:
+        """Have answers of a kernel's other launches made anew, since one of its sizes is another.
+
+        Their samples are kept.
+        """
+        with self._lock:
+            kernel = self._kernels.get(_name_kernel(identity), ())
+            others = [self._launches[key] for key in kernel if key in self._launches]
+        for one in others:
+            if one.identity.key != identity.key and one.answer is not None:
+                with one.lock:
+                    one.answer = None
+
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""
         with self._lock:
@@ -135,3 +174,7 @@ class KnownLaunches:
                     if one.identity.device.id != device_id)  # fmt: skip
             self._launches = OrderedDict(kept)
             self._asked = {}
+
+
+def _name_kernel(identity: LaunchIdentity) -> tuple[str, str]:
+    return identity.kernel.digest, identity.device.id

@@ -6,9 +6,11 @@ from dataclasses import replace
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
+    Basis,
     Remembered,
-    answer_from_history,
-    keep_methods,
+    choose_pieces,
+    compose,
+    list_methods,
     widen,
 )
 from kernelcast.predictor.answering.contention import forget_old_contention
@@ -22,7 +24,7 @@ from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
 from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
-from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
@@ -75,9 +77,7 @@ class LaunchAnswers:
         """Have answers made anew, since another version of a model is to be used."""
         for known in self.launches.list_all():
             with known.lock:
-                if known.answer is not None and known.answer.tier is Tier.HISTORY:
-                    continue
-                known.answer = known.sampled = None
+                known.answer = known.sampled = known.basis = None
                 if known.outcome is not None and known.outcome.row is None:
                     known.outcome = None  # there was no model to make features for
 
@@ -120,9 +120,10 @@ class LaunchAnswers:
         if known.absence is not None:
             return None
         self._answerer.check(history, request)
-        usual = history.answer(request.policy.settings.coverage)
-        if usual is not None:
-            return answer_from_history(request.device, known.identity, usual, history.describe())
+        if len(history):
+            with known.lock:
+                known.device, known.basis = request.device, self._describe(known, request)
+                return self._choose(known, request.policy)
         updated = None if beside is None else update_doubts(beside, history.describe())
         return None if updated is beside else updated
 
@@ -133,11 +134,15 @@ class LaunchAnswers:
         """Recall what was observed; sample where that does not answer."""
         with known.lock:
             history = self._recall(known, request.policy)
-            if known.answer is None and known.sampled is None:
+            if known.answer is None and known.basis is None:
                 self._answerer.check(history, request)
-            if known.answer is not None or self._has_history(known, request.policy):
+            if known.answer is not None:
                 return known
-            if known.outcome is not None and known.before_shift is None:
+            if known.before_shift is None and known.outcome is not None:
+                return known
+            if self._has_history(known, request.policy):
+                if known.basis is None:
+                    known.basis = self._describe(known, request)
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
@@ -158,27 +163,24 @@ class LaunchAnswers:
         with known.lock:
             self._recall(known, request.policy)
             known.outcome = outcome.without_launches() if self._remembers else outcome
-            known.answer = known.sampled = None
+            known.answer = known.sampled = known.basis = None
         return known
 
     def _model(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
-        """Let the analytic model answer alone; after a shift, what was observed since then."""
+        """Find what is known without running anything; after a shift, what was observed since."""
         with known.lock:
-            usual = self._usual(known, request.policy)
-            if usual is not None and known.before_shift is not None:
-                held = widen(usual, known.before_shift)
-                found = self._answer_from_history(known, held, request.policy, request.device)
-                known.answer = found and replace(found, warnings=(_SHIFTED_UNSAMPLED,))
-                known.before_shift = None
+            is_observed = bool(len(self._recall(known, request.policy)))
+            if known.before_shift is not None and is_observed:
+                known.basis = self._describe(known, request)
                 return known
-        remembered = known.absence or Remembered()
-        estimate = self._answerer.answer_unsampled(request, remembered)
+        basis = self._answerer.model_alone(request)
         with known.lock:
-            known.sampled = replace(estimate, identity=known.identity)
-            known.device = request.device
-            add_estimate(self._recall(known, request.policy), known.sampled)
-            known.answer = self._choose(known, request.policy)
+            known.basis = basis
         return known
+
+    def _describe(self, known: KnownLaunch, request: LaunchRequest) -> Basis:
+        ndrange = known.identity.ndrange or request.problem.ndrange
+        return self._answerer.describe(request, ndrange)
 
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
         """Give what was observed of a launch; the store is asked once."""
@@ -191,11 +193,12 @@ class LaunchAnswers:
 
     def _has_history(self, known: KnownLaunch, policy: Policy) -> bool:
         """Tell whether observations answer a launch."""
-        settings = policy.settings
-        is_allowed = settings.uses_history and policy.methods.uses(Tier.HISTORY)
-        return bool(
-            is_allowed and not settings.measure and known.history and known.before_shift is None
-        )
+        is_allowed = self._counts_history(policy) and not policy.settings.measure
+        return bool(is_allowed and known.history and known.before_shift is None)
+
+    @staticmethod
+    def _counts_history(policy: Policy) -> bool:
+        return policy.settings.uses_history and policy.methods.uses(Tier.HISTORY)
 
     def compose_all(self, launches: Sequence[Ask]) -> None:
         """Make the answers of launches that have none; each learned model is asked once."""
@@ -203,58 +206,50 @@ class LaunchAnswers:
             (request, known, outcome)
             for request, known in launches
             if known.answer is None
-            and known.sampled is None
+            and known.basis is None
             and (outcome := known.outcome) is not None
         ]
-        learned = self._answerer.learn([(request.policy, outcome) for request, _, outcome in new])
-        for (request, known, outcome), found in zip(new, learned, strict=True):
+        found = self._answerer.learn([(request, outcome) for request, _, outcome in new])
+        for (_, known, _), basis in zip(new, found, strict=True):
             with known.lock:
-                history = self._recall(known, request.policy)
-                remembered = self._answerer.remember(known.absence or history, request.policy)
-                if known.before_shift is not None:
-                    remembered = replace(remembered, absence="its times have shifted")
-                answer = self._answerer.compose(request, outcome, found, remembered)
-                known.sampled, known.shadow_s = answer.estimate, answer.shadow_s
-                add_estimate(history, answer.estimate)
+                known.basis = basis
         for request, known in launches:
             with known.lock:
+                known.device = request.device
                 if known.answer is None:
                     known.answer = self._choose(known, request.policy)
 
     def _choose(self, known: KnownLaunch, policy: Policy) -> Estimate | None:
-        """Give the best answer there is."""
-        sampled, usual = known.sampled, self._usual(known, policy)
-        if sampled is not None:
-            facts = self._recall(known, policy).describe()
-            sampled = known.sampled = update_doubts(sampled, facts)
-        if usual is None:
-            return sampled
-        if self._has_history(known, policy):
-            return self._answer_from_history(known, usual, policy, known.device)
-        if sampled is not None and known.before_shift is not None:
-            known.before_shift = None
-            held = widen(sampled.interval, usual)
-            warnings = (*sampled.warnings, _SHIFTED)
-            return replace(sampled, interval=held, warnings=warnings)
-        return sampled
-
-    def _answer_from_history(
-        self,
-        known: KnownLaunch,
-        interval: Interval,
-        policy: Policy,
-        device: DeviceDescription | None,
-    ) -> Estimate | None:
-        if device is None:  # observed, and never asked for
-            return known.sampled
-        facts = self._recall(known, policy).describe()
-        found = answer_from_history(device, known.identity, interval, facts, beside=known.sampled)
-        kept = keep_methods(found.estimates_s, policy.methods.wanted)
-        return replace(found, estimates_s=kept)
-
-    def _usual(self, known: KnownLaunch, policy: Policy) -> Interval | None:
-        """Give the usual time of a launch, by what was observed."""
-        return self._recall(known, policy).answer(policy.settings.coverage)
+        """Fuse all that is known; None where the launch was observed and never asked for."""
+        basis, device = known.basis, known.device
+        if basis is None or device is None:
+            return None
+        history = self._recall(known, policy)
+        identity = basis.estimate.identity or known.identity
+        sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
+        if known.sampled is None and (basis.pieces or sizes):
+            known.sampled = compose(basis, Remembered(), sizes, policy.methods)
+            self._answerer.keep_estimate(known.sampled)
+            add_estimate(history, known.sampled)
+        is_told = known.absence is None or (len(history) and self._counts_history(policy))
+        told = history if is_told else known.absence or Remembered()
+        remembered = self._answerer.remember(told, policy, device)
+        if policy.methods.shadow is not None:
+            seconds = list_methods(basis, remembered, sizes)
+            known.shadow_s = seconds.get(policy.methods.shadow)
+        if remembered.piece is None and not sizes and not basis.pieces:
+            return None
+        answer = compose(basis, remembered, sizes, policy.methods)
+        known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+        before = known.before_shift
+        if before is None or remembered.interval is None:
+            return answer
+        known.before_shift = None
+        is_sampled = known.outcome is not None
+        held = widen(answer.interval, remembered.interval)
+        held = widen(held, known.sampled.interval if is_sampled and known.sampled else before)
+        why = _SHIFTED if is_sampled else _SHIFTED_UNSAMPLED
+        return replace(answer, interval=held, warnings=(*answer.warnings, why))
 
     def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
         """Give the answer; another thread may have found just now that times have shifted."""
@@ -270,13 +265,18 @@ class LaunchAnswers:
             policy = self._policy
             history, before = self._recall(known, policy), known.answer
             self._record_shadow(known, seen)
+            usual = history.answer(policy.settings.coverage)
             verdict = history.add(seen)
             if verdict.has_shifted:
-                known.before_shift = before.interval if before else self._usual(known, policy)
-                known.answer = known.sampled = None
+                known.before_shift = before.interval if before else usual
+                known.answer = known.sampled = known.basis = None
             elif verdict.flags <= _CHANGING and before is not None and known.before_shift is None:
                 known.answer = self._choose(known, policy)
-            return verdict.flags
+            work = known.basis.work if known.basis else None
+            is_new = self._answerer.evidence.observe(known.identity, work, history)
+        if is_new:
+            self.launches.renew_sizes(known.identity)
+        return verdict.flags
 
     def _record_shadow(self, known: KnownLaunch, seen: Seen) -> None:
         method, answer = self._policy.methods.shadow, known.answer

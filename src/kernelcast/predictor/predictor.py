@@ -1,7 +1,7 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -14,7 +14,7 @@ from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import Policy, choose_methods
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity
-from kernelcast.predictor.known_launches import KnownLaunch
+from kernelcast.predictor.known_launches import Answer, KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
@@ -35,21 +35,12 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """An estimate with the raw samples behind it; one without samples has none."""
-
-    estimate: Estimate
-    recording: Recording | None
 
 
 class Predictor:
@@ -145,7 +136,11 @@ class Predictor:
         return self._reader.devices()
 
     def estimate(
-        self, launch: "Problem | Launch", device: str | DeviceDescription | None = None
+        self,
+        launch: "Problem | Launch",
+        device: str | DeviceDescription | None = None,
+        *,
+        within_s: float | None = None,
     ) -> Estimate:
         """Predict one launch on one device.
 
@@ -155,6 +150,9 @@ class Predictor:
             A problem, see `kernelcast.read_problem`, or a launch of pyopencl objects.
         device : str or DeviceDescription, optional
             The device, or its id; of a launch of pyopencl objects it is the queue's.
+        within_s : float, optional
+            Time that the caller waits, in seconds: a launch that was not sampled before is sampled
+            at as many moments as fit. Those of the settings when left out.
 
         Raises
         ------
@@ -169,7 +167,10 @@ class Predictor:
             answer = self._answers.launches.recall_answer(launch, device_id)
             if answer is not None:
                 return answer
-        request = self._reader.read(launch, device)
+        policy = self._policy
+        if within_s is not None:
+            policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
+        request = self._reader.read(launch, device, policy=policy)
         return self._answers.require(self._answers.ask(request), request)
 
     def estimate_many(
@@ -229,8 +230,7 @@ class Predictor:
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
         known = answers.ask(request)
-        recording = None if known.outcome is None else known.outcome.recording
-        return Answer(estimate=answers.require(known, request), recording=recording)
+        return Answer(estimate=answers.require(known, request), recording=known.record())
 
     def recall(
         self,

@@ -7,9 +7,11 @@ from functools import partial
 from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.facts_store import read_facts
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -19,7 +21,7 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.records.errors import DeviceError, KernelcastError, RecordingError
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -60,7 +62,12 @@ class RecordedSamples:
         estimate = sampled.estimate
         if task.settings.measure:
             estimate = replace(estimate, measurement=_find_measurement(recording, task.settings))
-        outcome = EstimateOutcome(estimate=estimate, recording=recording)
+        outcome = EstimateOutcome(
+            estimate=estimate,
+            recording=recording,
+            moments=read_moments(recording.runs),
+            pieces=_read_pieces(recording),
+        )
         if recording.facts is None:
             return replace(outcome, row_failure=_NO_FACTS if task.wants_row else "")
         facts = _read(recording)
@@ -68,6 +75,7 @@ class RecordedSamples:
             outcome,
             estimate=put_analytic(estimate, facts.analytic),
             row=make_row(sampled, facts) if task.wants_row else None,
+            moments=read_moments(recording.runs, facts),
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
@@ -88,6 +96,15 @@ def _find_measurement(recording: Recording, settings: EstimateSettings) -> Measu
         msg = f"the recording of {recording.device.id} has no whole runs; record with --measure"
         raise RecordingError(msg)
     return Measurement(durations_s=recording.whole_s[: settings.measured_runs])
+
+
+def _read_pieces(recording: Recording) -> tuple[Piece, ...]:
+    """Give what the recorded answer was put together of; none where an older file does not say."""
+    try:
+        return tuple(Piece(**{**one, "kind": Kind(one["kind"])}) for one in recording.pieces)
+    except (KeyError, TypeError, ValueError, InputError) as error:
+        msg = f"the recording of {recording.device.id} holds no sound pieces ({error!r})"
+        raise RecordingError(msg) from error
 
 
 def _read(recording: Recording) -> LaunchFacts:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.explanation import Explanation, PieceFacts, Tier
 from kernelcast.records.frames import Frame, make_frame
 from kernelcast.records.interval import Interval
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -142,6 +142,10 @@ class Estimate:
         known = self.explanation or Explanation(tier=self.tier)
         return replace(known, tier=self.tier, methods_s=self.estimates_s)
 
+    def list_pieces(self) -> tuple[PieceFacts, ...]:
+        """Give what it was put together of, with weights."""
+        return () if self.explanation is None else self.explanation.pieces
+
     def to_row(self) -> dict[str, object]:
         """Give what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
         return {
@@ -193,6 +197,7 @@ class Estimate:
         measured_s = None if self.measurement is None else self.measurement.seconds
         if measured_s is not None:
             rows.append(("measured", format_seconds(measured_s)))
+        rows += [(one.kind.replace("_", " "), _describe_piece(one)) for one in self.list_pieces()]
         rows += [("warning", warning) for warning in self.warnings]
         return make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
 
@@ -347,6 +352,11 @@ class DeviceAnswer:
     def to_frame(self) -> Frame:
         """Give the answer as a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
+
+
+def _describe_piece(one: PieceFacts) -> str:
+    note = f": {one.note}" if one.note else ""
+    return f"{format_seconds(one.seconds)}, weight {one.weight * 100:.0f} %{note}"
 
 
 def _describe(interval: Interval) -> str:

@@ -9,11 +9,13 @@ from kernelcast.records.contention import Contention
 
 
 class Tier(StrEnum):
-    """How an estimate was obtained, best first."""
+    """What weighs most in an estimate, best first."""
 
     HISTORY = "history"
+    SIZES = "sizes"
     HYBRID = "hybrid"
     LINEAR = "linear"
+    LEARNED = "learned"
     ANALYTIC = "analytic"
 
 
@@ -131,19 +133,53 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PieceFacts:
+    """A piece of evidence that an estimate rests on.
+
+    Parameters
+    ----------
+    kind : str
+        Where it comes from: ``samples``, ``observed`` (this launch), ``other_sizes``,
+        ``other_estimates``, ``learned`` (from the source), ``analytic``.
+    seconds : float
+        What it says.
+    deviation : float
+        Standard deviation of the logarithm of its time.
+    weight : float
+        Its share in the estimate; those of all pieces add up to 1.
+    moment : str
+        When it was sampled; samples of one moment share an error.
+    note : str
+        What it rests on.
+    """
+
+    kind: str
+    seconds: float
+    deviation: float
+    weight: float
+    moment: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What stands behind an estimate.
 
     Parameters
     ----------
     tier : Tier
-        How it was obtained.
+        What weighs most.
     missing : mapping of str to str
-        Why each better tier has not answered.
+        Why there is nothing of a tier, or why it does not count.
     methods_s : mapping of str to float
         Every method's answer side by side, in seconds.
     interval : str
         Where the interval comes from.
+    pieces : tuple of PieceFacts
+        What was put together, with weights.
+    evidence : str
+        Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
+        device, or built-in ones.
     linear : LinearFacts or None
         The line, where there are samples.
     model : ModelFacts or None
@@ -165,6 +201,8 @@ class Explanation:
     missing: Mapping[str, str] = field(default_factory=dict)
     methods_s: Mapping[str, float] = field(default_factory=dict)
     interval: str = ""
+    pieces: tuple[PieceFacts, ...] = ()
+    evidence: str = ""
     linear: LinearFacts | None = None
     model: ModelFacts | None = None
     history: HistoryFacts | None = None

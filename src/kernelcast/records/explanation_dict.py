@@ -7,7 +7,9 @@ from typing import Final
 from kernelcast.records.explanation import Explanation
 from kernelcast.records.plain import to_plain
 
-METHODS: Final = ("linear", "two_point", "pooled_rate", "analytic", "hybrid", "history")
+METHODS: Final = (
+    "linear", "two_point", "pooled_rate", "analytic", "learned", "hybrid", "sizes", "history",
+)  # fmt: skip
 """Keys that are always there; None where no such method has answered."""
 
 

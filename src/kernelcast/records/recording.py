@@ -23,6 +23,8 @@ class Recording:
         Durations of whole runs that were compared with, in seconds.
     facts : mapping or None
         What learned models were told beside samples, as JSON holds it; None where none asked.
+    pieces : tuple of mapping
+        What the answer was put together of, as JSON holds it; none in older files.
     """
 
     kernel_name: str
@@ -34,3 +36,4 @@ class Recording:
     runs: tuple[SampleRun, ...]
     whole_s: tuple[float, ...] = ()
     facts: Mapping[str, Any] | None = None
+    pieces: tuple[Mapping[str, Any], ...] = ()

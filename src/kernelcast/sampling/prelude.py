@@ -7,15 +7,19 @@ launch; a prelude in front of the source corrects them:
 ==========================  =========================================================
 `get_group_id(d)`           launch's own + launch's offset / local size, where the true
                             offset is 0; else (global id - local id - true offset) / local size
-`get_num_groups(d)`         the whole launch's, times one
-`get_global_size(d)`        the whole launch's, times one
-`get_global_offset(d)`      the whole launch's, times one
+`get_num_groups(d)`         the whole launch's, plus zero
+`get_global_size(d)`        the whole launch's, plus zero
+`get_global_offset(d)`      the whole launch's, plus zero
 `get_global_linear_id()`    from true ids, sizes and offsets
 ==========================  =========================================================
 
-The one is `get_work_dim() > 0`, which the compiler does not know: it shall know no more of these
-numbers than in the unchanged kernel. With constants it made other code, 1.5 times slower for one
-kernel on Intel's CPU runtime, 0.8 times for another on PoCL.
+The zero is the size of a dimension that the launch does not have, less one; in three dimensions
+their number, less three. The compiler does not know it: it shall know no more of these numbers than
+in the unchanged kernel. With constants it made other code, 1.5 times slower for one kernel on
+Intel's CPU runtime, 0.8 times for another on PoCL. Nor is it enough that a number is one of a few:
+as nothing is divided by zero, kernels that divide by the global size divided by a constant where
+that was multiplied with 0 or 1, or more quickly by a small number, and took a quarter or half of
+their time.
 
 Group ids of launches that have an offset of their own come from global ids: PoCL assumes of
 launches smaller than 65,536 work-items that their offset is below 65,535. Less a true offset beyond
@@ -64,10 +68,9 @@ _SHIFTS = (
 # Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
 _PRELUDE = """\
 #define KC_GROUP(axis) (KC_GROUP_##axis)
-#define KC_ONE (get_work_dim() > 0)
-#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis * KC_ONE)
-#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis * KC_ONE)
-#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis * KC_ONE)
+#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis + KC_ZERO)
+#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis + KC_ZERO)
+#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis + KC_ZERO)
 #define KC_PICK(a, b, c, other) \\
     (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
 static inline size_t kc_group_id(uint kc_axis)
@@ -147,6 +150,8 @@ def add_prelude(
         for name, numbers in values.items()
         for axis, number in enumerate(numbers)
     )
+    zero = "get_global_size(2) - 1" if padding else "get_work_dim() - 3ul"
+    defines += f"#define KC_ZERO ({zero})\n"
     if row_width:
         defines += f"#define KC_ROW_WIDTH {row_width}ul\n"
     shifts = _SHIFTS if row_width else ("", "", "")

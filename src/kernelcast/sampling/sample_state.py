@@ -37,6 +37,8 @@ class Sampling:
     next_window: int = 0
     moments: int = 0
     """Moments that are over."""
+    first: int = 0
+    """Number of this moment's first launch."""
     is_even: bool = True
     intercept_s: float = 0.0
     """What each launch of this kernel seems to pay once, by the pilot."""
@@ -74,8 +76,8 @@ class Sampling:
 
     @property
     def spent_s(self) -> float:
-        """Device time of the launches so far."""
-        return sum(one.duration_s for one in self.timed)
+        """Device time of this moment's launches so far."""
+        return sum(one.duration_s for one in self.timed[self.first :])
 
     @property
     def most(self) -> int:
@@ -118,8 +120,8 @@ class Sampling:
         return budget * rate_s * self.total / self.plan.moments
 
     def available_s(self, rate_s: float) -> float:
-        """Device time left to spend by the end of this moment."""
-        return max((self.moments + 1) * self.share_s(rate_s) - self.spent_s, 0.0)
+        """Device time left to spend in this moment."""
+        return max(self.share_s(rate_s) - self.spent_s, 0.0)
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
         """Take a free box around a place, or None if there is none."""
@@ -156,15 +158,20 @@ class Sampling:
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
 
-    def run_windows(self, sizes: Sequence[int], windows: int) -> list[TimedLaunch]:
+    def run_windows(
+        self, work_groups: int, windows: int, *, is_warmed: bool = False
+    ) -> list[TimedLaunch]:
         """Time a launch in each of so many strata; give them.
 
         Parameters
         ----------
-        sizes : sequence of int
-            Work-groups of the launches, taken in turn.
+        work_groups : int
+            Of each launch.
         windows : int
             Number of strata.
+        is_warmed : bool
+            Whether a launch of the same size runs right before each, on its neighbours: it pays for
+            cold caches, and counts as the pilot's.
 
         Notes
         -----
@@ -176,15 +183,28 @@ class Sampling:
         positions = spread_positions(
             windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
         )
-        boxes = []
-        for number, position in enumerate(positions):
-            box = self.reserve(position, sizes[number % len(sizes)])
-            if box is not None:
-                boxes.append((self.next_window, box))
+        places = []
+        for position in positions:
+            places.append((self.next_window, position))
             self.next_window += 1
+        order = self.rng.permutation(len(places))
+        return self.run_places([places[index] for index in order], work_groups, is_warmed=is_warmed)
+
+    def run_places(
+        self, places: Sequence[tuple[int, int]], work_groups: int, *, is_warmed: bool
+    ) -> list[TimedLaunch]:
+        """Time a launch at each place that is free, given with its window; give them."""
+        boxes = []
+        for window, position in places:
+            box = self.reserve(position, (2 if is_warmed else 1) * work_groups)
+            if box is None:
+                continue
+            *first, last = split_box(box, 2) if is_warmed else [box]
+            boxes += [(PILOT_WINDOW, one) for one in first]
+            boxes.append((window, last))
         before = len(self.timed)
-        self.run([boxes[index] for index in self.rng.permutation(len(boxes))])
-        return self.timed[before:]
+        self.run(boxes)
+        return [one for one in self.timed[before:] if one.window != PILOT_WINDOW]
 
     def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
         """Time a window at a new place in parts, each right behind the one before it; give them."""

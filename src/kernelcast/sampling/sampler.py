@@ -45,7 +45,9 @@ _FEWEST_SURVEYED = 3
 # Work that lies in a quarter of the index space is missed by five places in a fourth of all
 # estimates, by ten in a twentieth.
 _SURVEYED = 10
-_SURVEYED_IF_KNOWN = 4
+_SURVEYED_IF_KNOWN = 3
+# A launch that finds caches cold takes so many times as long as one behind it, or more.
+_COLD = 1.15
 # A window of even work is of so many units, launched in so many parts.
 _UNITS = 8
 _PARTS = 3
@@ -89,11 +91,14 @@ class Sampler:
         self._rate_s = self._usual_rate_s = 0.0
         """Mean and median of the short launches."""
         self._has_room = True
+        self._is_warmed = False
+        """Whether launches at a new place are slow until caches hold what they need."""
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
         sampling = self._sampling
         before, at_s = len(sampling.timed), time.time()
+        sampling.first = before
         if sampling.moments == 0:
             self._begin()
         else:
@@ -129,25 +134,40 @@ class Sampler:
         launch.warm_up(middle)
         launch.settle()
         self._short, self._rate_s = run_pilot(sampling)
-        if sampling.plan.is_known_even:
-            # Half of the budget is for the window.
-            shorts = sampling.run_windows(
-                [self._short], min(_SURVEYED_IF_KNOWN, int(self._affordable / 2))
-            )
+        is_known = sampling.plan.is_known_even
+        # Half of the budget of even work is for the window.
+        affordable = int(self._affordable / 2)
+        if is_known:
+            places = min(_SURVEYED_IF_KNOWN, affordable // 2)
         else:
-            shorts = sampling.run_windows(
-                [self._short], min(_SURVEYED, max(1, int(self._affordable)))
-            )
+            is_cheap = affordable > 1 and not _is_slow(sampling)
+            places = min(_SURVEYED, max(affordable, _FEW_RATES if is_cheap else 1))
+        shorts = self._look(places)
         if len(shorts) < _FEWEST_SURVEYED:
             # The pilot may have seen the lightest work-groups of all.
-            shorts = [sampling.timed[len(sampling.timed) - len(shorts) - 1], *shorts]
+            last = next(one for one in reversed(sampling.timed) if one not in shorts)
+            shorts = [last, *shorts]
             self._rate_s = float(rates_of(shorts).mean())
-            more = min(_SURVEYED, int(self._affordable))
+            more = min(_SURVEYED, int(self._affordable / 2))
             self._has_room = more >= _FEWEST_SURVEYED
-            if self._has_room and not sampling.plan.is_known_even:
-                shorts += sampling.run_windows([self._short], more)
+            if self._has_room and not is_known:
+                shorts = self._look(more) or shorts
         self._rate_s = float(rates_of(shorts).mean())
         self._judge(shorts)
+
+    def _look(self, places: int) -> list[TimedLaunch]:
+        """Run a short launch at places all over, each behind another one that finds caches cold.
+
+        Where launches are slow, a short one lasts too long for what caches hold to matter.
+        """
+        sampling = self._sampling
+        before = len(sampling.timed)
+        shorts = sampling.run_windows(self._short, places, is_warmed=not _is_slow(sampling))
+        leads = [one for one in sampling.timed[before:] if one not in shorts]
+        if leads and shorts:
+            ratio = _lower_median(rates_of(leads)) / _lower_median(rates_of(shorts))
+            self._is_warmed = ratio > _COLD
+        return shorts
 
     @property
     def _affordable(self) -> float:
@@ -160,9 +180,9 @@ class Sampler:
         rates = rates_of(shorts)
         self._usual_rate_s = _lower_median(rates)
         is_known = sampling.plan.is_known_even
-        heavy = rates > (_CONTRADICTS if is_known else _STICKS_OUT) * _lower_median(rates)
-        suspects = [one for one, is_heavy in zip(shorts, heavy, strict=True) if is_heavy]
-        is_heavy_again = _is_heavy_again(sampling, suspects, middle_s=_lower_median(rates))
+        most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
+        suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
+        is_heavy_again = _is_heavy_again(sampling, suspects, most)
         is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
         sampling.is_even = not is_heavy_again and bool(is_known or is_noise or is_even(rates))
 
@@ -212,15 +232,16 @@ class Sampler:
         shortest_s, longest_s = _UNEVEN_LAUNCH_S
         launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
         launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
+        times = 2 if self._is_warmed else 1
         for share in (0.5, 1.0):
             size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
-            cost_s = self._rate_s * size
+            cost_s = times * self._rate_s * size
             affordable = int(share * sampling.available_s(self._rate_s) / cost_s)
             most = _MOST_WINDOWS // 2
             if affordable > most:
                 size = sampling.unit * max(1, size * affordable // most // sampling.unit)
             if affordable:
-                sampling.run_windows([size], min(affordable, most))
+                sampling.run_windows(size, min(affordable, most), is_warmed=self._is_warmed)
                 self._rate_s = _mean_rate_s(sampling.timed)
         _repeat_outliers(sampling)
 
@@ -229,9 +250,9 @@ class Sampler:
         sampling = self._sampling
         launches = int(self._affordable)
         if sampling.moments:
-            launches = min(_FEW_SINGLES, max(1, launches))
+            launches = max(1, min(_FEW_SINGLES, launches) if sampling.is_even else launches)
         if launches and not (sampling.is_even and sampling.moments == 0):
-            sampling.run_windows([self._short], launches)
+            sampling.run_windows(self._short, launches, is_warmed=self._is_warmed)
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
@@ -248,9 +269,12 @@ def _choose_overhead(sampling: Sampling) -> float:
 
     Where launches are quick, the samples themselves tell more than a pilot of two launches.
     """
-    told_s = sampling.launch.launch_overhead_s
-    is_slow = told_s > sampling.plan.min_launch_s
-    return sampling.paid_once_s if is_slow else told_s
+    return sampling.paid_once_s if _is_slow(sampling) else sampling.launch.launch_overhead_s
+
+
+def _is_slow(sampling: Sampling) -> bool:
+    """Tell whether an empty launch takes longer than one worth timing must."""
+    return sampling.launch.launch_overhead_s > sampling.plan.min_launch_s
 
 
 def _lower_median(rates: npt.NDArray[np.float64]) -> float:
@@ -263,17 +287,14 @@ def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
     return sum(one.duration_s for one in windows) / groups
 
 
-def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
-    """Tell whether a slow place is slow again, twice, when its neighbours run.
+def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], most_s: float) -> bool:
+    """Tell whether a slow place is slow again when its neighbours run.
 
     A picture whose work lies in a tenth of its area looks even to a survey in which one place is
     slow; a disturbed launch looks the same.
     """
-    suspect = heavy[:_MOST_REPEATED]
-    repeated = _repeat_beside(sampling, [*suspect, *suspect])
-    slow = rates_of(repeated) > _STICKS_OUT * middle_s
-    undisturbed = {one.window for one, is_slow in zip(repeated, slow, strict=True) if not is_slow}
-    return any(one.window not in undisturbed for one in repeated)
+    repeated = _repeat_beside(sampling, heavy[:_MOST_REPEATED])
+    return bool((rates_of(repeated) > most_s).any())
 
 
 def _repeat_outliers(sampling: Sampling) -> None:
@@ -295,12 +316,13 @@ def _repeat_outliers(sampling: Sampling) -> None:
 def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> list[TimedLaunch]:
     """Run a neighbour of each launch, of the same size, as part of the same window; give them."""
     counts = sampling.launch.ndrange.group_counts
-    boxes = []
-    for one in launches:
-        middle = position_of(one.box, counts) + one.box.work_group_count // 2
-        box = sampling.reserve(middle, one.box.work_group_count)
-        if box is not None:
-            boxes.append((one.window, box))
-    before = len(sampling.timed)
-    sampling.run(boxes)
-    return sampling.timed[before:]
+    places = [
+        (one.window, position_of(one.box, counts) + one.box.work_group_count // 2)
+        for one in launches
+    ]
+    repeated = []
+    for one, place in zip(launches, places, strict=True):
+        repeated += sampling.run_places(
+            [place], one.box.work_group_count, is_warmed=not _is_slow(sampling)
+        )
+    return repeated

@@ -11,6 +11,7 @@ from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.measuring import record
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -54,8 +55,12 @@ class FakeExecutor:
     """What the analytic model says."""
     error: KernelcastError | None = None
     """Is raised instead of any answer."""
+    depends_on_contents: bool | None = None
+    """What the source is said to tell of every kernel."""
     driver: str = "1"
     """Of the device that really samples."""
+    modelled: int = 0
+    """How often the analytic model was asked."""
     tasks: list[EstimateTask] = field(default_factory=list)
     busy: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,7 +85,12 @@ class FakeExecutor:
         """Give the analytic model's answer."""
         del timeout_s
         report("analytic model")
-        return ModelOutcome(analytic=self.analytic, ndrange=choose_local(task.problem.ndrange))
+        self.modelled += 1
+        return ModelOutcome(
+            analytic=self.analytic,
+            ndrange=choose_local(task.problem.ndrange),
+            depends_on_contents=self.depends_on_contents,
+        )
 
     def _sample(self, task: EstimateTask) -> EstimateOutcome:
         kernel = task.problem.kernel
@@ -89,7 +99,10 @@ class FakeExecutor:
         launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
         sampled = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
         outcome = EstimateOutcome(
-            estimate=sampled.estimate, recording=record(launch, kernel.name, sampled.runs)
+            estimate=sampled.estimate,
+            recording=record(launch, kernel.name, sampled.runs),
+            moments=read_moments(sampled.runs),
+            depends_on_contents=self.depends_on_contents,
         )
         if not task.wants_row:
             return outcome

@@ -1,11 +1,13 @@
 """A backend of the service without a device: everything but the sampling is real."""
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kernelcast.models.evidence.moments import MOMENT_FORM
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import record
@@ -25,6 +27,7 @@ from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
 from kernelcast.service.backend import Ask, PredictorBackend
 from kernelcast.testing.builders import make_description
+from kernelcast.testing.evidence import make_moment
 from kernelcast.testing.fakes import SyntheticLaunch
 
 NS_PER_WORK_ITEM = 10.0
@@ -106,7 +109,15 @@ class FakeDevices:
         estimate = make_answer(ask, Tier.LINEAR)
         launch = SyntheticLaunch(estimate.ndrange, lambda _: 1e-6)
         recording = record(launch, estimate.kernel, [sample(launch, SamplingPlan())])
-        return EstimateOutcome(estimate=estimate, recording=replace(recording, device=device))
+        return EstimateOutcome(
+            estimate=estimate,
+            recording=replace(recording, device=device),
+            moments=(
+                make_moment(
+                    math.log(estimate.seconds), form=MOMENT_FORM, log_error=math.log(0.005)
+                ),
+            ),
+        )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Answer where the device counts as calibrated."""

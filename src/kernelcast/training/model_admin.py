@@ -3,11 +3,15 @@
 import json
 from typing import Any
 
+from kernelcast.models.evidence.registry import load_evidence
+from kernelcast.models.evidence.stored import model_to_json
 from kernelcast.models.validation import report_to_json
+from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.training.registry import (
     ModelVersions,
     find_model,
     find_version,
+    is_evidence,
     list_models,
     open_registry,
 )
@@ -35,6 +39,8 @@ def show_model(
     place = open_registry(registry)
     versions = find_model(place, name)
     wanted = find_version(versions, version) if version else versions.used
+    if is_evidence(name):
+        return versions, {"version": wanted, **describe_evidence(place, name, wanted)}
     stored = place.load(name, wanted)
     report = stored.report
     return versions, {
@@ -44,6 +50,16 @@ def show_model(
         "learned": stored.model.describe(),
         "trained_with": dict(stored.versions),
         "validation": None if report is None else json.loads(report_to_json(report)),
+    }
+
+
+def describe_evidence(place: VersionedFiles, name: str, version: str | None) -> dict[str, Any]:
+    """Give what is known of a version of an evidence model."""
+    model = load_evidence(place, name, version)
+    return {
+        "calibrated": dict(model.facts),
+        "samplers": list(model.samplers),
+        "numbers": json.loads(model_to_json(model)),
     }
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MODELS_VARIABLE = "KERNELCAST_MODELS"
 """Environment variable that names another registry, for instance one that machines share."""
+EVIDENCE = "evidence"
+"""Evidence models are published under names that begin so."""
 _POINTERS = "/versions.json"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 _DIGEST_LETTERS = 8
@@ -79,6 +81,37 @@ def name_model(model: str, device: str | None = None) -> str:
         digest = sha256(device.encode()).hexdigest()[:_DIGEST_LETTERS]
         plain = f"{plain}-{digest}".lstrip("-")
     return f"{model}/{plain}"
+
+
+def name_runtime(device_id: str) -> str:
+    """Give the runtime of a device, which is the first word of its id.
+
+    Examples
+    --------
+    >>> name_runtime("pocl-skylake-5d25")
+    'pocl'
+    """
+    return device_id.split("-", 1)[0]
+
+
+def list_evidence_names(device_id: str, *, is_cpu: bool) -> tuple[str, ...]:
+    """Give the names of evidence models that serve a device, the best first.
+
+    Examples
+    --------
+    >>> list_evidence_names("pocl-skylake-5d25", is_cpu=True)
+    ('evidence/pocl-skylake-5d25', 'evidence_runtime/pocl', 'evidence_cpu')
+    """
+    found = (
+        name_model(EVIDENCE, device_id),
+        name_model(f"{EVIDENCE}_runtime", name_runtime(device_id)),
+    )
+    return (*found, f"{EVIDENCE}_cpu") if is_cpu else found
+
+
+def is_evidence(name: str) -> bool:
+    """Tell evidence models from learned ones by their names."""
+    return name.split("/", 1)[0] in {EVIDENCE, f"{EVIDENCE}_runtime", f"{EVIDENCE}_cpu"}
 
 
 def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:

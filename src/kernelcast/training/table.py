@@ -19,6 +19,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
@@ -43,6 +44,7 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
     with_flagged: bool = False,
     sample_set: int = 0,
     tell: Callable[[str], None] = lambda _: None,
+    keep: Callable[[Observation], None] = lambda _: None,
 ) -> TrainingTable:
     """Load observations that have features: of each device those of its newest sampler.
 
@@ -61,6 +63,8 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
         a row; rows with fewer are left out.
     tell : callable
         Takes what users should know of rows that are left out.
+    keep : callable
+        Takes each observation that is read.
 
     Returns
     -------
@@ -81,7 +85,8 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
         and _matches(one.launch.kernel.name, kernels)
         and _matches(one.launch.kernel.application, applications)
     )  # fmt: skip
-    table = tabulate(wanted, find_peaks=peaks_beside(sources), sample_set=sample_set)
+    kept = (_pass_on(one, keep) for one in wanted)
+    table = tabulate(kept, find_peaks=peaks_beside(sources), sample_set=sample_set)
     return choose_newest_samples(table, tell)
 
 
@@ -142,17 +147,35 @@ def peaks_beside(sources: Sequence[str | Path] = ()) -> FindPeaks:
         Machine descriptions beside these files, named after their device, count before those that
         were calibrated here and those that are shipped.
     """
+    find_machine = machines_beside(sources)
+
+    def find(device_id: str) -> DevicePeaks:
+        machine = find_machine(device_id)
+        return UNKNOWN if machine is None else read_peaks(machine)
+
+    return find
+
+
+def machines_beside(
+    sources: Sequence[str | Path] = (),
+) -> Callable[[str], MachineDescription | None]:
+    """Find machine descriptions by device ids; as `peaks_beside`."""
     folders = [Path(one) for one in sources if "://" not in str(one)]
     folders = [one if one.is_dir() else one.parent for one in folders]
 
     @cache
-    def find(device_id: str) -> DevicePeaks:
+    def find(device_id: str) -> MachineDescription | None:
         beside = (folder / f"{device_id}.yaml" for folder in folders)
         known = (one.path for one in list_machines() if one.name == device_id)
         path = next((one for one in (*beside, *known) if one.is_file()), None)
-        return UNKNOWN if path is None else read_peaks(read_machine(path))
+        return None if path is None else read_machine(path)
 
     return find
+
+
+def _pass_on(one: Observation, keep: Callable[[Observation], None]) -> Observation:
+    keep(one)
+    return one
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

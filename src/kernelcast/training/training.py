@@ -1,7 +1,7 @@
 """Trains models of the catalogue: one per device, or one that serves all devices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -9,13 +9,16 @@ import numpy as np
 
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.columns import Variant
-from kernelcast.models.correction import CorrectionModel
+from kernelcast.models.correction import CorrectionModel, FittedCorrection
+from kernelcast.models.evidence.correction import CORRECTS_FUSED
 from kernelcast.models.persistence import ModelRegistry, save_model
 from kernelcast.models.protocol import FittedModel, TimeModel
+from kernelcast.models.references import LINEAR
 from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable
+from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.registry import name_model
 from kernelcast.training.rows import (
     choose_rows,
@@ -87,6 +90,7 @@ class _Part:
     table: TrainingTable
     split: Split
     is_pooled: bool
+    corrects_fused: bool = False
 
     @property
     def labels(self) -> Texts:
@@ -109,6 +113,8 @@ class _Part:
     def train(self, settings: TrainingSettings, report: Callable[[int], None]) -> TrainedModel:
         """Learn from all rows; then hold each group out once."""
         fitted = self.model.fit(self.table, self.labels)
+        if self.corrects_fused and isinstance(fitted, FittedCorrection):
+            fitted = replace(fitted, facts={**fitted.facts, **CORRECTS_FUSED})
         report(1)
         plan = ValidationPlan(
             split=self.split.value,
@@ -135,11 +141,12 @@ class _Part:
         )
 
 
-def train(
+def train(  # noqa: PLR0913 - a table, a model, how, and what is told on the way
     table: TrainingTable,
     name: str = DEFAULT_MODEL,
     settings: TrainingSettings | None = None,
     *,
+    evidence: EvidenceRows | None = None,
     keep: Callable[[TrainedModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
@@ -156,6 +163,9 @@ def train(
         Of the catalogue, such as ``hybrid``.
     settings : TrainingSettings, optional
         How.
+    evidence : EvidenceRows, optional
+        The same launches: a correction then learns what fused samples get wrong, as estimates
+        apply it, instead of the line through the first of them.
     keep : callable, optional
         Takes each model as soon as it is ready, so that an interrupted training loses one at most.
     report : callable, optional
@@ -169,7 +179,11 @@ def train(
     """
     settings = settings or TrainingSettings()
     require_rows(table)
-    parts, refused = _divide(table, make_model(name))
+    model = make_model(name)
+    corrects_fused = evidence is not None and _corrects_samples(model)
+    if evidence is not None and corrects_fused:
+        table = evidence.fuse(table)
+    parts, refused = _divide(table, model, corrects_fused=corrects_fused)
     outcome = TrainingOutcome(refused=refused)
     total, before = sum(part.count_fits(settings) for part in parts), 0
     for part in parts:
@@ -195,12 +209,18 @@ def _is_pooled(model: TimeModel) -> bool:
     return isinstance(model, CorrectionModel) and model.variant is Variant.POOLED
 
 
+def _corrects_samples(model: TimeModel) -> bool:
+    return isinstance(model, CorrectionModel) and model.reference == LINEAR
+
+
 def _shift(report: Report, before: int, total: int) -> Callable[[int], None]:
     """Give a report of one part that counts the parts before it too."""
     return lambda done: report(before + done, total)
 
 
-def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[str, str]]:
+def _divide(
+    table: TrainingTable, model: TimeModel, *, corrects_fused: bool
+) -> tuple[list[_Part], dict[str, str]]:
     """Give what is to be trained, and why some of it cannot be."""
     is_pooled = _is_pooled(model)
     tables = {name_model(model.name): table}
@@ -219,7 +239,9 @@ def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[s
             continue
         by_device = is_pooled and len(list_labels(known.devices)) >= LEAST_GROUPS
         split = Split.DEVICE if by_device else Split.KERNEL
-        parts.append(_Part(name=name, model=model, table=known, split=split, is_pooled=is_pooled))
+        part = _Part(name=name, model=model, table=known, split=split, is_pooled=is_pooled,
+                     corrects_fused=corrects_fused)  # fmt: skip
+        parts.append(part)
     return parts, refused
 
 

@@ -22,8 +22,9 @@ NAMES = sorted({*TABLE.devices})
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a user who has nothing yet, and rows that stand for any data."""
 
-    def load(_: object, *, devices: tuple[str, ...], tell: object) -> TrainingTable:
+    def load(_: object, *, devices: tuple[str, ...], tell: object, keep: object) -> TrainingTable:
         assert callable(tell)
+        assert callable(keep)
         return TABLE.take(TABLE.devices == devices[0]) if devices else TABLE
 
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))

@@ -43,7 +43,7 @@ def test_samples_once_and_answers_from_memory(executor: FakeExecutor, store: Sto
     assert "no learned model" in explained.missing["hybrid"]
     assert "not observed" in explained.missing["history"]
     assert explained.linear is not None
-    assert explained.methods_s["linear"] == first.seconds
+    assert explained.methods_s["linear"] == pytest.approx(first.seconds, rel=1e-4)
     assert first.warnings == ()
 
 
@@ -125,20 +125,21 @@ def test_the_devices_choice_of_local_size_is_the_same_launch(
 
 
 def test_repeats_are_answered_from_history(executor: FakeExecutor, store: Store) -> None:
-    """An observed launch takes what it took; a new process asks the store, and samples nothing."""
+    """What was observed weighs most; a new process asks the store, and samples nothing."""
     predictor = make_predictor(executor, store)
     sampled = predictor.estimate(PROBLEM, DEVICE.id)
     observe(predictor, sampled, 0.6, 0.61, 0.62)
     known = predictor.estimate(PROBLEM, DEVICE.id)
     assert known.tier is Tier.HISTORY
-    assert known.seconds == 0.61
+    assert known.seconds == pytest.approx(0.61, rel=0.03)
     assert known.low < 0.61 < known.high
-    assert known.estimates_s["linear"] == sampled.seconds
+    assert [one.kind for one in known.explain().pieces] == ["observed", "samples", "samples"]
+    assert known.estimates_s["linear"] == sampled.estimates_s["linear"]
     assert known.estimates_s["history"] == 0.61
     predictor.flush()
     fresh = FakeExecutor()
     again = make_predictor(fresh, store).estimate(PROBLEM, DEVICE.id)
-    assert (again.tier, again.seconds) == (Tier.HISTORY, 0.61)
+    assert (again.tier, again.seconds) == (Tier.HISTORY, pytest.approx(0.61))
     assert fresh.tasks == []
     facts = again.explain().history
     assert facts is not None
@@ -220,15 +221,15 @@ def test_shifted_times_are_sampled_anew_and_widen_the_interval(
     assert len(executor.tasks) == 1
     shifted = predictor.estimate(PROBLEM, DEVICE.id)
     assert len(executor.tasks) == 2
-    assert shifted.tier is Tier.LINEAR
-    assert shifted.seconds == pytest.approx(1.8, rel=0.01)
+    assert shifted.seconds == pytest.approx(1.95, rel=0.05)
     assert shifted.low < 1.8 < 2.0 < shifted.high
     assert shifted.high / shifted.low > narrow.high / narrow.low
     assert any("sampled anew" in one for one in shifted.warnings)
     assert predictor.estimate(PROBLEM, DEVICE.id) is shifted
     predictor.observe(sampled, 1.9)
     usual = predictor.estimate(PROBLEM, DEVICE.id)
-    assert (usual.tier, usual.seconds) == (Tier.HISTORY, 2.0)
+    assert (usual.tier, usual.seconds) == (Tier.HISTORY, pytest.approx(2.0, rel=0.05))
+    assert not usual.warnings
 
 
 def test_shifted_times_without_sampling(executor: FakeExecutor, store: Store) -> None:
@@ -344,11 +345,11 @@ def test_a_wrong_observation_is_kept_and_not_believed(executor: FakeExecutor, st
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
     predictor.observe(sampled, 0.6, is_first=False)
     usual = predictor.estimate(PROBLEM, DEVICE.id)
-    assert (usual.tier, usual.seconds) == (Tier.HISTORY, 0.6)
+    assert (usual.tier, usual.seconds) == (Tier.HISTORY, pytest.approx(0.6, rel=0.03))
     assert "not believed" in usual.warnings[0]
     predictor.flush()
     again = make_predictor(FakeExecutor(), store).estimate(PROBLEM, DEVICE.id)
-    assert (again.tier, again.seconds) == (Tier.HISTORY, 0.6)
+    assert (again.tier, again.seconds) == (Tier.HISTORY, pytest.approx(0.6))
 
 
 def test_a_wrong_observation_alone_does_not_answer_a_new_process(

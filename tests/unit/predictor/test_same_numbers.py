@@ -7,6 +7,7 @@ import pytest
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import read_recordings
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering import trained_models
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Interval
 
@@ -23,8 +24,12 @@ def as_numbers(one: Interval) -> tuple[float, float, float]:
 def test_recorded_runs_of_the_examples_give_the_same_numbers(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay answers what was answered when the file was written, to the last bit."""
+    """A replay answers what was answered when the file was written.
+
+    Nothing was calibrated for the devices: shipped models change.
+    """
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    monkeypatch.setattr(trained_models, "find_shipped", lambda: str(tmp_path / "none"))
     recordings = read_recordings(NUMBERS / f"examples-{device}.json")
     answers: list[dict[str, Any]] = json.loads(
         (NUMBERS / f"examples-{device}-answers.json").read_text()
@@ -36,6 +41,6 @@ def test_recorded_runs_of_the_examples_give_the_same_numbers(
         estimate = found.answer.estimate
         assert estimate is not None, found.answer.error
         expected = (answer["seconds"], answer["low"], answer["high"])
-        assert as_numbers(estimate.interval) == expected
+        assert as_numbers(estimate.interval) == pytest.approx(expected, rel=1e-12)
         known = {method: one for method, one in answer["estimates"].items() if one is not None}
         assert estimate.estimates_s == known

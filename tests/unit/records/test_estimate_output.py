@@ -98,6 +98,7 @@ def test_a_dictionary_is_what_the_command_prints() -> None:
     assert content["error"] == pytest.approx(0.25)
     assert content["estimates"] == {
         "linear": 0.5, "two_point": None, "pooled_rate": None, "analytic": None, "hybrid": None,
+        "learned": None, "sizes": None,
         "history": None,
     }  # fmt: skip
     assert "measured_seconds" not in ESTIMATE.to_dict()

@@ -154,7 +154,7 @@ def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> 
     assert changed.status_code == 200, changed.text
     assert (changed.json()["seconds"], changed.json()["flags"]) == (3e-5, [])
     found = _wait(client, problem, lambda one: one["tier"] == "history")
-    assert (found["seconds"], found["warnings"]) == (3e-5, [])
+    assert (found["seconds"], found["warnings"]) == (pytest.approx(3e-5), [])
     (entry,) = client.get("/v1/audit").json()["entries"]
     assert entry["action"] == "correct_observation"
     assert entry["detail"]["before"]["seconds"] == 0.03

@@ -79,7 +79,7 @@ def test_history_answers_what_was_observed(
         "tier"
     ] != "history":
         time.sleep(0.02)
-    assert second["seconds"] == 2e-5
+    assert second["seconds"] == pytest.approx(2e-5)
     assert backend.calls["sample"] == 1
 
 

@@ -67,6 +67,14 @@ _DEFAULTS = EstimateSettings()
     kind=float,
 )
 @click.option(
+    "--within",
+    "within_s",
+    metavar="SECONDS",
+    type=float,
+    help="Take so long for each answer, at most 60 s: work-groups run at as many moments as fit, "
+    "100 ms apart or more, each at its share of the budget. Two moments unless given.",
+)
+@click.option(
     "--no-history",
     is_flag=True,
     help="Sample also where this very launch was observed before.",

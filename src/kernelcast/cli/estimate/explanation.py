@@ -9,6 +9,7 @@ from kernelcast.records.explanation import (
     HistoryFacts,
     LinearFacts,
     ModelFacts,
+    PieceFacts,
     SetAside,
 )
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
@@ -29,6 +30,9 @@ def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
 def _explain(estimate: Estimate) -> Iterator[str]:
     known = estimate.explain()
     yield f"answered by: {known.tier}"
+    yield from (f"evidence: {_describe_piece(one)}" for one in known.pieces)
+    if known.evidence:
+        yield f"weights and intervals: {known.evidence}"
     for tier, reason in known.missing.items():
         yield f"not by {tier}: {reason}"
     yield "methods: " + _list_times(known.methods_s)
@@ -43,6 +47,15 @@ def _explain(estimate: Estimate) -> Iterator[str]:
     yield f"cost: {_describe_cost(estimate)}"
     for note in known.notes:
         yield f"note: {note}"
+
+
+def _describe_piece(one: PieceFacts) -> str:
+    when = f", moment {one.moment}" if one.moment else ""
+    note = f" ({one.note})" if one.note else ""
+    return (
+        f"{one.kind.replace('_', ' ')} {format_seconds(one.seconds)} +-"
+        f"{format_share(one.deviation)}, weight {format_share(one.weight)}{when}{note}"
+    )
 
 
 def _describe_parts(known: Explanation) -> Iterator[str]:

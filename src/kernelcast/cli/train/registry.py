@@ -19,6 +19,7 @@ from kernelcast.training.registry import (
     ModelVersions,
     find_model,
     find_version,
+    is_evidence,
     list_models,
     open_registry,
 )
@@ -56,6 +57,10 @@ def show_model(name: str, version: str | None, registry_url: str | None, *, as_j
     registry = open_registry(registry_url)
     versions = find_model(registry, name)
     wanted = find_version(versions, version) if version else versions.used
+    if is_evidence(name):
+        _show_evidence(versions, model_admin.describe_evidence(registry, name, wanted), wanted,
+                       as_json=as_json)  # fmt: skip
+        return
     stored = registry.load(name, wanted)
     if as_json:
         show_json(_stored_to_json(stored, versions, wanted))
@@ -134,6 +139,21 @@ def _show_stored(stored: StoredModel, versions: ModelVersions, version: str | No
     for device in report.devices:
         show_line(device)
         show(make_score_table(report, device))
+
+
+def _show_evidence(
+    versions: ModelVersions, found: dict[str, Any], version: str | None, *, as_json: bool
+) -> None:
+    if as_json:
+        show_json({**_versions_to_json(versions), "version": version, **found})
+        return
+    facts = Table("", "", box=None, show_header=False)
+    facts.add_row("model", versions.name)
+    facts.add_row("version", version)
+    facts.add_row("versions", ", ".join(versions.versions))
+    facts.add_row("calibrated with", _plain(found["calibrated"]))
+    facts.add_row("samplers", _plain(found["samplers"]))
+    show(facts)
 
 
 def _plain(value: object) -> str:

@@ -9,12 +9,19 @@ import click
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.train.progress import fit_progress
-from kernelcast.cli.train.tables import make_training_table, trained_to_json
+from kernelcast.cli.train.tables import (
+    describe_evidence,
+    evidence_to_json,
+    make_training_table,
+    trained_to_json,
+)
 from kernelcast.records.errors import InputError
+from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.evidence_models import CalibratedEvidence, EvidenceRows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, TrainingSettings
-from kernelcast.training.table import load_training_table
+from kernelcast.training.table import load_training_table, machines_beside
 from kernelcast.training.training import (
     TrainedModel,
     TrainingOutcome,
@@ -75,18 +82,27 @@ class _Kept:
 def run_training(request: TrainRequest) -> ExitStatus:
     """Train, show what it has come to, and give the exit status."""
     name = request.name()
-    table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
+    seen: list[Observation] = []
+    table = load_training_table(
+        request.sources, devices=request.device_ids, tell=complain, keep=seen.append
+    )
+    evidence = EvidenceRows(seen)
     write = _choose_writer(request, table, name)
-    kept = _train(request, table, name, write)
+    kept = _train(request, table, name, evidence, write)
+    calibrated = [] if kept.is_interrupted else _calibrate(request, evidence)
     if request.as_json:
         show_json([
             *(trained_to_json(one, place) for one, place in kept.models),
             *({"name": one, "error_message": why} for one, why in kept.refused.items()),
+            *(evidence_to_json(one, place) for one, place in calibrated),
         ])  # fmt: skip
     elif kept.models:
         show(make_training_table([one for one, _ in kept.models]))
         for one, place in kept.models:
             show_line(f"{one.name}: written to {place}")
+    if not request.as_json:
+        for model, place in calibrated:
+            show_line(f"{model.name}: {describe_evidence(model)}, written to {place}")
     for refused, why in kept.refused.items():
         complain(f"{refused}: {why}")
     if kept.is_interrupted:
@@ -98,6 +114,7 @@ def _train(
     request: TrainRequest,
     table: TrainingTable,
     name: str,
+    evidence: EvidenceRows,
     write: Callable[[TrainedModel], str],
 ) -> _Kept:
     """Train and write each model as soon as it is ready; Ctrl-C ends it and keeps what is there."""
@@ -109,12 +126,23 @@ def _train(
     try:
         with fit_progress("fits", is_wanted=not request.as_json) as report:
             outcome: TrainingOutcome = train(
-                table, name, request.settings(), keep=keep, report=report
+                table, name, request.settings(), evidence=evidence, keep=keep, report=report
             )
         kept.refused.update(outcome.refused)
     except KeyboardInterrupt:
         kept.is_interrupted = True
     return kept
+
+
+def _calibrate(
+    request: TrainRequest, evidence: EvidenceRows
+) -> list[tuple[CalibratedEvidence, str]]:
+    """Calibrate and publish what estimates weigh evidence by, where a registry takes it."""
+    if request.out is not None:
+        return []
+    registry = open_registry(request.registry_url)
+    found = evidence.calibrate(machines_beside(request.sources))
+    return [(one, f"{registry.url}/{one.name} as {one.publish(registry)}") for one in found]
 
 
 def _choose_writer(

@@ -16,6 +16,7 @@ from kernelcast.models.validation import (
 )
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.reports.numbers import NOTHING, format_share
+from kernelcast.training.evidence_models import CalibratedEvidence
 from kernelcast.training.training import TrainedModel
 
 WORST_GROUPS = 10
@@ -49,6 +50,23 @@ def trained_to_json(one: TrainedModel, place: str) -> dict[str, Any]:
         "data_digest": one.data_digest,
         "schema": one.schema.id,
         "validation": None if one.report is None else summarise_report(one.report),
+    }
+
+
+def describe_evidence(one: CalibratedEvidence) -> str:
+    """Say what an evidence model was calibrated with."""
+    facts = one.model.facts
+    return f"calibrated with {facts['rows']:,} launches of {facts['kernels']} kernels"
+
+
+def evidence_to_json(one: CalibratedEvidence, place: str) -> dict[str, Any]:
+    """Give what `--json` prints of an evidence model."""
+    return {
+        "name": one.name,
+        "place": place,
+        "devices": list(one.devices),
+        "rows": one.model.facts["rows"],
+        "calibrated": dict(one.model.facts),
     }
 
 

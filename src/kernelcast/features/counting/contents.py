@@ -4,6 +4,14 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.addresses.values import sources_of
 
 
+def depends_on_contents(facts: KernelFacts) -> bool:
+    """Tell whether what a buffer holds may decide how long loops run or where conditions hold."""
+    decide = sources_of(
+        *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    )
+    return bool(decide & {one.name for one in facts.parameters if one.is_pointer})
+
+
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
     """Give the buffers that would tell how long loops run and where conditions hold.
 

@@ -111,6 +111,22 @@ def gather_observed(
     return [*gather_samples(model, row, ()), *_gather_run(model, row)]
 
 
+def gather_run(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make a piece of one whole run of the launch: it is not sampled any more."""
+    del others
+    return _gather_run(model, row)
+
+
+def gather_run_and_sizes(
+    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+) -> list[Piece]:
+    """Make pieces of one whole run of the launch and of other sizes."""
+    run = _gather_run(model, row)
+    return [*run, *gather_sizes(model, row, others)] if run and others else run
+
+
 def _gather_run(model: EvidenceModel, row: EvidenceRow) -> list[Piece]:
     usual = model.sizes.usual_noise
     return [model.weigh_observation(one, usual) for one in row.runs[:1]]
@@ -156,12 +172,16 @@ def gather_plain(
 
 SITUATIONS: tuple[Gather, ...] = (
     gather_samples, gather_sizes, gather_all, gather_observed, gather_everything,
-    gather_estimates, gather_estimates_alone, gather_plain,
+    gather_estimates, gather_estimates_alone, gather_plain, gather_run, gather_run_and_sizes,
 )  # fmt: skip
 
 
 def calibrate(
-    rows: Sequence[EvidenceRow], *, sizes: SizeSettings | None = None, seed: int = 0
+    rows: Sequence[EvidenceRow],
+    *,
+    sizes: SizeSettings | None = None,
+    samplers: Sequence[int] = (),
+    seed: int = 0,
 ) -> EvidenceModel:
     """Learn variances of pieces, and intervals around what is made of them.
 
@@ -171,6 +191,8 @@ def calibrate(
         Undisturbed launches of at least two kernels, of one device or of several alike.
     sizes : SizeSettings, optional
         Taken instead of being learned.
+    samplers : sequence of int
+        Revisions of the samplers that the samples are of.
     seed : int
         Of the choice of other sizes that intervals are calibrated with: one to all of them.
 
@@ -200,6 +222,7 @@ def calibrate(
             if len(found) >= _LEAST_ROWS
         },
         facts={"rows": len(rows), "kernels": len(np.unique(numbers))},
+        samplers=tuple(samplers),
     )
 
 

@@ -14,6 +14,8 @@ from kernelcast.models.learned.svr import SvrLearner
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
 
+CORRECTS_FUSED = {"reference": "fused"}
+"""Facts of a model that was fitted on such tables."""
 FUSED = CorrectionModel(name="fused", learner=SvrLearner())
 """Has not learned yet; fit it on tables that `replace_reference` has made."""
 

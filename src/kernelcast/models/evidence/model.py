@@ -88,6 +88,8 @@ class EvidenceModel:
         By the kinds that an estimate rests on, see `name_situation`.
     facts : mapping of str to float
         Rows and kernels behind it.
+    samplers : tuple of int
+        Revisions of the samplers that its samples are of.
     """
 
     forms: Mapping[str, FormVariance]
@@ -96,6 +98,7 @@ class EvidenceModel:
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, float] = field(default_factory=dict)
+    samplers: tuple[int, ...] = ()
 
     def weigh_samples(self, moment: SampledMoment, past: Sequence[float] = ()) -> Piece:
         """Make a piece of samples of a moment.
@@ -133,8 +136,10 @@ class EvidenceModel:
         error = moment.log_seconds - form.bias - log_seconds
         return error / math.sqrt(form.variance(moment.signs))
 
-    def weigh_observation(self, log_seconds: float, noise: float, age_s: float = 0.0) -> Piece:
-        """Make a piece of a whole run of this very launch.
+    def weigh_observation(
+        self, log_seconds: float, noise: float, age_s: float = 0.0, *, runs: int = 1
+    ) -> Piece:
+        """Make a piece of whole runs of this very launch.
 
         Parameters
         ----------
@@ -144,16 +149,21 @@ class EvidenceModel:
             Half the 10-90 % spread of its runs over their median; the device's, of one run.
         age_s : float
             Seconds since then: machines have states that last.
+        runs : int
+            How many whole runs, at different times; several tell what the next will differ by.
         """
         settings = self.sizes
         aged = -math.expm1(-abs(age_s) / settings.time_reach_s)
-        variance = noise_variance(settings, noise) + noise_variance(settings, settings.usual_noise)
+        of_next = settings.usual_noise if runs == 1 else noise
+        variance = noise_variance(settings, noise) / runs + noise_variance(settings, of_next)
         variance += 2.0 * settings.time_sd**2 * aged
+        count = "1 observation" if runs == 1 else f"{runs} observations"
+        when = f", {age_s:,.0f} s ago" if math.isfinite(age_s) else ""
         return Piece(
             kind=Kind.OBSERVED,
             log_seconds=log_seconds,
             variance=settings.scale * variance,
-            note=f"{age_s:.0f} s ago",
+            note=f"{count}{when}",
         )
 
     def tabulate(

@@ -17,6 +17,8 @@ SIGNS = (
     "intercept",
 )  # fmt: skip
 """What the variance of a moment's samples depends on, see `read_moment`."""
+MOMENT_FORM = "moment"
+"""Of samples as an estimate takes them."""
 _PENALTY = 0.1
 _SMALLEST = 0.01
 # A bias is halved where so few kernels tell it.

@@ -39,6 +39,7 @@ def model_to_json(model: EvidenceModel) -> str:
             for name, one in model.intervals.items()
         },
         "facts": dict(model.facts),
+        "samplers": list(model.samplers),
     })  # fmt: skip
 
 
@@ -88,4 +89,5 @@ def _restore(found: dict[str, Any]) -> EvidenceModel:
         plain={Kind(name): PlainVariance(**one) for name, one in found["plain"].items()},
         intervals={name: restore_calibration(one) for name, one in found["intervals"].items()},
         facts=found["facts"],
+        samplers=tuple(map(int, found["samplers"])),
     )

@@ -1,18 +1,12 @@
 """Reads and writes model files, in folders and behind URLs."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from kernelcast.models.persistence.format import (
-    ModelFileError,
-    StoredModel,
-    read_model,
-    write_model,
-)
+from kernelcast.models.persistence.format import StoredModel, read_model, write_model
 from kernelcast.models.protocol import FittedModel
 from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.versioned_files import read_bytes, write_bytes
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.private_files import make_private_folder
 
 
 def save_model(
@@ -64,53 +58,3 @@ def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:
         If there is no such file, it is damaged, foreign, or of another schema.
     """
     return read_model(read_bytes(url), url, schema)
-
-
-def is_local(url: str) -> bool:
-    """Tell a plain path from a URL; paths need no fsspec, which takes a while to import."""
-    return "://" not in url and "::" not in url
-
-
-def read_bytes(url: str) -> bytes:
-    """Read a file.
-
-    Raises
-    ------
-    ModelFileError
-        If it cannot be read.
-    """
-    try:
-        if is_local(url):
-            return Path(url).expanduser().read_bytes()
-        import fsspec
-
-        with fsspec.open(url, "rb") as file:
-            content: bytes = file.read()
-    except (OSError, ValueError, ImportError) as error:
-        msg = f"{url}: cannot be read ({error}); is the path right?"
-        raise ModelFileError(msg) from error
-    return content
-
-
-def write_bytes(url: str, content: bytes) -> None:
-    """Write a file so that readers see all of it or nothing.
-
-    Raises
-    ------
-    ModelFileError
-        If it cannot be written.
-    """
-    import fsspec
-
-    try:
-        files, path = fsspec.core.url_to_fs(url)
-        if is_local(url):
-            make_private_folder(Path(path).parent)
-        files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001  # fsspec's own way
-        part = f"{path}.part"
-        with files.open(part, "wb") as file:
-            file.write(content)
-        files.mv(part, path)
-    except (OSError, ValueError, ImportError) as error:
-        msg = f"{url}: cannot be written ({error}); may this folder be written to?"
-        raise ModelFileError(msg) from error

@@ -24,6 +24,7 @@ from kernelcast.models.validation.report import (
     report_from_json,
     report_to_json,
 )
+from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.models.versions import list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -44,10 +45,6 @@ _ALLOWED = frozenset(
         ("JsonNode", "builtins", "str"),
     }
 )
-
-
-class ModelFileError(InputError):
-    """Is raised when a model file is damaged, foreign, of another schema, or not to be trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,30 +3,21 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
 from kernelcast.launches.machines import machine_path
-from kernelcast.predictor.answering.analytic_tier import (
-    Spread,
-    answer_analytically,
-    find_spread,
-)
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.predictor.answering.checking import check_history
-from kernelcast.predictor.answering.composing import (
-    Learned,
-    Remembered,
-    add_history,
-    add_learned,
-    keep_methods,
-    take_outcome,
-)
-from kernelcast.predictor.answering.doubts import NOT_BELIEVED
+from kernelcast.predictor.answering.composing import Basis, Remembered, describe_launch
+from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
 from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
+from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.learned import Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.tasks import (
@@ -36,37 +27,20 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
-
-if TYPE_CHECKING:
-    from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.ndrange import NDRange
 
 _FACTS_KEPT = 1000
-_SPREADS_KEPT = 256
 _NOT_ASKED = "it was not asked for"
 _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES = "nothing may be sampled"
 
 FactsKey = tuple[str, str, str, str, FileStamps, int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """A sampled estimate with all that stands beside it.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        The answer.
-    shadow_s : float or None
-        What the method in the shadow says, in seconds.
-    """
-
-    estimate: Estimate
-    shadow_s: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +55,10 @@ class Answerer:
         What was observed before; None means that nothing is remembered.
     facts_store : FactsStore or None
         Where facts about launches are kept for other processes; None means nowhere.
+    foretell : callable or None
+        A learned model that needs no samples.
+    evidence : EvidenceMaker
+        Makes pieces of what is known.
 
     Notes
     -----
@@ -90,14 +68,26 @@ class Answerer:
     trained_models: TrainedModels
     memory: Memory | None
     facts_store: FactsStore | None = None
+    foretell: Foretell | None = None
+    evidence: EvidenceMaker = field(init=False)
     _facts: LRUCache[FactsKey, LaunchFacts | str] = field(
         default_factory=lambda: LRUCache(_FACTS_KEPT)
     )
-    _spreads: LRUCache[tuple[str, int, float], tuple[Spread, tuple[str, ...]]] = field(
-        default_factory=lambda: LRUCache(_SPREADS_KEPT)
-    )
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.evidence = EvidenceMaker(
+            trained_models=self.trained_models,
+            sizes=KernelSizes(self._recall_kernel),
+            foretell=self.foretell,
+        )
+
+    def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
+        try:
+            return {} if self.memory is None else self.memory.recall_kernel(identity)
+        except KernelcastError:  # whoever asks for the launch itself is told
+            return {}
 
     def recall(self, identity: LaunchIdentity, policy: Policy) -> LaunchHistory | Remembered:
         """Give what was observed of a launch; or why that is not known."""
@@ -117,18 +107,13 @@ class Answerer:
         """Have a history set aside what cannot be; see `check_history`."""
         check_history(history, request.problem, request.device, request.executor)
 
-    def remember(self, history: LaunchHistory | Remembered, policy: Policy) -> Remembered:
+    def remember(
+        self, history: LaunchHistory | Remembered, policy: Policy, device: DeviceDescription
+    ) -> Remembered:
         """Say what the history of a launch is worth."""
         if isinstance(history, Remembered):
             return history
-        interval = history.answer(policy.settings.coverage)
-        if interval is None:
-            facts = history.describe()
-            return (
-                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
-            )
-        absence = "whole runs are measured for comparison" if policy.settings.measure else ""
-        return Remembered(interval=interval, facts=history.describe(), absence=absence)
+        return self.evidence.weigh_history(history, policy, device)
 
     def sample(self, request: LaunchRequest) -> EstimateOutcome:
         """Sample a launch, and make its features where a learned model waits for them.
@@ -163,78 +148,157 @@ class Answerer:
         facts = outcome.facts
         return outcome if facts is None else outcome.with_facts(write_facts(facts))
 
-    def learn(self, sampled: Sequence[tuple[Policy, EstimateOutcome]]) -> list[Learned]:
-        """Ask the learned models of some samplings, each model once for all its launches."""
-        found: list[Learned] = [self._find_model(*one) for one in sampled]
-        from kernelcast.predictor.answering.forecasting import find_influences, forecast_rows
+    def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
+        """Weigh samples, and ask learned models of them, each model once for all its launches."""
+        pieces = [self._weigh(*one) for one in sampled]
+        fused = [fuse(one) for one in pieces]
+        found = [self._find_model(request.policy, outcome) for request, outcome in sampled]
+        if any(one.found for one in found):
+            self._correct(sampled, fused, found)
+        return [
+            self._make_basis(request, outcome, ours, said, learned)
+            for (request, outcome), ours, said, learned in zip(
+                sampled, pieces, fused, found, strict=True
+            )
+        ]
+
+    def _weigh(self, request: LaunchRequest, outcome: EstimateOutcome) -> list[Piece]:
+        """Make pieces of samples, and of models that need none; or take those of a recording."""
+        if outcome.pieces:
+            return [*outcome.pieces]
+        identity = request.as_run(outcome).identify()
+        analytic_s = outcome.estimate.estimates_s.get(Tier.ANALYTIC.value)
+        return [
+            *self.evidence.weigh_samples(outcome.moments, identity, request.device),
+            *self.evidence.weigh_models(request.problem, request.device, analytic_s),
+        ]
+
+    def _correct(
+        self,
+        sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]],
+        fused: Sequence[FusedEstimate],
+        found: list[Learned],
+    ) -> None:
+        """Ask learned models how they move what samples say; their answers go into `found`."""
+        from kernelcast.predictor.answering.forecasting import (
+            find_influences,
+            forecast_rows,
+            start_from,
+        )
 
         for model in {id(one.found): one.found for one in found if one.found}.values():
             places = [place for place, one in enumerate(found) if one.found is model]
-            rows = [row for place in places if (row := sampled[place][1].row) is not None]
+            rows = [
+                start_from(row, fused[place]) if model.corrects_fused else row
+                for place in places
+                if (row := sampled[place][1].row) is not None
+            ]
             fitted, schema = model.stored.model, model.stored.schema
-            coverage = sampled[places[0]][0].settings.coverage
+            coverage = sampled[places[0]][0].policy.settings.coverage
             answers = forecast_rows(fitted, rows, schema, coverage)
             for place, row, answer in zip(places, rows, answers, strict=True):
-                found[place] = (
-                    replace(found[place], failure=answer)
-                    if isinstance(answer, str)
-                    else replace(
-                        found[place],
-                        forecast=answer,
-                        influences=find_influences(fitted, row, schema),
-                    )
+                if isinstance(answer, str):
+                    found[place] = replace(found[place], failure=answer)
+                    continue
+                found[place] = replace(
+                    found[place],
+                    correction=correct(
+                        fused[place].log_seconds, answer.interval, in_domain=answer.in_domain
+                    ),
+                    influences=find_influences(fitted, row, schema),
                 )
-        return found
 
-    def compose(
+    def _make_basis(
         self,
         request: LaunchRequest,
         outcome: EstimateOutcome,
+        pieces: Sequence[Piece],
+        fused: FusedEstimate,
         learned: Learned,
-        remembered: Remembered,
-    ) -> Composed:
-        """Make the answer of all that is known of a sampled launch."""
-        methods = request.policy.methods
-        estimate = take_outcome(outcome, request.as_run(outcome).identify())
-        estimate = add_history(_add_hybrid(estimate, learned, methods), remembered)
-        estimate = self._add_models(estimate, outcome, methods)
-        shadow_s = None if methods.shadow is None else estimate.estimates_s.get(methods.shadow)
-        kept = keep_methods(estimate.estimates_s, methods.wanted)
-        estimate = replace(estimate, estimates_s=kept)
-        self._keep_estimate(estimate)
-        return Composed(estimate=estimate, shadow_s=shadow_s)
+    ) -> Basis:
+        estimate, facts = outcome.estimate, outcome.facts
+        identity = request.as_run(outcome).identify()
+        told, evidence = estimate.explain(), self.evidence.find(request.device)
+        work = measure_launch(request.problem, estimate.ndrange, facts)
+        correction = learned.correction
+        if correction is not None and correction.in_domain:
+            fused = replace(fused, log_seconds=fused.log_seconds + correction.log_factor)
+        depends = outcome.depends_on_contents
+        self.evidence.learn_source(identity, depends_on_contents=depends)
+        self.evidence.keep_estimate(identity, outcome, work, fused, evidence)
+        notes = (*told.notes, *(facts.notes if facts else ()))
+        estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
+        absence = {} if correction else {Tier.HYBRID.value: learned.failure or learned.absence}
+        return Basis(
+            estimate=self._add_models(estimate, outcome, request.policy.methods),
+            pieces=tuple(pieces),
+            evidence=evidence,
+            learned=learned,
+            missing=absence,
+            work=work,
+        )
 
-    def answer_unsampled(self, request: LaunchRequest, remembered: Remembered) -> Estimate:
-        """Answer by the analytic model alone.
+    def model_alone(self, request: LaunchRequest) -> Basis:
+        """Find what is known of a launch without running any of it.
 
         Raises
         ------
         DeviceError
-            If the device was not calibrated, or the method is not wanted.
+            If nothing is known: the device was not calibrated, or the method is not wanted.
         KernelcastError
             If the model has no answer.
         """
         problem, device, policy = request.problem, request.device, request.policy
-        if not policy.methods.uses(Tier.ANALYTIC):
-            msg = f"{device.id}: nothing may be sampled, and the analytic model is not wanted"
-            raise DeviceError(msg)
+        identity = request.identify()
+        if self.evidence.has_sizes(identity, policy):
+            return self.describe(request, problem.ndrange)
         task = ModelTask(problem=problem, device_id=device.id)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
-        coverage = policy.settings.coverage
-        spread, failures = self._find_spread(device.id, coverage)
-        estimate = answer_analytically(problem, device, outcome, spread, coverage)
-        known = estimate.explain()
-        missing = {Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES}
-        estimate = replace(
-            estimate,
-            identity=request.identify(),
-            warnings=(*estimate.warnings, *failures),
-            explanation=replace(known, missing=missing),
-        )
-        self._keep_estimate(estimate)
-        return add_history(estimate, remembered)
+        depends = outcome.depends_on_contents
+        self.evidence.learn_source(identity, depends_on_contents=depends)
+        is_wanted = policy.methods.uses(Tier.ANALYTIC)
+        found = outcome.analytic if is_wanted else None
+        basis = self.describe(request, outcome.ndrange, found, outcome.notes)
+        if not basis.pieces and not self.evidence.has_sizes(identity, policy):
+            raise _refuse_unsampled(device.id, is_wanted=is_wanted)
+        return basis
 
-    def _keep_estimate(self, estimate: Estimate) -> None:
+    def describe(
+        self,
+        request: LaunchRequest,
+        ndrange: NDRange,
+        analytic: AnalyticEstimate | None = None,
+        notes: Sequence[str] = (),
+    ) -> Basis:
+        """Give what is known of a launch that nothing was run of."""
+        problem, device, policy = request.problem, request.device, request.policy
+        seconds = None if analytic is None else analytic.seconds
+        found = self.trained_models.has(device.id) if policy.settings.uses_models else False
+        return Basis(
+            estimate=describe_launch(
+                device,
+                problem.kernel.name,
+                ndrange,
+                coverage=policy.settings.coverage,
+                analytic=analytic,
+                notes=notes,
+                identity=request.identify(),
+            ),
+            pieces=tuple(self.evidence.weigh_models(problem, device, seconds)),
+            evidence=self.evidence.find(device),
+            learned=Learned(passed_over=self._find_failures(device.id) if found else ""),
+            missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
+            work=measure_launch(problem, ndrange, None),
+        )
+
+    def _find_failures(self, device_id: str) -> str:
+        """Say which learned models of a device cannot be used."""
+        from kernelcast.features.vector.catalogue import make_schema
+
+        return "; ".join(self.trained_models.find(device_id, make_schema()).failures)
+
+    def keep_estimate(self, estimate: Estimate) -> None:
+        """Remember an answer that rests on no observation, to hold observations against it."""
         if self.memory is not None:
             self.memory.keep_estimate(estimate)
 
@@ -287,29 +351,6 @@ class Answerer:
             warnings=(*estimate.warnings, *failures),
         )
 
-    def _find_spread(self, device_id: str, coverage: float) -> tuple[Spread, tuple[str, ...]]:
-        """Say how far off the analytic model may be, and which models could not be asked that."""
-        from kernelcast.features.vector.catalogue import make_schema
-
-        key = (device_id, self.trained_models.refresh(), coverage)
-        with self._lock:
-            known = self._spreads.get(key)
-        if known is None:
-            schema: FeatureSchema = make_schema()
-            lookup = self.trained_models.find(device_id, schema)
-            spread = find_spread(
-                device_id,
-                coverage,
-                found=lookup.found,
-                memory=self.memory,
-                schema=schema,
-            )
-            failures = tuple(f"a learned model was passed over: {one}" for one in lookup.failures)
-            known = spread, failures
-            with self._lock:
-                self._spreads[key] = known
-        return known
-
     @staticmethod
     def _key_of(request: LaunchRequest) -> FactsKey:
         """Say what features hold for: kernel, sizes, arguments, device, calibration."""
@@ -343,12 +384,13 @@ class Answerer:
             self._facts[key] = facts
 
 
-def _add_hybrid(estimate: Estimate, learned: Learned, methods: MethodChoice) -> Estimate:
-    """Let the learned model answer; in the shadow it only stands beside the answer."""
-    if methods.uses(Tier.HYBRID):
-        return add_learned(estimate, learned)
-    found = add_learned(estimate, Learned(absence=_NOT_ASKED))
-    if learned.forecast is None:
-        return found
-    beside = {Tier.HYBRID.value: learned.forecast.interval.seconds}
-    return replace(found, estimates_s={**found.estimates_s, **beside})
+def _refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
+    if not is_wanted:
+        return DeviceError(
+            f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
+        )
+    return DeviceError(
+        f"{device_id}: no estimate without sampling: the device was not calibrated; "
+        f"`kernelcast calibrate --device {device_id}` makes the description that the analytic "
+        "model needs, or allow sampling"
+    )

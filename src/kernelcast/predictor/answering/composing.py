@@ -1,47 +1,52 @@
-"""Turns what was sampled, remembered and forecast into one estimate of the best tier there is."""
+"""Turns what is known of a launch into one estimate: pieces fused, corrected and surrounded."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.model import name_situation
+from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
-from kernelcast.predictor.answering.forecasting import RowForecast
-from kernelcast.predictor.answering.tasks import EstimateOutcome
-from kernelcast.predictor.answering.trained_models import FoundModel
+from kernelcast.predictor.answering.kernel_sizes import Work
+from kernelcast.predictor.answering.learned import Learned
+from kernelcast.predictor.answering.policy import MethodChoice
+from kernelcast.predictor.answering.trained_models import FoundEvidence
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval, Tier
-from kernelcast.records.explanation import Explanation, HistoryFacts, Influence
+from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
 from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.ndrange import NDRange
 
-_NO_MODEL = "no learned model of this device is installed (`kernelcast train` makes one)"
 _MOST_WIDENED = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What a learned model has led to.
-
-    Parameters
-    ----------
-    found : FoundModel or None
-        The model, where there is one.
-    forecast : RowForecast or None
-        Its answer.
-    influences : tuple of Influence
-        Features that matter most to it.
-    failure : str
-        What went wrong, if something did.
-    absence : str
-        Why there is no answer although nothing went wrong.
-    passed_over : str
-        Why models that would have been better cannot be used.
-    """
-
-    found: FoundModel | None = None
-    forecast: RowForecast | None = None
-    influences: tuple[Influence, ...] = ()
-    failure: str = ""
-    absence: str = _NO_MODEL
-    passed_over: str = ""
+_TIERS: Mapping[Kind, Tier] = {
+    Kind.OBSERVED: Tier.HISTORY,
+    Kind.OTHER_SIZES: Tier.SIZES,
+    Kind.OTHER_ESTIMATES: Tier.SIZES,
+    Kind.SAMPLES: Tier.LINEAR,
+    Kind.LEARNED: Tier.LEARNED,
+    Kind.ANALYTIC: Tier.ANALYTIC,
+}
+# What the learned correction has seen of a launch beside its features.
+_CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
+_UNLIKE = (
+    "the launch is unlike those that the learned model was trained on: the samples answer, with a "
+    "wider interval"
+)
+_LEARNED_INTERVAL = (
+    "errors of the learned model on kernels that its training held out, scaled by what this "
+    "launch's samples and features say of its difficulty (conformal)"
+)
+_CALIBRATED_INTERVAL = (
+    "errors of such estimates on kernels that the calibration held out, scaled by how sure the "
+    "pieces are and how they agree (conformal)"
+)
+_NORMAL_INTERVAL = "the variances of the pieces, and how they agree"
+_ASSUMED = (
+    "the interval is assumed: no errors of the analytic model are known on this device "
+    "(`kernelcast train` learns them from what `kernelcast collect` measures)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +55,10 @@ class Remembered:
 
     Parameters
     ----------
+    piece : Piece or None
+        The usual time; None where there are no observations that are believed.
     interval : Interval or None
-        The usual time; None where there are no observations.
+        The same with what single runs differ by.
     facts : HistoryFacts or None
         How many, and from when.
     absence : str
@@ -60,144 +67,168 @@ class Remembered:
         What went wrong, if something did.
     """
 
+    piece: Piece | None = None
     interval: Interval | None = None
     facts: HistoryFacts | None = None
     absence: str = NO_HISTORY
     failure: str = ""
 
 
-def add_learned(estimate: Estimate, learned: Learned) -> Estimate:
-    """Let a learned model answer in the place of the linear one, where it can.
-
-    Outside the model's domain the linear answer stands, its interval widened to hold the learned
-    one, as far as that makes sense (see `widen_outside`).
-    """
-    known = estimate.explain()
-    facts = learned.found.facts if learned.found else None
-    known = replace(known, model=facts, influences=learned.influences)
-    if learned.passed_over:
-        told = f"a learned model was passed over: {learned.passed_over}"
-        estimate = replace(estimate, warnings=(*estimate.warnings, told))
-    forecast = learned.forecast
-    if forecast is None:
-        missing = {**known.missing, Tier.HYBRID.value: learned.failure or learned.absence}
-        warning = (f"no learned correction: {learned.failure}",) if learned.failure else ()
-        return replace(
-            estimate,
-            warnings=(*estimate.warnings, *warning),
-            explanation=replace(known, missing=missing),
-        )
-    interval = forecast.interval
-    estimates_s = {**estimate.estimates_s, Tier.HYBRID.value: interval.seconds}
-    if forecast.in_domain:
-        origin = (
-            "errors of the learned model on kernels that its training held out, scaled by what "
-            "this launch's samples and features say of its difficulty (conformal)"
-        )
-        return replace(
-            estimate,
-            interval=interval,
-            tier=Tier.HYBRID,
-            estimates_s=estimates_s,
-            explanation=replace(known, interval=origin),
-        )
-    why = (
-        "the launch is unlike those that the learned model was trained on: the linear model "
-        "answers, with a wider interval"
-    )
-    return replace(
-        estimate,
-        interval=widen_outside(estimate.interval, interval),
-        estimates_s=estimates_s,
-        in_domain=False,
-        warnings=(*estimate.warnings, why),
-        explanation=replace(
-            known,
-            missing={**known.missing, Tier.HYBRID.value: why},
-            interval="the samples, and as much of the learned model's interval as half of theirs",
-        ),
-    )
-
-
-def add_history(estimate: Estimate, remembered: Remembered) -> Estimate:
-    """Put what was observed beside the sampled answer."""
-    known = replace(estimate.explain(), history=remembered.facts)
-    known = replace(known, missing={Tier.HISTORY.value: remembered.absence, **known.missing})
-    estimates_s = dict(estimate.estimates_s)
-    if remembered.interval is not None:
-        estimates_s[Tier.HISTORY.value] = remembered.interval.seconds
-    failure = (f"no history: {remembered.failure}",) if remembered.failure else ()
-    warnings = (*estimate.warnings, *failure, *list_doubts(remembered.facts))
-    return replace(estimate, estimates_s=estimates_s, warnings=warnings, explanation=known)
-
-
-def answer_from_history(
-    device: DeviceDescription,
-    identity: LaunchIdentity,
-    interval: Interval,
-    facts: HistoryFacts,
-    *,
-    beside: Estimate | None = None,
-) -> Estimate:
-    """Answer a launch that was observed before.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What is known of a launch beside its own observations.
 
     Parameters
     ----------
-    device : DeviceDescription
-        The device.
-    identity : LaunchIdentity
-        The launch.
-    interval : Interval
-        Its usual time.
-    facts : HistoryFacts
-        How many observations.
-    beside : Estimate, optional
-        An answer by samples: its methods stay side by side with history.
+    estimate : Estimate
+        The launch, its samples and all methods side by side; what it answers is not fused yet.
+    pieces : tuple of Piece
+        What is known.
+    evidence : FoundEvidence
+        What weighs it.
+    learned : Learned
+        The correction of what samples say.
+    missing : mapping of str to str
+        Why there is nothing of a tier.
+    work : Work or None
+        How much it does, to be compared with other sizes; None where that is not known.
     """
-    if identity.ndrange is None:  # never stored so by estimates
-        msg = "history needs an index space"
-        raise AssertionError(msg)
-    methods = beside.estimates_s if beside else {}
-    told = beside.explain() if beside else Explanation(tier=Tier.HISTORY)
+
+    estimate: Estimate
+    pieces: tuple[Piece, ...]
+    evidence: FoundEvidence
+    learned: Learned = field(default_factory=Learned)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    work: Work | None = None
+
+
+def describe_launch(  # noqa: PLR0913 - an estimate says so much of a launch
+    device: DeviceDescription,
+    kernel: str,
+    ndrange: NDRange,
+    *,
+    coverage: float,
+    identity: LaunchIdentity | None,
+    analytic: AnalyticEstimate | None = None,
+    notes: Sequence[str] = (),
+) -> Estimate:
+    """Describe a launch that nothing was run of; how long it takes is not said yet."""
+    limiters = {} if analytic is None else dict(analytic.limiters)
+    told = (*notes, *(analytic.notes if analytic else ()))
     return Estimate(
         device=device.name,
         device_id=device.id,
-        kernel=beside.kernel if beside else identity.kernel.name,
-        ndrange=identity.ndrange,
+        kernel=kernel,
+        ndrange=ndrange,
         compute_units=device.compute_units,
-        saturation=beside.saturation if beside else None,
-        sample_work_groups=beside.sample_work_groups if beside else (0, 0),
-        sampled_work_groups=beside.sampled_work_groups if beside else 0,
-        interval=interval,
-        tier=Tier.HISTORY,
-        estimates_s={**methods, Tier.HISTORY.value: interval.seconds},
-        sampling_seconds=beside.sampling_seconds if beside else 0.0,
-        overhead_seconds=beside.overhead_seconds if beside else 0.0,
-        limiter=beside.limiter if beside else None,
-        compile_seconds=beside.compile_seconds if beside else None,
-        launch_seconds=beside.launch_seconds if beside else None,
+        saturation=None,
+        sample_work_groups=(0, 0),
+        sampled_work_groups=0,
+        interval=Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage),
+        tier=Tier.ANALYTIC,
+        estimates_s={} if analytic is None else {Tier.ANALYTIC.value: analytic.seconds},
+        sampling_seconds=0.0,
+        overhead_seconds=0.0,
+        limiter=None if analytic is None else analytic.limiter,
         identity=identity,
-        warnings=list_doubts(facts),
+        explanation=Explanation(tier=Tier.ANALYTIC, limiters=limiters, notes=told),
+    )
+
+
+def compose(
+    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+) -> Estimate:
+    """Fuse what is known of a launch into its estimate.
+
+    Parameters
+    ----------
+    basis : Basis
+        What is known beside its observations.
+    remembered : Remembered
+        Its observations.
+    sizes : sequence of Piece
+        What other sizes of the kernel say.
+    methods : MethodChoice
+        Which may answer.
+
+    Raises
+    ------
+    InputError
+        If nothing is known.
+    """
+    estimate, evidence = basis.estimate, basis.evidence
+    fused = fuse(choose_pieces(basis, remembered, sizes, methods))
+    answer = evidence.model.surround(fused, estimate.coverage)
+    is_calibrated = name_situation(fused.pieces) in evidence.model.intervals
+    origin = _CALIBRATED_INTERVAL if is_calibrated else _NORMAL_INTERVAL
+    tier = _TIERS[fused.leading_kind]
+    correction = basis.learned.correction if methods.uses(Tier.HYBRID) else None
+    warnings = [*estimate.warnings, *_list_failures(basis, remembered)]
+    missing = {**basis.missing}
+    if remembered.piece is None:
+        missing = {Tier.HISTORY.value: remembered.absence, **missing}
+    if correction is not None and correction.in_domain:
+        share = sum(
+            weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
+            if one.kind in _CORRECTED
+        )  # fmt: skip
+        answer = _move(answer, math.exp(correction.log_factor * share))
+        tier = Tier.HYBRID if tier is Tier.LINEAR else tier
+        if correction.interval is not None and _rests_on_samples(fused):
+            answer, origin = correction.interval, _LEARNED_INTERVAL
+    elif correction is not None:
+        answer = widen_outside(answer, correction.interval or answer)
+        missing[Tier.HYBRID.value] = _UNLIKE
+        warnings.append(_UNLIKE)
+    if tier is Tier.ANALYTIC and not is_calibrated and evidence.is_built_in:
+        warnings.append(_ASSUMED)
+        origin = _ASSUMED
+    methods_s = list_methods(basis, remembered, sizes)
+    told = estimate.explain()
+    return replace(
+        estimate,
+        interval=answer,
+        tier=tier,
+        in_domain=estimate.in_domain and (correction is None or correction.in_domain),
+        estimates_s=keep_methods(methods_s, methods.wanted),
+        warnings=(*warnings, *list_doubts(remembered.facts)),
         explanation=replace(
             told,
-            tier=Tier.HISTORY,
-            missing={},
-            interval=_describe_history(facts),
-            history=facts,
+            tier=tier,
+            interval=origin,
+            missing={name: why for name, why in missing.items() if name != tier.value},
+            pieces=list_pieces(fused),
+            evidence=evidence.origin,
+            model=basis.learned.facts,
+            influences=basis.learned.influences,
+            history=remembered.facts,
         ),
     )
 
 
-def take_outcome(outcome: EstimateOutcome, identity: LaunchIdentity | None) -> Estimate:
-    """Give the sampled answer with its identity and the notes of what was found beside it."""
-    estimate = outcome.estimate
-    notes = outcome.facts.notes if outcome.facts else ()
-    known = estimate.explain()
-    return replace(
-        estimate,
-        identity=identity,
-        explanation=replace(known, notes=(*known.notes, *notes)),
-    )
+def choose_pieces(
+    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+) -> tuple[Piece, ...]:
+    """Give what may answer of all that is known; all of it where nothing may."""
+    observed = () if remembered.piece is None else (remembered.piece,)
+    known = (*observed, *sizes, *basis.pieces)
+    return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
+
+
+def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
+    """Describe what was put together, the heaviest first."""
+    found = [
+        PieceFacts(
+            kind=one.kind.value,
+            seconds=math.exp(one.log_seconds),
+            deviation=math.sqrt(one.variance),
+            weight=weight,
+            moment=one.moment,
+            note="" if one.kind is Kind.SAMPLES else one.note,
+        )
+        for one, weight in zip(fused.pieces, fused.weights, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.weight))
 
 
 def keep_methods(
@@ -227,9 +258,41 @@ def widen_outside(own: Interval, learned: Interval) -> Interval:
     )
 
 
-def _describe_history(facts: HistoryFacts) -> str:
-    return (
-        f"what {facts.observations} observations of this very launch differ by"
-        if facts.observations > 1
-        else "one observation of this very launch, and what single runs usually differ by"
-    )
+def _is_wanted(kind: Kind, methods: MethodChoice) -> bool:
+    tier = _TIERS[kind]
+    return methods.uses(tier) or (tier is Tier.LINEAR and methods.uses(Tier.HYBRID))
+
+
+def _rests_on_samples(fused: FusedEstimate) -> bool:
+    kinds = {one.kind for one in fused.pieces}
+    return Kind.SAMPLES in kinds and kinds <= _CORRECTED
+
+
+def _move(one: Interval, factor: float) -> Interval:
+    return replace(one, seconds=one.seconds * factor, low=one.low * factor, high=one.high * factor)
+
+
+def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
+    learned = basis.learned
+    found = [f"an evidence model was passed over: {one}" for one in basis.evidence.failures]
+    if learned.passed_over:
+        found.append(f"a learned model was passed over: {learned.passed_over}")
+    if learned.failure and learned.correction is None:
+        found.append(f"no learned correction: {learned.failure}")
+    if remembered.failure:
+        found.append(f"no history: {remembered.failure}")
+    return found
+
+
+def list_methods(basis: Basis, remembered: Remembered, sizes: Sequence[Piece]) -> dict[str, float]:
+    """Give every method's seconds side by side."""
+    found = dict(basis.estimate.estimates_s)
+    for one in (*basis.pieces, *sizes):
+        tier = _TIERS[one.kind]
+        if tier in {Tier.SIZES, Tier.LEARNED}:
+            found[tier.value] = math.exp(one.log_seconds)
+    if basis.learned.seconds is not None:
+        found[Tier.HYBRID.value] = basis.learned.seconds
+    if remembered.interval is not None:
+        found[Tier.HISTORY.value] = remembered.interval.seconds
+    return found

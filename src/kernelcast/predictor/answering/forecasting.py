@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kernelcast.models.columns import FIGURES
 from kernelcast.models.correction import FittedCorrection
+from kernelcast.models.evidence.piece import FusedEstimate
 from kernelcast.models.protocol import FittedModel, Forecast
 from kernelcast.models.row_predictor import RowPredictor
 from kernelcast.predictor.answering.tasks import LaunchRow
@@ -79,6 +80,11 @@ def forecast_rows(
         if len(rows) == 1:
             return [f"the model failed on this launch: {error!r}"]
     return [forecast_rows(model, [one], schema, coverage)[0] for one in rows]
+
+
+def start_from(row: LaunchRow, fused: FusedEstimate) -> LaunchRow:
+    """Put a fused value in the place of the linear model's time, as models have learned it."""
+    return replace(row, linear_s=fused.seconds, linear_error=math.sqrt(fused.variance))
 
 
 def find_influences(

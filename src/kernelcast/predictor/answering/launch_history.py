@@ -17,6 +17,7 @@ from kernelcast.predictor.answering.repeats import (
     outvotes,
 )
 from kernelcast.predictor.answering.spread import (
+    DEVIATION_TO_NOISE,
     LEAST_DEVIATION,
     MAD_TO_DEVIATION,
     measure_deviation,
@@ -81,6 +82,31 @@ class Verdict:
     flags: frozenset[ObservationFlag]
     has_shifted: bool = False
     doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """The usual time of a launch.
+
+    Parameters
+    ----------
+    seconds : float
+        In the middle of what is believed.
+    noise : float
+        Half the 10-90 % spread of single runs over it.
+    moments : int
+        How many observations are apart from each other in time.
+    last_s : float or None
+        When the newest was made, in UNIX seconds; None where it is not known.
+    span_s : float
+        Time between the oldest and the newest, in seconds.
+    """
+
+    seconds: float
+    noise: float
+    moments: int
+    last_s: float | None
+    span_s: float
 
 
 _SOUND = Verdict(frozenset())
@@ -159,6 +185,20 @@ class LaunchHistory:
         middle_s = self._middle_s
         return Interval(
             seconds=middle_s, low=middle_s / factor, high=middle_s * factor, coverage=coverage
+        )
+
+    @property
+    def usual(self) -> Usual | None:
+        """What observations that are believed say; None without any."""
+        if not self._recent:
+            return None
+        times_s = [one.when.timestamp() for one in self._recent if one.when is not None]
+        return Usual(
+            seconds=self._middle_s,
+            noise=DEVIATION_TO_NOISE * self._deviation,
+            moments=count_moments(self._recent),
+            last_s=max(times_s, default=None),
+            span_s=max(times_s) - min(times_s) if times_s else 0.0,
         )
 
     def describe(self) -> HistoryFacts:

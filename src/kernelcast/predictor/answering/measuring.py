@@ -21,6 +21,7 @@ from kernelcast.launches.estimation import (
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
+from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -34,6 +35,7 @@ from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recording import Recording
@@ -124,6 +126,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                     estimate=estimate,
                     recording=record(launch, kernel.name, sampled.runs),
                     accesses=_complete_accesses(problem, accesses),
+                    moments=read_moments(sampled.runs, task.facts),
+                    depends_on_contents=_depends_on_contents(kernel),
                 ), sampled
 
             report("sampling")
@@ -185,7 +189,24 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
         if not task.wants_bytes:
             raise
         found = None
-    return ModelOutcome(analytic=found, ndrange=ndrange, notes=notes, touched_bytes=touched_bytes)
+    return ModelOutcome(
+        analytic=found,
+        ndrange=ndrange,
+        notes=notes,
+        touched_bytes=touched_bytes,
+        depends_on_contents=_depends_on_contents(task.problem.kernel),
+    )
+
+
+def _depends_on_contents(kernel: Kernel) -> bool | None:
+    """Tell whether what buffers hold decides how much work-items do; None if it is not known."""
+    from kernelcast.features.analysis import analyse
+    from kernelcast.features.counting.contents import depends_on_contents
+
+    try:
+        return depends_on_contents(analyse(kernel).facts)
+    except Exception:  # noqa: BLE001 - a help for other launches must not cost this one's answer
+        return None
 
 
 def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
@@ -249,10 +270,13 @@ def _add_facts(
         estimate = add_analytic(outcome.estimate, problem)
         return replace(outcome, estimate=estimate, row_failure=found or "")
     estimate = put_analytic(outcome.estimate, found.analytic)
+    outcome = replace(
+        outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
+    )
     row = _find_row(sampled, found)
     if isinstance(row, str):
-        return replace(outcome, estimate=estimate, facts=found, row_failure=row)
-    return replace(outcome, estimate=estimate, facts=found, row=row)
+        return replace(outcome, row_failure=row)
+    return replace(outcome, row=row)
 
 
 def _find_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow | str:

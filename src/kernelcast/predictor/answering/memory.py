@@ -7,11 +7,10 @@ import threading
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from kernelcast.launches.data_folder import choose_store
+from kernelcast.predictor.answering.kernel_sizes import SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, expect
 from kernelcast.records.estimates import Estimate, Tier
@@ -20,13 +19,16 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
 
 if TYPE_CHECKING:
-    from kernelcast.records.feature_vector import FeatureSchema
     from kernelcast.training_data.store import Selection, Store
 
 _COLUMNS = ("key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s")
-_ANALYTIC = "analytic.estimate_s"
+_COUNTING: Final[dict[str, Any]] = {
+    "origins": (Origin.OBSERVED, Origin.COLLECTED),
+    "without_flags": frozenset({ObservationFlag.CONTAMINATED}),
+}
 # Older observations of a launch say nothing more about it.
 _NEWEST = 200
+_NEWEST_OF_KERNEL = 400
 _MOST_ESTIMATES = 10_000
 # Estimates that came with observations: the last few.
 _MOST_STORED = 3
@@ -141,42 +143,17 @@ class Memory:
         store = None if wanted is None else self.open(may_create=False)
         if store is None or wanted is None:
             return history
-        from kernelcast.training_data.store.plain import load_flags, load_time
-
-        wanted = replace(
-            wanted,
-            origins=(Origin.OBSERVED, Origin.COLLECTED),
-            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
-        )
+        wanted = replace(wanted, **_COUNTING)
         rows = store.read_newest(wanted, _COLUMNS, most=_NEWEST)
         stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-_MOST_STORED:]
         expected += tuple(Expected(seconds=seconds) for seconds in stored)
         history.known = Plausible(expected=expected)
         for row in rows:
-            flags = load_flags(row.flags)
-            history.add(
-                Seen(
-                    key=row.key,
-                    seconds=row.seconds,
-                    noise=row.noise if row.run_count > 1 else None,
-                    when=load_time(row.measured_at_us),
-                    is_first=ObservationFlag.FIRST_LAUNCH in flags,
-                    is_doubted=ObservationFlag.DOUBTED in flags,
-                )
-            )
+            history.add(_see(row))
         return history
 
-    def list_analytic_errors(
-        self, device_id: str, schema: "FeatureSchema"
-    ) -> tuple[list[float], list[str]]:
-        """Give how far the analytic model was off on a device's observations.
-
-        Returns
-        -------
-        sizes : list of float
-            |log(measured / analytic)| of each sound observation with both.
-        kernels : list of str
-            Which kernel each is of.
+    def recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
+        """Give what was observed of all launches of a kernel on its device, with its driver.
 
         Raises
         ------
@@ -185,19 +162,40 @@ class Memory:
         """
         store = self.open(may_create=False)
         if store is None:
-            return [], []
-        from kernelcast.training_data.store.selection import SOUND, Selection
-        from kernelcast.training_data.store.table import load_table
+            return {}
+        from kernelcast.training_data.store.plain import load_ndrange
+        from kernelcast.training_data.store.selection import Selection
 
-        alike = [name for name, one in store.schemas().items() if one.version == schema.version]
-        if not alike:
-            return [], []
-        wanted = Selection(devices=(device_id,), without_flags=SOUND.without_flags,
-                           schema_ids=tuple(alike))  # fmt: skip
-        table = load_table(store, wanted, schema=schema)
-        known = table[table[_ANALYTIC].notna() & (table["device_id"] == device_id)]
-        sizes = np.abs(np.log(known["seconds"] / known[_ANALYTIC]))
-        return sizes.tolist(), known["kernel"].tolist()
+        wanted = replace(
+            Selection(
+                kernel_digests=(identity.kernel.digest,),
+                device_ids=(identity.device.id,),
+                drivers=(identity.device.driver,),
+            ),
+            **_COUNTING,
+        )
+        found: dict[SizeKey, LaunchHistory] = {}
+        for row in store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest"),
+                                     most=_NEWEST_OF_KERNEL):  # fmt: skip
+            ndrange = load_ndrange(row.ndrange)
+            if ndrange is not None and ndrange.local_size is not None:
+                key = (ndrange, row.arguments_digest)
+                found.setdefault(key, LaunchHistory()).add(_see(row))
+        return found
+
+
+def _see(row: Any) -> Seen:  # noqa: ANN401 - a row of the store
+    from kernelcast.training_data.store.plain import load_flags, load_time
+
+    flags = load_flags(row.flags)
+    return Seen(
+        key=row.key,
+        seconds=row.seconds,
+        noise=row.noise if row.run_count > 1 else None,
+        when=load_time(row.measured_at_us),
+        is_first=ObservationFlag.FIRST_LAUNCH in flags,
+        is_doubted=ObservationFlag.DOUBTED in flags,
+    )
 
 
 def _name(identity: LaunchIdentity) -> _Launch:

@@ -10,7 +10,8 @@ LEAST_DEVIATION = 0.01
 USUAL_DEVIATION = 0.05
 """What single runs differ by where nothing is known of a launch: whole runs were found to differ by
 3 to 10 %, half their 10-90 % spread, which is 1.28 deviations."""
-_NOISE_TO_DEVIATION = 1 / NormalDist().inv_cdf(0.9)
+DEVIATION_TO_NOISE = NormalDist().inv_cdf(0.9)
+"""Half the 10-90 % spread of normal logarithms, in deviations."""
 # So many observations' worth is the prior knowledge of the deviation.
 _PRIOR_OBSERVATIONS = 3
 
@@ -35,7 +36,7 @@ def measure_deviation(logs: Sequence[float], noises: Sequence[float]) -> tuple[f
     """
     prior = USUAL_DEVIATION
     if noises:
-        prior = max(median(noises) * _NOISE_TO_DEVIATION, LEAST_DEVIATION)
+        prior = max(median(noises) / DEVIATION_TO_NOISE, LEAST_DEVIATION)
     middle = median(logs)
     found = MAD_TO_DEVIATION * median([abs(one - middle) for one in logs])
     free = len(logs) - 1
@@ -56,31 +57,3 @@ def student_quantile(coverage: float, degrees: int) -> float:
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + first / degrees + second / degrees**2
-
-
-def grouped_quantile(
-    sizes: Sequence[float], groups: Sequence[str], coverage: float
-) -> tuple[float, int]:
-    """Give the size that a new group's rows stay below with a probability.
-
-    Each group weighs the same, and one more stands for the unseen one (as
-    `kernelcast.models.conformal`); where the groups are too few for the coverage, the largest size
-    serves.
-
-    Returns
-    -------
-    quantile : float
-        The size.
-    count : int
-        Number of groups.
-    """
-    rows_of: dict[str, int] = {}
-    for one in groups:
-        rows_of[one] = rows_of.get(one, 0) + 1
-    total = 0.0
-    ordered = sorted(zip(sizes, groups, strict=True))
-    for size, group in ordered:
-        total += 1 / (len(rows_of) + 1) / rows_of[group]
-        if total >= coverage - 1e-12:
-            return size, len(rows_of)
-    return ordered[-1][0], len(rows_of)

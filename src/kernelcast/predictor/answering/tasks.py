@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.piece import Piece
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -118,6 +120,13 @@ class EstimateOutcome:
         Why there is no row although one was asked for.
     accesses : tuple of Access or None
         What the kernel may do with each argument; None where it is no buffer or unknown.
+    moments : tuple of SampledMoment
+        What the samples of each moment say.
+    depends_on_contents : bool or None
+        Whether what buffers hold decides how much work-items do; None where the source was not
+        read.
+    pieces : tuple of Piece
+        What a recorded answer was put together of; it is put together of the same again.
     """
 
     estimate: Estimate
@@ -126,6 +135,9 @@ class EstimateOutcome:
     facts: LaunchFacts | None = None
     row_failure: str = ""
     accesses: tuple[Access | None, ...] = ()
+    moments: tuple[SampledMoment, ...] = ()
+    depends_on_contents: bool | None = None
+    pieces: tuple[Piece, ...] = ()
 
     def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""
@@ -169,9 +181,12 @@ class ModelOutcome:
         What was assumed.
     touched_bytes : float
         Different bytes of buffers that the launch touches at least, where they were asked for.
+    depends_on_contents : bool or None
+        As of `EstimateOutcome`.
     """
 
     analytic: AnalyticEstimate | None
     ndrange: NDRange
     notes: tuple[str, ...] = ()
     touched_bytes: float = 0.0
+    depends_on_contents: bool | None = None

@@ -8,10 +8,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernelcast.models.evidence.built_in import BUILT_IN
+from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.registry import load_evidence
+from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.registry import choose_registry, name_model
+from kernelcast.training.registry import choose_registry, list_evidence_names, name_model
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
 
 if TYPE_CHECKING:
@@ -37,6 +42,14 @@ class FoundModel:
     facts: ModelFacts
     stored: "StoredModel"
 
+    @property
+    def corrects_fused(self) -> bool:
+        """Whether it has learned what fused samples get wrong; older ones correct the line."""
+        from kernelcast.models.evidence.correction import CORRECTS_FUSED  # with what trains
+
+        told = self.stored.model.describe()
+        return all(told.get(name) == one for name, one in CORRECTS_FUSED.items())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
@@ -61,12 +74,44 @@ class _Held:
     version: str | None
     checked_s: float
     loaded: dict[str, "FoundModel | str"] = field(default_factory=dict)
+    evidence: "EvidenceModel | str | None" = None
     problem: str = ""
 
 
 def find_shipped() -> str:
     """Give the folder of models that come with the package; it may be absent."""
     return str(Path(str(files("kernelcast"))) / "models" / "pretrained")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundEvidence:
+    """What weighs evidence on a device.
+
+    Parameters
+    ----------
+    model : EvidenceModel
+        Variances and intervals.
+    origin : str
+        Whose they are.
+    failures : tuple of str
+        Why better ones cannot be used.
+    """
+
+    model: EvidenceModel
+    origin: str
+    failures: tuple[str, ...] = ()
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether nothing was calibrated for the device."""
+        return self.model is BUILT_IN
+
+
+_ORIGINS = (
+    "calibrated on this device",
+    "calibrated on devices of the same runtime",
+    "calibrated on other CPU devices",
+)
 
 
 class TrainedModels:
@@ -100,6 +145,7 @@ class TrainedModels:
         self._recheck_s = recheck_s
         self._clock = clock
         self._held: dict[tuple[str, str], _Held] = {}
+        self._evidence: dict[str, tuple[FoundEvidence, float, int]] = {}
         self._lock = threading.RLock()
         self.generation = 0
         """Grows whenever another version of any model asked for is to be used."""
@@ -132,6 +178,34 @@ class TrainedModels:
                     failures.append(found)
         return Lookup(found=None, failures=tuple(failures))
 
+    def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
+        """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
+        key = device.id
+        now_s = self._clock()
+        with self._lock:
+            known = self._evidence.get(key)
+            if known is not None and now_s < known[1] and known[2] == self.generation:
+                return known[0]
+            found = self._find_evidence(device)
+            self._evidence[key] = found, now_s + self._recheck_s, self.generation
+            return found
+
+    def _find_evidence(self, device: DeviceDescription) -> FoundEvidence:
+        failures: list[str] = []
+        names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
+        for origin, name in zip(_ORIGINS, names, strict=False):
+            for place in self._places:
+                held = self._look(place, name)
+                if held.version is None:
+                    failures += [held.problem] if held.problem else []
+                    continue
+                found = held.evidence = held.evidence or _load_evidence(place, name, held.version)
+                if not isinstance(found, str):
+                    told = f"{origin} ({name} {held.version})"
+                    return FoundEvidence(model=found, origin=told, failures=tuple(failures))
+                failures.append(found)
+        return FoundEvidence(model=BUILT_IN, origin="built in", failures=tuple(failures))
+
     def refresh(self) -> int:
         """Look for new versions of the models asked for so far; give the generation."""
         with self._lock:
@@ -158,8 +232,10 @@ class TrainedModels:
         if version != held.version and not problem:
             held.version = version
             held.loaded.clear()
+            held.evidence = None
             self.generation += 1
         # What could not be read then may be readable now.
+        held.evidence = None if isinstance(held.evidence, str) else held.evidence
         held.loaded = {key: one for key, one in held.loaded.items() if not isinstance(one, str)}
         held.checked_s, held.problem = now_s, problem
         return held
@@ -184,10 +260,8 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
     """Give the version in use, and what keeps it from being known."""
     if _is_absent(place, name):
         return None, ""
-    from kernelcast.models.persistence import ModelRegistry
-
     try:
-        pointers = ModelRegistry(url=place).pointers(name)
+        pointers = VersionedFiles(url=place).pointers(name)
     except (InputError, OSError, ValueError, ImportError) as error:
         return None, f"models at {place} cannot be read: {error}"
     return pointers.pinned or pointers.latest, ""
@@ -203,6 +277,13 @@ def _load_version(
     except (InputError, OSError, ValueError, ImportError) as error:
         return str(error)
     return FoundModel(facts=_describe(place, name, version, stored), stored=stored)
+
+
+def _load_evidence(place: str, name: str, version: str) -> EvidenceModel | str:
+    try:
+        return load_evidence(VersionedFiles(url=place), name, version, sampler=SAMPLER)
+    except (InputError, OSError, ValueError, ImportError) as error:
+        return str(error)
 
 
 def _describe(place: str, name: str, version: str, stored: "StoredModel") -> ModelFacts:

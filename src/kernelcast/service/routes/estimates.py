@@ -120,6 +120,7 @@ def _read_settings(asked: EstimateRequest) -> EstimateSettings:
         measured_runs=None,
         seed=asked.seed,
         uses_history=asked.history,
+        within_s=asked.within_seconds,
     )
 
 

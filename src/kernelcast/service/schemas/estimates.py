@@ -45,7 +45,11 @@ class EstimateRequest(Strict):
         default=Sampling.AUTO,
         description="auto runs work-groups where nothing better is known and the caller may.",
     )
-    history: bool = Field(default=True, description="Whether observed launches answer.")
+    history: bool = Field(default=True, description="Whether observations count.")
+    within_seconds: float | None = Field(
+        default=None, gt=0, le=10,
+        description="Time for moments of sampling: as many as fit; two unless given.",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def check_problems(self) -> Self:
@@ -82,7 +86,8 @@ class EstimateOut(Open):
         "slowdown, seconds over those alone; null on an idle machine.",
     )
     tier: str | None = Field(
-        default=None, description="history, hybrid, linear or analytic, best first."
+        default=None,
+        description="What weighs most: history, sizes, hybrid, linear, learned or analytic.",
     )
     limiter: str | None = None
     estimates: dict[str, float | None] | None = Field(

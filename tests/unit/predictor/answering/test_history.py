@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kernelcast.predictor.answering.drift import Drift
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.spread import grouped_quantile
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
@@ -115,14 +114,6 @@ def test_never_answers_nonsense(times_s: list[float]) -> None:
     assert usual is not None
     assert 0 < usual.low <= usual.seconds <= usual.high < math.inf
     assert min(times_s) <= usual.seconds <= max(times_s)
-
-
-def test_new_groups_count_as_one_more() -> None:
-    """Each kernel weighs the same, and the unseen one makes the quantile larger."""
-    sizes = [0.1] * 50 + [0.3, 0.5, 0.7]
-    kernels = ["a"] * 50 + ["b", "c", "d"]
-    assert grouped_quantile(sizes, kernels, 0.5) == (0.5, 4)
-    assert grouped_quantile(sizes, kernels, 0.9) == (0.7, 4)
 
 
 def observe(

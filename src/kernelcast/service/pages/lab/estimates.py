@@ -18,8 +18,10 @@ _FIELDS: Final = {
 }
 _TIERS: Final = {
     "history": "this very launch was measured before",
+    "sizes": "other sizes of this kernel are known",
     "hybrid": "from samples, corrected by a learned model",
     "linear": "from samples of a few work-groups",
+    "learned": "from the source, by a learned model; nothing was run",
     "analytic": "from the analytic model; nothing was run",
 }
 

@@ -1,0 +1,242 @@
+"""Versions of files under a folder or URL: the latest, a pinned one, and the way back."""
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import make_private_folder
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_VERSION = re.compile(r"\d{4,}-[0-9a-f]{12}")
+_POINTERS = "versions.json"
+_DIGEST_LETTERS = 12
+
+
+class ModelFileError(InputError):
+    """Is raised when a model file is damaged, foreign, of another schema, or not to be trusted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointers:
+    """What is known of one model's versions.
+
+    Parameters
+    ----------
+    versions : tuple of str
+        In the order they were published.
+    latest : str or None
+        The one to use unless one is pinned; None before the first.
+    pinned : str or None
+        The one to use whatever is published.
+    """
+
+    versions: tuple[str, ...] = ()
+    latest: str | None = None
+    pinned: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedFiles:
+    """Versions of models under a folder or URL, as bytes.
+
+    Parameters
+    ----------
+    url : str
+        Folder, or any URL that fsspec reads and writes.
+    """
+
+    url: str
+
+    def publish_bytes(self, name: str, content: bytes, ending: str) -> str:
+        """Add a version, which becomes the latest; the others stay.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits, dots and dashes, in folders where it has slashes.
+        content : bytes
+            The file.
+        ending : str
+            Of its name, with a dot.
+
+        Returns
+        -------
+        str
+            The version: a number and the file's digest.
+        """
+        pointers = self.pointers(name)
+        digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
+        version = f"{len(pointers.versions) + 1:04d}-{digest}"
+        write_bytes(self._locate(name, f"{version}{ending}"), content)
+        versions = (*pointers.versions, version)
+        self._write(name, Pointers(versions=versions, latest=version, pinned=pointers.pinned))
+        return version
+
+    def load_bytes(self, name: str, version: str | None, ending: str) -> tuple[bytes, str]:
+        """Load a version, the one given, else the pinned one, else the latest, with its place.
+
+        Raises
+        ------
+        ModelFileError
+            If there is none, or its file is not the one that was published.
+        """
+        pointers = self.pointers(name)
+        wanted = version or pointers.pinned or pointers.latest
+        self._require(name, pointers, wanted)
+        url = self._locate(name, f"{wanted}{ending}")
+        content = read_bytes(url)
+        if not str(wanted).endswith(hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]):
+            msg = f"{url}: is not the file that was published; roll back, or publish it anew"
+            raise ModelFileError(msg)
+        return content, url
+
+    def pin(self, name: str, version: str | None) -> None:
+        """Use one version whatever is published; None ends that.
+
+        Raises
+        ------
+        ModelFileError
+            If there is no such version.
+        """
+        pointers = self.pointers(name)
+        if version is not None:
+            self._require(name, pointers, version)
+        self._write(
+            name, Pointers(versions=pointers.versions, latest=pointers.latest, pinned=version)
+        )
+
+    def roll_back(self, name: str) -> str:
+        """Make the version before the latest the latest.
+
+        Returns
+        -------
+        str
+            What is the latest now.
+
+        Raises
+        ------
+        ModelFileError
+            If there is none before it.
+        """
+        pointers = self.pointers(name)
+        place = pointers.versions.index(pointers.latest) if pointers.latest else 0
+        if not place:
+            msg = f"{self.url}: {name} has no version before {pointers.latest}; publish another"
+            raise ModelFileError(msg)
+        latest = pointers.versions[place - 1]
+        self._write(
+            name, Pointers(versions=pointers.versions, latest=latest, pinned=pointers.pinned)
+        )
+        return latest
+
+    def pointers(self, name: str) -> Pointers:
+        """Give the versions of a model; none where it was never published.
+
+        Raises
+        ------
+        ModelFileError
+            If the name is none, or the list of versions is damaged.
+        """
+        url = self._locate(name)
+        if not _exists(url):
+            return Pointers()
+        try:
+            held = json.loads(read_bytes(url))
+            found = Pointers(
+                versions=tuple(held["versions"]), latest=held["latest"], pinned=held["pinned"]
+            )
+            _check_pointers(found)
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{url}: the list of versions is damaged ({error!r}); restore it"
+            raise ModelFileError(msg) from error
+        return found
+
+    def _locate(self, name: str, file: str = _POINTERS) -> str:
+        _check(_NAME, name, "name")
+        return f"{self.url.rstrip('/')}/{name}/{file}"
+
+    def _write(self, name: str, pointers: Pointers) -> None:
+        write_bytes(self._locate(name), json.dumps(asdict(pointers), indent=1).encode())
+
+    def _require(self, name: str, pointers: Pointers, version: str | None) -> None:
+        if version is None or version not in pointers.versions:
+            known = ", ".join(pointers.versions) or "none"
+            msg = f"{self.url}: {name} has no version {version or 'yet'}; there are: {known}"
+            raise ModelFileError(msg)
+
+
+def _exists(url: str) -> bool:
+    if is_local(url):
+        return Path(url).expanduser().exists()
+    import fsspec
+
+    files, path = fsspec.core.url_to_fs(url)
+    return bool(files.exists(path))
+
+
+def _check_pointers(pointers: Pointers) -> None:
+    for one in pointers.versions:
+        _check(_VERSION, one, "version")
+    for named in (pointers.latest, pointers.pinned):
+        if named is not None and named not in pointers.versions:
+            msg = f"{named} is none of the versions"
+            raise ValueError(msg)
+
+
+def _check(pattern: re.Pattern[str], text: str, what: str) -> None:
+    if pattern.fullmatch(text) is None:
+        msg = f"registry: {text!r} is no {what}; use letters, digits, dots and dashes"
+        raise ModelFileError(msg)
+
+
+def is_local(url: str) -> bool:
+    """Tell a plain path from a URL; paths need no fsspec, which takes a while to import."""
+    return "://" not in url and "::" not in url
+
+
+def read_bytes(url: str) -> bytes:
+    """Read a file.
+
+    Raises
+    ------
+    ModelFileError
+        If it cannot be read.
+    """
+    try:
+        if is_local(url):
+            return Path(url).expanduser().read_bytes()
+        import fsspec
+
+        with fsspec.open(url, "rb") as file:
+            content: bytes = file.read()
+    except (OSError, ValueError, ImportError) as error:
+        msg = f"{url}: cannot be read ({error}); is the path right?"
+        raise ModelFileError(msg) from error
+    return content
+
+
+def write_bytes(url: str, content: bytes) -> None:
+    """Write a file so that readers see all of it or nothing.
+
+    Raises
+    ------
+    ModelFileError
+        If it cannot be written.
+    """
+    import fsspec
+
+    try:
+        files, path = fsspec.core.url_to_fs(url)
+        if is_local(url):
+            make_private_folder(Path(path).parent)
+        files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001  # fsspec's own way
+        part = f"{path}.part"
+        with files.open(part, "wb") as file:
+            file.write(content)
+        files.mv(part, path)
+    except (OSError, ValueError, ImportError) as error:
+        msg = f"{url}: cannot be written ({error}); may this folder be written to?"
+        raise ModelFileError(msg) from error

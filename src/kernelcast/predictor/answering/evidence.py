@@ -1,0 +1,173 @@
+"""Makes pieces of evidence of what is known about a launch."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
+from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.doubts import NOT_BELIEVED
+from kernelcast.predictor.answering.kernel_sizes import (
+    KernelSizes,
+    Work,
+    count_items,
+    know_estimate,
+)
+from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
+from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.explanation import Tier
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.training.work import measure_work
+
+Foretell = Callable[[Problem, DeviceDescription], float | None]
+"""Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceMaker:
+    """Makes pieces; threads may share one.
+
+    Parameters
+    ----------
+    trained_models : TrainedModels
+        Evidence models.
+    sizes : KernelSizes
+        What is known of kernels' other sizes.
+    foretell : callable or None
+        A learned model that needs no samples.
+    """
+
+    trained_models: TrainedModels
+    sizes: KernelSizes
+    foretell: Foretell | None = None
+
+    def find(self, device: DeviceDescription) -> FoundEvidence:
+        """Give what weighs evidence on a device."""
+        return self.trained_models.find_evidence(device)
+
+    def weigh_history(
+        self, history: LaunchHistory, policy: Policy, device: DeviceDescription
+    ) -> Remembered:
+        """Say what the history of a launch is worth."""
+        usual, facts = history.usual, history.describe()
+        if usual is None:
+            return (
+                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
+            )
+        interval = history.answer(policy.settings.coverage)
+        if policy.settings.measure:
+            absence = "whole runs are measured for comparison"
+            return Remembered(interval=interval, facts=facts, absence=absence)
+        age_s = math.inf if usual.last_s is None else max(time.time() - usual.last_s, 0.0)
+        piece = self.find(device).model.weigh_observation(
+            math.log(usual.seconds),
+            usual.noise,
+            # What has held for so long is trusted for as long again.
+            max(age_s - usual.span_s, 0.0),
+            runs=usual.moments,
+        )
+        return Remembered(piece=piece, interval=interval, facts=facts)
+
+    def weigh_samples(
+        self,
+        moments: tuple[SampledMoment, ...],
+        identity: LaunchIdentity | None,
+        device: DeviceDescription,
+    ) -> list[Piece]:
+        """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
+        model = self.find(device).model
+        past = [] if identity is None else self.sizes.judge_past(identity, model)
+        return [model.weigh_samples(one, past) for one in moments]
+
+    def weigh_models(
+        self, problem: Problem, device: DeviceDescription, analytic_s: float | None
+    ) -> list[Piece]:
+        """Make pieces of models that need no samples."""
+        model = self.find(device).model
+        learned_s = None if self.foretell is None else self.foretell(problem, device)
+        told = {Kind.ANALYTIC: analytic_s, Kind.LEARNED: learned_s}
+        made = (model.weigh_plain(kind, math.log(one)) for kind, one in told.items() if one)
+        return [one for one in made if one is not None]
+
+    def ask_sizes(
+        self, basis: Basis, identity: LaunchIdentity, policy: Policy
+    ) -> tuple[Piece, ...]:
+        """Give what other sizes of the kernel say."""
+        if basis.work is None or not policy.methods.computes(Tier.SIZES):
+            return ()
+        piece = self.sizes.ask(
+            identity,
+            basis.work,
+            basis.evidence.model,
+            _find_caches(identity.device.id),
+            with_observed=policy.settings.uses_history and not policy.settings.measure,
+        )
+        return () if piece is None else (piece,)
+
+    def has_sizes(self, identity: LaunchIdentity | None, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        return (
+            identity is not None
+            and identity.ndrange is not None
+            and identity.ndrange.local_size is not None
+            and policy.settings.uses_history
+            and policy.methods.uses(Tier.SIZES)
+            and self.sizes.has_observed(identity)
+        )
+
+    def learn_source(
+        self, identity: LaunchIdentity | None, *, depends_on_contents: bool | None
+    ) -> None:
+        """Take whether contents decide how much work-items do: then no size tells of another."""
+        if identity is not None:
+            self.sizes.learn_source(identity, depends_on_contents=depends_on_contents)
+
+    def keep_estimate(
+        self,
+        identity: LaunchIdentity | None,
+        outcome: EstimateOutcome,
+        work: Work,
+        fused: FusedEstimate,
+        evidence: FoundEvidence,
+    ) -> None:
+        """Remember what samples say of a launch, for other sizes of its kernel."""
+        if identity is not None and outcome.moments:
+            known = know_estimate(evidence.model, work, fused)
+            self.sizes.estimate(identity, known, outcome.moments)
+
+    def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> bool:
+        """Take the usual time of a launch; tell whether other sizes have to be answered anew."""
+        if identity.ndrange is None or identity.ndrange.local_size is None:
+            return False
+        return self.sizes.observe(identity, work or count_items(identity.ndrange), history)
+
+
+def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:
+    """Give the work of a launch, as far as it is known."""
+    values: Mapping[str, float] = facts.values if facts else {}
+    logs, working_set = measure_work(
+        {**values, "static.work_items_count": float(ndrange.work_item_count),
+         "static.buffer_bytes": float(problem.buffer_bytes)}
+    )  # fmt: skip
+    return Work(logs=logs, working_set_bytes=working_set)
+
+
+@lru_cache(maxsize=64)
+def _find_caches(device_id: str) -> Mapping[str, float]:
+    """Give the sizes of a device's caches in bytes; none where it was not calibrated."""
+    try:
+        machine = find_own_machine(device_id)
+    except (KernelcastError, OSError):
+        return {}
+    caches = () if machine is None else machine.caches
+    return {one.name: float(one.size_bytes.value) for one in caches if one.size_bytes}

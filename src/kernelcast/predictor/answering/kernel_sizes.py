@@ -1,0 +1,294 @@
+"""What is known of a kernel's other sizes: those that were observed, and those only estimated."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from cachetools import LRUCache
+
+from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.piece import FusedEstimate, Piece
+from kernelcast.models.evidence.sizes import MEASURES, KnownSize, SizeTable
+from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.ndrange import NDRange
+
+_MOST_KERNELS = 1000
+_MOST_SIZES = 64
+# Other processes observe too: the store is asked again after so long.
+_STANDS_S = 5.0
+# A size that moved by less changes no other's answer.
+_MOVED = 0.01
+
+KernelKey = tuple[str, str, str]
+SizeKey = tuple[NDRange | None, str]
+"""Index space and digest of the arguments, whatever the kernel is called."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How much a launch does.
+
+    Parameters
+    ----------
+    logs : tuple of float
+        Natural logarithms of `MEASURES`; NaN where one but the first is not known.
+    working_set_bytes : float
+        Bytes that it touches; NaN where they are not known.
+    """
+
+    logs: tuple[float, ...]
+    working_set_bytes: float = math.nan
+
+
+def name_size(launch: LaunchIdentity) -> SizeKey:
+    """Name a launch among those of its kernel."""
+    return launch.ndrange, launch.arguments_digest
+
+
+def count_items(ndrange: NDRange) -> Work:
+    """Give the work of a launch of which nothing but its index space is known."""
+    unknown = (math.nan,) * (len(MEASURES) - 1)
+    return Work(logs=(math.log(ndrange.work_item_count), *unknown))
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """The sizes of one kernel on one device."""
+
+    observed: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    sampled: dict[SizeKey, tuple[SampledMoment, ...]] = field(default_factory=dict)
+    depends_on_contents: bool | None = None
+    asked_s: float = -math.inf
+    tables: dict[tuple[int, bool, bool], SizeTable] = field(default_factory=dict)
+
+    def forget_tables(self) -> None:
+        """Have tables made anew, since a size is another."""
+        self.tables.clear()
+
+
+class KernelSizes:
+    """Sizes of kernels; threads share one.
+
+    Parameters
+    ----------
+    read_stored : callable
+        Gives histories of launches of a kernel in the store.
+    clock : callable
+        Gives seconds; for tests.
+    """
+
+    def __init__(
+        self,
+        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read_stored = read_stored
+        self._clock = clock
+        self._kernels: LRUCache[KernelKey, _Kernel] = LRUCache(_MOST_KERNELS)
+        self._lock = threading.Lock()
+
+    def has_observed(self, launch: LaunchIdentity) -> bool:
+        """Tell whether another size of the kernel was observed, and contents do not matter."""
+        if self._find_locked(launch).depends_on_contents is not False:
+            return False
+        kernel = self._refresh(launch)
+        with self._lock:
+            return bool(kernel.observed.keys() - {name_size(launch)})
+
+    def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
+        """Take what the source says of the kernel."""
+        if depends_on_contents is not None:
+            with self._lock:
+                self._find(launch).depends_on_contents = depends_on_contents
+
+    def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> bool:
+        """Take the usual time of a launch; tell whether it is another than before."""
+        known, key = _know_history(work, history), name_size(launch)
+        with self._lock:
+            kernel = self._find(launch)
+            before = kernel.observed.get(key)
+            if known is None:
+                if before is not None:
+                    del kernel.observed[key]
+                    kernel.forget_tables()
+                return before is not None
+            _put(kernel.observed, key, known)
+            if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
+                return False
+            kernel.forget_tables()
+            return True
+
+    def estimate(
+        self,
+        launch: LaunchIdentity,
+        known: KnownSize,
+        moments: tuple[SampledMoment, ...],
+    ) -> None:
+        """Take what samples of a launch say."""
+        with self._lock:
+            kernel, key = self._find(launch), name_size(launch)
+            _put(kernel.estimated, key, known)
+            _put(kernel.sampled, key, moments)
+            kernel.forget_tables()
+
+    def judge_past(self, launch: LaunchIdentity, model: EvidenceModel) -> list[float]:
+        """Give how samples of other sizes erred that were observed since."""
+        with self._lock:
+            kernel, own = self._find(launch), name_size(launch)
+            return [
+                model.judge_samples(one, known.log_seconds)
+                for key, moments in kernel.sampled.items()
+                if key != own and (known := kernel.observed.get(key)) is not None
+                for one in moments
+            ]
+
+    def ask(
+        self,
+        launch: LaunchIdentity,
+        work: Work,
+        model: EvidenceModel,
+        caches: Mapping[str, float],
+        *,
+        with_observed: bool = True,
+    ) -> Piece | None:
+        """Make a piece of what other sizes say: observed ones, else those that were estimated.
+
+        Parameters
+        ----------
+        launch : LaunchIdentity
+            The launch that is asked for.
+        work : Work
+            How much it does.
+        model : EvidenceModel
+            How much sizes differ on the device.
+        caches : mapping of str to float
+            Bytes of the device's caches by name.
+        with_observed : bool
+            Whether observations count.
+        """
+        kernel, key = self._find_locked(launch), name_size(launch)
+        if kernel.depends_on_contents is not False:
+            return None
+        if with_observed:
+            self._refresh(launch)
+        with self._lock:
+            for is_observed in (True, False) if with_observed else (False,):
+                table = _tabulate(kernel, key, work, model, caches, is_observed=is_observed)
+                if table is not None:
+                    answer = table.predict(work.logs, time.time(), work.working_set_bytes)
+                    weigh = model.weigh_sizes if is_observed else model.weigh_estimates
+                    return weigh(answer)
+        return None
+
+    def _find_locked(self, launch: LaunchIdentity) -> _Kernel:
+        with self._lock:
+            return self._find(launch)
+
+    def _find(self, launch: LaunchIdentity) -> _Kernel:
+        key = (launch.kernel.digest, launch.device.id, launch.device.driver)
+        found = self._kernels.get(key)
+        if found is None:
+            found = self._kernels[key] = _Kernel()
+        return found
+
+    def _refresh(self, launch: LaunchIdentity) -> _Kernel:
+        """Give a kernel, with what other processes have observed meanwhile."""
+        now_s = self._clock()
+        with self._lock:
+            kernel = self._find(launch)
+            if now_s < kernel.asked_s + _STANDS_S:
+                return kernel
+            kernel.asked_s = now_s
+        stored = self._read_stored(launch)
+        with self._lock:
+            for key, history in stored.items():
+                before = kernel.observed.get(key)
+                if key[0] is None:
+                    continue
+                work = count_items(key[0])
+                if before is not None:
+                    work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
+                known = _know_history(work, history)
+                if known is not None and (before is None or known.at_s > before.at_s):
+                    _put(kernel.observed, key, known)
+                    kernel.forget_tables()
+        return kernel
+
+
+def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
+    kernel: _Kernel,
+    key: SizeKey,
+    work: Work,
+    model: EvidenceModel,
+    caches: Mapping[str, float],
+    *,
+    is_observed: bool,
+) -> SizeTable | None:
+    """Get the other sizes ready; a launch whose index space alone is known asks by that."""
+    known = kernel.observed if is_observed else kernel.estimated
+    is_known = key in known
+    if len(known) - is_known <= 0:
+        return None
+    has_more = all(map(math.isfinite, work.logs))
+    name = (id(model), is_observed, has_more)
+    table = None if is_known else kernel.tables.get(name)
+    if table is None:
+        others = [_complete(one, work, has_more=has_more) for other, one in known.items()
+                  if other != key]  # fmt: skip
+        table = model.tabulate(others, caches)
+        if not is_known:
+            kernel.tables[name] = table
+    return table
+
+
+def _complete(one: KnownSize, work: Work, *, has_more: bool) -> KnownSize:
+    """Take bytes that nobody has noted as proportional to work-items, as those of most kernels."""
+    log_work, working_set = one.log_work, one.working_set_bytes
+    if not has_more:
+        log_work = (log_work[0], *work.logs[1:])
+    if math.isnan(working_set):
+        working_set = work.working_set_bytes * math.exp(one.log_work[0] - work.logs[0])
+    return replace(one, log_work=log_work, working_set_bytes=working_set)
+
+
+def know_estimate(model: EvidenceModel, work: Work, fused: FusedEstimate) -> KnownSize:
+    """Give a launch that was estimated as one of its kernel's sizes."""
+    size = KnownSize(
+        log_work=work.logs,
+        log_seconds=fused.log_seconds,
+        noise=0.0,
+        at_s=time.time(),
+        working_set_bytes=work.working_set_bytes,
+    )
+    return model.know_estimate(size, fused)
+
+
+def _know_history(work: Work, history: LaunchHistory) -> KnownSize | None:
+    usual = history.usual
+    if usual is None:
+        return None
+    return KnownSize(
+        log_work=work.logs,
+        log_seconds=math.log(usual.seconds),
+        noise=usual.noise,
+        at_s=usual.last_s or 0.0,
+        working_set_bytes=work.working_set_bytes,
+    )
+
+
+def _put(found: dict[SizeKey, T], key: SizeKey, one: T) -> None:
+    """Keep one, the newest last; the oldest go where there are too many."""
+    found.pop(key, None)
+    found[key] = one
+    if len(found) > _MOST_SIZES:
+        del found[next(iter(found))]

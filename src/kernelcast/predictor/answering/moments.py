@@ -1,0 +1,33 @@
+"""What samples of an estimate say, moment by moment; made where they were taken."""
+
+import math
+from collections.abc import Iterable
+
+from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
+from kernelcast.predictor.answering.tasks import LaunchFacts
+from kernelcast.records.samples import SampleRun
+
+
+def read_moments(
+    runs: Iterable[SampleRun], facts: LaunchFacts | None = None
+) -> tuple[SampledMoment, ...]:
+    """Read samples of a launch, those of each moment by themselves.
+
+    Parameters
+    ----------
+    runs : iterable of SampleRun
+        One per moment, in their order.
+    facts : LaunchFacts, optional
+        Known of the launch: how even its source says it is.
+    """
+    values = facts.values if facts else {}
+    return tuple(
+        read_moment(
+            run,
+            moment=str(number),
+            form=MOMENT_FORM,
+            imbalance=values.get("counters.loop_imbalance_ratio", math.nan),
+            indirect=values.get("static.indirect_access_ratio", 0.0),
+        )
+        for number, run in enumerate(runs, start=1)
+    )

@@ -1,0 +1,172 @@
+"""Stored observations as evidence: what an estimate of the launch would have known of it.
+
+Of a row that a sampler before revision 4 has taken, in the order of its measurements: the
+sampler's set 0; a whole run that is not kept; pairs of set 0 (multiples 1 to 5), a run, the
+sampler's set 1, a run, pairs of set 1, a run, the sampler's set 2, the other runs. Later samplers
+take sets as an estimate takes its moments; those before the first whole run are what a first
+answer has.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelcast.models.evidence.calibration import EvidenceRow
+from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
+from kernelcast.models.evidence.piece import Kind
+from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.records.observation import Observation
+from kernelcast.training.settings import ALL_ROWS, RowFilter
+from kernelcast.training.work import measure_work
+
+SetKey = tuple[int, int]
+"""Multiple and window set of a set of samples; the sampler's own have multiple 0."""
+SAMPLER_OF_MOMENTS = 4
+"""The first revision whose sets are moments as an estimate takes them."""
+_MOST_MOMENTS = 2
+_TAKEN = {
+    0: ("before any run", "after two runs", "after four runs"),
+    1: ("after one run", "after three runs"),
+}
+"""When sets of samplers before that were taken: the sampler's own, and pairs."""
+_EVEN_PAIRS: tuple[SetKey, ...] = ((3, 0), (3, 1))
+_OWN_SETS: tuple[SetKey, ...] = ((0, 0), (0, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLaunch:
+    """A stored launch.
+
+    Parameters
+    ----------
+    observation : Observation
+        The row.
+    kernel : str
+        Suite, application and kernel.
+    places : mapping of SetKey to int
+        Place of each set of samples that a line can be drawn through.
+    features : mapping of str to float
+        Those that are known.
+    """
+
+    observation: Observation
+    kernel: str
+    places: Mapping[SetKey, int]
+    features: Mapping[str, float]
+
+    @property
+    def is_even(self) -> bool:
+        """What the sampler's first set has found, by its pilot or from the source."""
+        return self.observation.samples[0].is_even
+
+
+def read_launches(
+    observations: Iterable[Observation], rows: RowFilter = ALL_ROWS
+) -> list[StoredLaunch]:
+    """Give undisturbed launches, those of the newest sampler there is, with features and samples.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        Of one device, or of several; a key counts once.
+    rows : RowFilter
+        Launches that count.
+    """
+    by_key = {one.key: one for one in observations if _counts(one, rows)}
+    newest = max((one.sampler for one in by_key.values()), default=0)
+    return [_read(one) for one in by_key.values() if one.sampler == newest]
+
+
+def _counts(one: Observation, rows: RowFilter) -> bool:
+    is_sound = bool(one.samples) and one.features is not None and not one.flags
+    return is_sound and takes(rows, one)
+
+
+def takes(rows: RowFilter, one: Observation) -> bool:
+    """Tell whether a filter takes an observation."""
+    count = one.launch.work_group_count
+    return rows.takes(one.seconds, math.nan if count is None else count)
+
+
+def _read(one: Observation) -> StoredLaunch:
+    kernel, features = one.launch.kernel, one.features
+    named = features.as_dict() if features else {}
+    return StoredLaunch(
+        observation=one,
+        kernel="/".join(filter(None, (kernel.suite, kernel.application, kernel.name))),
+        places={
+            (sample.multiple, sample.window_set): place
+            for place, sample in enumerate(one.samples)
+            if sample.linear_s
+        },
+        features={name: value for name, value in named.items() if math.isfinite(value)},
+    )
+
+
+def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
+    """Give the sets that stand for the moments of a first answer.
+
+    Of samplers before revision 4, pairs of 3 and 4 units at two moments where work is even, else
+    the sampler's own sets.
+    """
+    one = row.observation
+    if one.sampler >= SAMPLER_OF_MOMENTS:
+        first_run_s = min(one.runs.started_s, default=math.inf)
+        own = sorted(
+            key for key, place in row.places.items()
+            if key[0] == 0 and (one.samples[place].at_s or 0.0) < first_run_s
+        )  # fmt: skip
+        return tuple(own[:_MOST_MOMENTS])
+    wanted = _EVEN_PAIRS if row.is_even else _OWN_SETS
+    for keys in (wanted, _OWN_SETS):
+        if all(one in row.places for one in keys):
+            return keys
+    return tuple(key for key in _OWN_SETS if key in row.places)
+
+
+def make_row(row: StoredLaunch, keys: Sequence[SetKey]) -> EvidenceRow:
+    """Make evidence of a launch and of some of its sets."""
+    one = row.observation
+    told = row.features.get("analytic.estimate_s", math.nan)
+    return EvidenceRow(
+        kernel=row.kernel,
+        size=make_size(row),
+        moments=tuple(_make_moment(row, key) for key in keys),
+        plain={Kind.ANALYTIC: math.log(told)} if told > 0 else {},
+        runs=tuple(np.log(one.runs.durations_s).tolist()),
+    )
+
+
+def make_rows(launches: Iterable[StoredLaunch]) -> list[EvidenceRow]:
+    """Make evidence of launches and of the sets that stand for an estimate's moments."""
+    return [make_row(one, choose_moments(one)) for one in launches]
+
+
+def _make_moment(row: StoredLaunch, key: SetKey) -> SampledMoment:
+    if row.observation.sampler >= SAMPLER_OF_MOMENTS:
+        form, moment = MOMENT_FORM, str(key[1])
+    else:
+        form = "pair" if key[0] else ("first set" if key[1] == 0 else "set")
+        moment = _TAKEN[min(key[0], 1)][key[1]]
+    return read_moment(
+        row.observation.sample_run(row.places[key]),
+        moment=moment,
+        form=form,
+        imbalance=row.features.get("counters.loop_imbalance_ratio", math.nan),
+        indirect=row.features.get("static.indirect_access_ratio", 0.0),
+    )
+
+
+def make_size(row: StoredLaunch) -> KnownSize:
+    """Give a launch as one of its kernel's known sizes."""
+    one = row.observation
+    works, working_set = measure_work(row.features)
+    return KnownSize(
+        log_work=works,
+        log_seconds=math.log(one.seconds),
+        noise=one.runs.noise or 0.0,
+        at_s=one.measured_at.timestamp() if one.measured_at else 0.0,
+        working_set_bytes=working_set,
+    )

@@ -1,0 +1,219 @@
+"""What an answer is put together of, and what one wrong piece can do to it."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.cli.estimate.explanation import list_explanations
+from kernelcast.launches.recordings import read_recordings, write_recordings
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.calibration import calibrate
+from kernelcast.models.evidence.registry import publish_evidence
+from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.replaying import replay
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
+from kernelcast.sampling.plan import SAMPLER
+from kernelcast.testing.evidence import make_rows
+from kernelcast.testing.fake_executor import (
+    DEVICE,
+    PROBLEM,
+    FakeExecutor,
+    make_analytic,
+    make_predictor,
+    make_problem,
+    observe,
+)
+from kernelcast.training_data.store import Store, open_store
+
+NUMBERS = itertools.count()
+UNSAMPLED = EstimateSettings(samples=False)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Predictor]:
+    """Give a predictor that many launches are asked of."""
+    path = tmp_path_factory.mktemp("fused") / "rows.sqlite"
+    with open_store(path) as store, make_predictor(FakeExecutor(), store) as found:
+        yield found
+
+
+@pytest.fixture
+def sizes(executor: FakeExecutor) -> FakeExecutor:
+    """Give a device whose kernels do the same whatever their buffers hold."""
+    executor.depends_on_contents = False
+    return executor
+
+
+def ask(predictor: Predictor, *observed_s: float) -> Estimate:
+    """Sample a launch of another kernel, observe times, and answer it again."""
+    problem = make_problem(next(NUMBERS), work_groups=10_000)
+    sampled = predictor.estimate(problem, DEVICE.id)
+    for one in observed_s:
+        predictor.observe(sampled, one, is_first=False)
+    return predictor.estimate(problem, DEVICE.id)
+
+
+@given(
+    others=st.lists(st.floats(0.95, 1.05), min_size=3, max_size=8),
+    exponent=st.floats(-6, 6),
+    place=st.floats(0, 1),
+)
+def test_a_poisoned_observation_moves_an_answer_by_less_than_its_interval(
+    shared: Predictor, others: list[float], exponent: float, place: float
+) -> None:
+    """Wherever it comes among others, and however wrong it is."""
+    times_s = [0.05 * one for one in others]
+    where = round(place * len(times_s))
+    clean = ask(shared, *times_s)
+    found = ask(shared, *times_s[:where], 0.05 * 10**exponent, *times_s[where:])
+    assert abs(math.log(found.seconds / clean.seconds)) < math.log(found.high / found.seconds)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 0.1, 10.0, 1e3, 1e6])
+def test_one_poisoned_observation_alone_moves_no_sampled_answer(
+    shared: Predictor, factor: float
+) -> None:
+    """It is set aside, and is no piece."""
+    found = ask(shared, 0.05 * factor)
+    assert found.seconds == pytest.approx(0.05, rel=0.02)
+    assert {one.kind for one in found.list_pieces()} == {"samples"}
+
+
+def test_an_observed_size_tells_of_others(sizes: FakeExecutor, store: Store) -> None:
+    """A new size is answered without running anything, and without a look at its source."""
+    predictor = make_predictor(sizes, store)
+    observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
+    predictor.flush()
+    bare = make_predictor(sizes, store, settings=UNSAMPLED)
+    found = bare.estimate(make_problem(work_groups=50_000), DEVICE.id)
+    assert (found.tier, found.seconds) == (Tier.SIZES, pytest.approx(0.3, rel=0.05))
+    assert found.estimates_s["sizes"] == pytest.approx(found.seconds)
+    assert sizes.modelled == 1  # to know whether contents matter
+    bare.estimate(make_problem(work_groups=25_000), DEVICE.id)
+    assert (len(sizes.tasks), sizes.modelled) == (1, 1)
+
+
+def test_sizes_stand_beside_samples(sizes: FakeExecutor, store: Store) -> None:
+    """Observed sizes are weighed with samples, and take the place of estimated ones."""
+    predictor = make_predictor(sizes, store)
+    first, other = make_problem(work_groups=50_000), make_problem(work_groups=60_000)
+    sampled = predictor.estimate(first, DEVICE.id)
+    kinds = {one.kind for one in predictor.estimate(other, DEVICE.id).list_pieces()}
+    assert kinds == {"samples", "other_estimates"}
+    observe(predictor, sampled, 0.25, 0.25)
+    renewed = predictor.estimate(other, DEVICE.id)
+    assert {one.kind for one in renewed.list_pieces()} == {"samples", "other_sizes"}
+    assert len(sizes.tasks) == 2  # samples are kept
+
+
+@pytest.mark.parametrize("depends", [True, None])
+def test_sizes_are_others_where_contents_decide(
+    executor: FakeExecutor, store: Store, depends: bool | None
+) -> None:
+    """Where the source does not say that contents do not matter, no size tells of another."""
+    executor.depends_on_contents = depends
+    predictor = make_predictor(executor, store)
+    observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
+    found = predictor.estimate(make_problem(work_groups=50_000), DEVICE.id)
+    assert {one.kind for one in found.list_pieces()} == {"samples"}
+
+
+def test_history_that_is_not_asked_for_is_no_evidence(sizes: FakeExecutor, store: Store) -> None:
+    """Without history neither the launch nor other sizes count as observed."""
+    first = make_predictor(sizes, store)
+    observe(first, first.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
+    first.flush()
+    unwanted = make_predictor(sizes, store, settings=EstimateSettings(uses_history=False))
+    for problem in (PROBLEM, make_problem(work_groups=50_000)):
+        kinds = {one.kind for one in unwanted.estimate(problem, DEVICE.id).list_pieces()}
+        assert not kinds & {"observed", "other_sizes"}
+
+
+def test_a_model_without_samples_is_a_piece(executor: FakeExecutor, store: Store) -> None:
+    """The analytic model's time counts beside samples, and answers alone."""
+    executor.analytic = make_analytic(0.4)
+    found = make_predictor(executor, store, settings=UNSAMPLED).estimate(PROBLEM, DEVICE.id)
+    (piece,) = found.list_pieces()
+    assert (found.tier, piece.kind, piece.weight) == (Tier.ANALYTIC, "analytic", 1.0)
+
+
+def test_pieces_are_told_in_every_form(sizes: FakeExecutor, store: Store) -> None:
+    """Text, JSON and HTML list each piece with its weight."""
+    predictor = make_predictor(sizes, store)
+    observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
+    found = predictor.estimate(make_problem(work_groups=50_000), DEVICE.id)
+    answer = DeviceAnswer(
+        device_id=DEVICE.id, device=DEVICE.name, problem="p", kernel="k", estimate=found
+    )
+    text = "\n".join(list_explanations([answer]))
+    assert "evidence: other sizes" in text
+    assert "weights and intervals: built in" in text
+    told = found.to_dict()["explanation"]
+    assert isinstance(told, dict)
+    assert {one["kind"] for one in told["pieces"]} == {"samples", "other_sizes"}
+    assert sum(one["weight"] for one in told["pieces"]) == pytest.approx(1.0)
+    assert "other sizes" in found._repr_html_()
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> VersionedFiles:
+    """Give a registry with the evidence model of the device, of its runtime, and of any CPU."""
+    files = VersionedFiles(url=str(tmp_path / "models"))
+    for name in (f"evidence/{DEVICE.id}", "evidence_runtime/fake", "evidence_cpu"):
+        publish_evidence(files, name, calibrate(make_rows(), samplers=(SAMPLER,)))
+    return files
+
+
+def test_evidence_is_weighed_by_what_is_nearest(
+    executor: FakeExecutor, store: Store, registry: VersionedFiles
+) -> None:
+    """The device's own model counts first; a damaged one is said, and the next one weighs."""
+    own = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert "on this device" in own.explain().evidence
+    assert "conformal" in own.explain().interval
+    assert not own.warnings
+    (path,) = (Path(registry.url) / "evidence" / DEVICE.id).glob("0*.json")
+    path.write_text("{")
+    found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert "same runtime" in found.explain().evidence
+    (warning,) = found.warnings
+    assert "an evidence model was passed over" in warning
+
+
+def test_evidence_of_another_sampler_is_passed_over(
+    executor: FakeExecutor, store: Store, tmp_path: Path
+) -> None:
+    """What was calibrated with other samples weighs none of these; that is said."""
+    files = VersionedFiles(url=str(tmp_path / "old"))
+    old = calibrate(make_rows(), samplers=(SAMPLER - 1,))
+    publish_evidence(files, f"evidence/{DEVICE.id}", old)
+    found = make_predictor(executor, store, files.url).estimate(PROBLEM, DEVICE.id)
+    assert found.explain().evidence == "built in"
+    assert f"revision {SAMPLER - 1} of the sampler" in found.warnings[0]
+
+
+def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,
+                                              tmp_path: Path) -> None:  # fmt: skip
+    """A recording holds what its answer rested on; without that, samples alone answer."""
+    predictor = make_predictor(sizes, store)
+    observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
+    problem = make_problem(work_groups=50_000)
+    answered = predictor.answer(problem, DEVICE.id)
+    assert answered.recording is not None
+    path = tmp_path / "recording.json"
+    write_recordings(path, [replace(answered.recording, kernel_digest=problem.kernel.digest)])
+    (recording,) = read_recordings(path)
+    found = next(replay([recording], problem, settings=EstimateSettings())).answer.estimate
+    assert found is not None
+    assert found.seconds == answered.estimate.seconds
+    older = replace(recording, pieces=())
+    alone = next(replay([older], problem, settings=EstimateSettings())).answer.estimate
+    assert alone is not None
+    assert {one.kind for one in alone.list_pieces()} == {"samples"}

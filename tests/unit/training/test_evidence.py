@@ -1,0 +1,70 @@
+"""Stored observations as evidence, and models that are calibrated with it."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.models.evidence.registry import load_evidence
+from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.records.observation import Observation
+from kernelcast.training.evidence import choose_moments, make_row, read_launches
+from kernelcast.training.evidence_models import EvidenceRows
+from kernelcast.training.model_admin import show_model
+from kernelcast.training.table import machines_beside, tabulate
+from kernelcast.training_data.parquet.reader import read_parquet
+
+DEVICE = "rusticl-llvmpipe-amd-epyc-2965"
+PATH = Path(str(files("kernelcast"))) / "training_data" / "measured" / f"{DEVICE}.parquet"
+
+
+@pytest.fixture(scope="module")
+def observations() -> list[Observation]:
+    """Read the shipped rows of a device."""
+    return [*read_parquet(PATH)]
+
+
+def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> None:
+    """Gives each launch the samples that a first answer has, at most two moments of them."""
+    launches = read_launches(observations)
+    assert {one.observation.sampler for one in launches} == {
+        max(one.sampler for one in observations if one.samples)
+    }
+    for one in launches:
+        row = make_row(one, choose_moments(one))
+        assert 1 <= len({moment.moment for moment in row.moments}) <= 2
+        assert np.isfinite(row.size.log_work[0])
+
+
+def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
+    observations: list[Observation], tmp_path: Path
+) -> None:
+    """Publishes one each, as versions that can be looked at."""
+    registry = VersionedFiles(url=str(tmp_path))
+    found = EvidenceRows(observations).calibrate(machines_beside([PATH]))
+    assert [one.name for one in found] == [
+        f"evidence/{DEVICE}", "evidence_cpu", "evidence_runtime/rusticl",
+    ]  # fmt: skip
+    for one in found:
+        version = one.publish(registry)
+        assert load_evidence(registry, one.name, version).facts == one.model.facts
+        assert one.devices == (DEVICE,)
+        versions, told = show_model(one.name, None, registry.url)
+        assert versions.used == told["version"] == version
+        assert told["calibrated"]["rows"] == one.model.facts["rows"]
+
+
+def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> None:
+    """Leaves devices of few kernels to the models of others."""
+    assert EvidenceRows(observations[:20]).calibrate(lambda _: None) == []
+
+
+def test_fused_samples_take_the_place_of_the_line(observations: list[Observation]) -> None:
+    """Gives rows a time that errs less than the line through the first samples, on average."""
+    table = tabulate(observations)
+    fused = EvidenceRows(observations).fuse(table)
+    moved = fused.linear_s != table.linear_s
+    assert moved.any()
+    assert np.isfinite(fused.linear_error[moved]).all()
+    assert EvidenceRows([]).fuse(table) is table
