@@ -4,8 +4,8 @@ Run ``python benchmarks/cold_windows.py DEVICE [--kernels NAME ...]``; about thr
 places of each kernel, 50 ms apart: a launch of 4 units, one of 12 units, and a window of 8 units in
 parts of 1, 3 and 4, one right behind the other (a unit: what fills the device, as often as needed
 for 0.3 ms). Gives what each would predict for the whole launch, over the median of three whole
-runs. Writes ``results/cold_windows/<device>.json`` and ``summary.md``; ``--only-tables`` renders the
-files again.
+runs. Writes ``results/cold_windows/<device>.json`` and ``summary.md``; ``--only-tables`` renders
+the files again.
 """
 
 import argparse

@@ -82,6 +82,7 @@ SOME, ALL = 3, 10_000
 FACTORS = (1e-6, 1e-3, 0.1, 0.5, 2.0, 10.0, 1e3, 1e6)
 CHOICES = {"set 0": choose_first, "pairs of 2 and 3": choose_paper,
            "two moments": choose_moments}  # fmt: skip
+"""Rows without pairs have no second line."""
 SOURCE = CorrectionModel(
     name="source", learner=SvrLearner(), reference=ColumnReference(name="analytic"),
     feature_groups=tuple(one for one in ALL_GROUPS if one != "sampled"), is_gated=False,
@@ -107,10 +108,12 @@ def main() -> None:
 
 def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
     """Judge every line on the rows of a device."""
+    has_pairs = any((2, 0) in one.places for one in stored)
+    choices = {name: one for name, one in CHOICES.items() if has_pairs or one is not choose_paper}
     rows = {name: [make_row(one, choose(one)) for one in stored]
-            for name, choose in CHOICES.items()}  # fmt: skip
+            for name, choose in choices.items()}  # fmt: skip
     costs = {name: np.array([sum(one.cost[key] for key in choose(one)) for one in stored])
-             for name, choose in CHOICES.items()}  # fmt: skip
+             for name, choose in choices.items()}  # fmt: skip
     lines: Lines = defaultdict(dict)
     weights: dict[str, list[float]] = defaultdict(list)
     groups = number_groups(np.array([one.kernel for one in stored], dtype=np.object_))
@@ -130,6 +133,7 @@ def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
     measured = np.array([one.observation.seconds for one in stored])
     return {
         "device": device,
+        "sampler": stored[0].observation.sampler,
         "was_chosen_on": device == CHOSEN_ON,
         "machine": describe_machine(),
         "rows": len(stored),
@@ -140,6 +144,7 @@ def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
         "raw": {
             name: {**score(errors), "cost": float(np.median(costs))}
             for name, _, errors, costs in tell_raw(stored)
+            if len(errors)
         },
         "lines": {name: summarise(told) for name, told in sorted(lines.items())},
         "costs": {name: float(np.median(found)) for name, found in costs.items()},
@@ -263,6 +268,8 @@ def _learn_from_source(  # noqa: PLR0913 - a fold has these parts
     train, test = (
         part[SOURCE.reference.knows(table.take(part))] for part in (fold.train, fold.test)
     )
+    if not len(train) or not len(test):
+        return  # the device was not calibrated when these rows were taken
     told = np.full(len(table), np.nan)
     for part in divide_groups(groups[train], SOURCE_FOLDS):
         fitted = SOURCE.fit(table.take(train[part.train]))

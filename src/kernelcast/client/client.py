@@ -117,7 +117,8 @@ class Client:
         devices : sequence of str
             Ids or their beginnings; all devices when left out.
         **options
-            ``budget``, ``coverage``, ``seed``, ``sampling`` (``auto`` or ``never``), ``history``.
+            ``budget``, ``coverage``, ``seed``, ``sampling`` (``auto`` or ``never``), ``history``,
+            ``within_seconds``.
 
         Returns
         -------

@@ -166,6 +166,8 @@ class KnownLaunches:
             if one.identity.key != identity.key and one.answer is not None:
                 with one.lock:
                     one.answer = None
+                    if one.outcome is not None:  # what sizes say of the sampler's errors, too
+                        one.basis = None
 
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""

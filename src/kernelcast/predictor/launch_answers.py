@@ -6,7 +6,6 @@ from dataclasses import replace
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
-    Basis,
     Remembered,
     choose_pieces,
     compose,
@@ -21,6 +20,7 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
+from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
@@ -56,6 +56,8 @@ class LaunchAnswers:
         Is told of a device whose driver is another than it was.
     remembers : bool
         Whether a launch that was answered is answered from memory the next time.
+    refiner : Refiner or None
+        Samples launches again later.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class LaunchAnswers:
         take_driver: Callable[[DeviceDescription], None],
         *,
         remembers: bool = True,
+        refiner: Refiner | None = None,
     ) -> None:
         self.launches = KnownLaunches()
         self.shadow = ShadowRecords()
@@ -72,6 +75,7 @@ class LaunchAnswers:
         self._policy = policy
         self._take_driver = take_driver
         self._remembers = remembers
+        self._refiner = refiner
 
     def renew(self) -> None:
         """Have answers made anew, since another version of a model is to be used."""
@@ -104,6 +108,8 @@ class LaunchAnswers:
         if self._remembers and not request.is_live:
             files = stamp_files(request.problem)
             self.launches.remember_asked(request.problem, request.device.id, known, files)
+            if self._refiner is not None:
+                self._refiner.note(request, known)
         return known
 
     def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
@@ -122,7 +128,8 @@ class LaunchAnswers:
         self._answerer.check(history, request)
         if len(history):
             with known.lock:
-                known.device, known.basis = request.device, self._describe(known, request)
+                known.device = request.device
+                known.basis = self._answerer.describe(request, known.identity)
                 return self._choose(known, request.policy)
         updated = None if beside is None else update_doubts(beside, history.describe())
         return None if updated is beside else updated
@@ -142,7 +149,7 @@ class LaunchAnswers:
                 return known
             if self._has_history(known, request.policy):
                 if known.basis is None:
-                    known.basis = self._describe(known, request)
+                    known.basis = self._answerer.describe(request, known.identity)
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
@@ -171,16 +178,12 @@ class LaunchAnswers:
         with known.lock:
             is_observed = bool(len(self._recall(known, request.policy)))
             if known.before_shift is not None and is_observed:
-                known.basis = self._describe(known, request)
+                known.basis = self._answerer.describe(request, known.identity)
                 return known
-        basis = self._answerer.model_alone(request)
+        basis = self._answerer.model_alone(request, known.identity)
         with known.lock:
             known.basis = basis
         return known
-
-    def _describe(self, known: KnownLaunch, request: LaunchRequest) -> Basis:
-        ndrange = known.identity.ndrange or request.problem.ndrange
-        return self._answerer.describe(request, ndrange)
 
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
         """Give what was observed of a launch; the store is asked once."""

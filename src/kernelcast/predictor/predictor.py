@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kernelcast.predictor.answering.answerer import Answerer
@@ -27,6 +26,7 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -60,6 +60,8 @@ class Predictor:
         Where observations are kept; the user's own store when left out.
     registry : str, optional
         Folder or URL of trained models; the user's own when left out.
+    refines : bool
+        Whether launches are sampled again where their device idles: the next answer is better.
     options : PredictorOptions, optional
         Settings and what few programs change.
 
@@ -91,6 +93,7 @@ class Predictor:
         store: "Store | str | Path | None" = None,
         registry: str | None = None,
         *,
+        refines: bool = False,
         options: PredictorOptions | None = None,
     ) -> None:
         check_device_ids(devices)
@@ -106,9 +109,13 @@ class Predictor:
             trained_models=self._trained_models,
             memory=self._memory,
             facts_store=options.choose_facts_store(),
+            foretell=options.foretell,
         )
+        self._refiner = Refiner(self._answerer) if refines else None
         self._reader = RequestReader(options.executor, self._policy, devices)
-        self._answers = LaunchAnswers(self._answerer, self._policy, self._take_driver)
+        self._answers = LaunchAnswers(
+            self._answerer, self._policy, self._take_driver, refiner=self._refiner
+        )
         self._observer = Observer(self._answers, self._memory)
         self._clock = options.clock
         self._recheck_s = 0.0
@@ -117,12 +124,7 @@ class Predictor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
@@ -333,11 +335,15 @@ class Predictor:
         ObservationLostError
             If the store has not taken all within the time.
         """
+        if self._refiner is not None:
+            self._refiner.stop()
         try:
             self._observer.close(timeout_s)
         finally:
             self._memory.close()
             self._options.end_children()
+            if self._refiner is not None:
+                self._refiner.close()
 
     def shadow_records(self) -> list[ShadowRecord]:
         """Say how the method in the shadow did, observation by observation."""

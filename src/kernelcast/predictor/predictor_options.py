@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.answering.evidence import Foretell
 from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.warm_processes import WarmProcesses
@@ -25,6 +26,8 @@ class PredictorOptions:
     facts_store : FactsStore or None
         Where facts about launches are kept for other processes: in the data folder unless another
         place is given, nowhere if None or if another executor is given.
+    foretell : callable or None
+        A learned model that needs no samples: gives the seconds of a problem on a device, or None.
     clock : callable
         Gives seconds; for tests.
     """
@@ -33,6 +36,7 @@ class PredictorOptions:
     timeout_s: float = DEFAULT_TIMEOUT_S
     executor: Executor = field(default_factory=WarmProcesses)
     facts_store: FactsStore | None = field(default_factory=FactsStore)
+    foretell: Foretell | None = None
     clock: Callable[[], float] = time.monotonic
 
     def choose_facts_store(self) -> FactsStore | None:

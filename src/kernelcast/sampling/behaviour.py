@@ -8,6 +8,12 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.sampling.probes import Probe
 
 _GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
+# A device is full when twice the work-groups take so many times as long, and half of them nearly
+# did: a GPU of 132 compute units is not with 32 work-groups, nor is a processor of 64 cores.
+_FULL_GROWTH, _NEARLY_FULL_GROWTH = 1.5, 1.3
+_MOST_GROUPS = 16384
+# Below this share of the largest launch the line through two launches is noise.
+_LEAST_SHARE = 0.5
 _REPEATS = 7
 _TARGET_S = 150e-6
 # Where launches are slow, a probe must still be work for the most part, or it tells nothing.
@@ -19,6 +25,9 @@ _FULL_RATE = 1.2
 _SETTLED = 1.25
 _SETTLED_IN_A_ROW = 2
 _LONGEST_SETTLING_S = 0.03
+# A GPU takes so long to raise its clock.
+LONGEST_WAKING_S = 0.5
+_BETTER = 0.97
 _MOST_PROBES = 20
 
 
@@ -39,16 +48,21 @@ class DeviceBehaviour:
     """Best time of that probe, in seconds."""
 
 
-def measure_behaviour(probe: Probe) -> DeviceBehaviour:
-    """Run the probes: some tens of milliseconds on a CPU, once per session."""
-    order = probe.find_order()
-    steps = _choose_steps(probe, probe.time_nothing())
+def measure_behaviour(probe: Probe, *, order: DispatchOrder | None = None) -> DeviceBehaviour:
+    """Run the probes: some tens of milliseconds on a CPU, once per session.
+
+    Parameters
+    ----------
+    probe : Probe
+        Of the device.
+    order : DispatchOrder, optional
+        In which work-groups start, where that is known.
+    """
+    order = order or probe.find_order()
+    nothing_s = probe.time_nothing()
+    steps = _choose_steps(probe, nothing_s)
     settled_s = _find_settled(probe, steps)
-    times = {
-        groups: min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS))
-        for groups in _GROUP_COUNTS
-    }
-    overhead_s, saturated_from = read_steps(times)
+    overhead_s, saturated_from = read_steps(_time_steps(probe, steps), nothing_s=nothing_s)
     return DeviceBehaviour(
         order=order,
         launch_overhead_s=overhead_s,
@@ -58,13 +72,34 @@ def measure_behaviour(probe: Probe) -> DeviceBehaviour:
     )
 
 
-def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
+def _time_steps(probe: Probe, steps: int) -> dict[int, float]:
+    """Time launches of more and more work-groups until the device is full."""
+
+    def run(groups: int) -> float:
+        return min(probe.run((groups,), steps=steps).duration_s for _ in range(_REPEATS))
+
+    times = {groups: run(groups) for groups in _GROUP_COUNTS}
+    largest = _GROUP_COUNTS[-1]
+    while not _is_full(times, largest) and largest < _MOST_GROUPS:
+        largest *= 2
+        times[largest] = run(largest)
+    return times
+
+
+def _is_full(times_s: Mapping[int, float], groups: int) -> bool:
+    half_s, quarter_s = times_s[groups // 2], times_s[groups // 4]
+    return times_s[groups] >= _FULL_GROWTH * half_s and half_s >= _NEARLY_FULL_GROWTH * quarter_s
+
+
+def read_steps(times_s: Mapping[int, float], *, nothing_s: float = 0.0) -> tuple[float, int]:
     """Read the overhead of a launch and the least saturating launch off the steps of t(n).
 
     Parameters
     ----------
     times_s : mapping of int to float
         Work-groups of equal work to the time of their launch, in seconds.
+    nothing_s : float
+        Time of a launch that does nothing, in seconds: the overhead where the steps do not tell.
 
     Returns
     -------
@@ -78,11 +113,16 @@ def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
     >>> overhead_s, groups = read_steps({1: 2.1, 2: 2.1, 4: 4.1, 8: 8.1, 16: 16.1})
     >>> round(overhead_s, 6), groups
     (0.1, 2)
+
+    A device that is not full with 16 work-groups takes as long for one:
+
+    >>> read_steps({1: 2.1, 8: 2.1, 16: 2.2}, nothing_s=0.1)
+    (0.1, 16)
     """
     *_, n1, n2 = sorted(times_s)
     rate_s = (times_s[n2] - times_s[n1]) / (n2 - n1)
-    if rate_s <= 0:  # noise hid the step: no claim is made
-        return 0.0, n1
+    if rate_s * n2 < _LEAST_SHARE * times_s[n2]:  # not full, or noise hid the step
+        return nothing_s, n2
     overhead_s = max(times_s[n2] - rate_s * n2, 0.0)
     saturated = [
         n for n, time_s in times_s.items() if time_s - overhead_s <= _FULL_RATE * rate_s * n
@@ -90,7 +130,9 @@ def read_steps(times_s: Mapping[int, float]) -> tuple[float, int]:
     return overhead_s, min(saturated, default=n1)
 
 
-def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
+def settle(
+    probe: Probe, behaviour: DeviceBehaviour, *, longest_s: float = _LONGEST_SETTLING_S
+) -> float:
     """Keep the device busy until it runs at its usual rate; give the time that took in seconds.
 
     After the device has idled, or the host has compiled, an operating system may put two threads
@@ -99,7 +141,7 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
     """
     begin = time.perf_counter()
     good = 0
-    longest_s = _longest_settling_s(behaviour.settled_s)
+    longest_s = _longest_settling_s(behaviour.settled_s, longest_s)
     while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < longest_s:
         duration_s = probe.run((SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
         good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
@@ -107,17 +149,25 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
 
 
 def _find_settled(probe: Probe, steps: int) -> float:
-    """Find the best time of the probe, long enough after any start."""
+    """Find the best time of the probe, long enough after any start and after it last got better.
+
+    A GPU that was idle raises its clock in steps for some tenths of a second.
+    """
     begin = time.perf_counter()
     best_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
-    while time.perf_counter() - begin < 2 * _longest_settling_s(best_s):
-        best_s = min(best_s, probe.run((SETTLE_GROUPS,), steps=steps).duration_s)
+    wait_s = 2 * _longest_settling_s(best_s, _LONGEST_SETTLING_S)
+    last = begin
+    while (now := time.perf_counter()) - last < wait_s and now - begin < wait_s + LONGEST_WAKING_S:
+        duration_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
+        if duration_s < _BETTER * best_s:
+            last = now
+        best_s = min(best_s, duration_s)
     return best_s
 
 
-def _longest_settling_s(probe_s: float) -> float:
+def _longest_settling_s(probe_s: float, longest_s: float) -> float:
     """Give up after this time; a device of slow launches needs longer for as many probes."""
-    return max(_LONGEST_SETTLING_S, _MOST_PROBES * probe_s)
+    return max(longest_s, _MOST_PROBES * probe_s)
 
 
 def _choose_steps(probe: Probe, overhead_s: float) -> int:

@@ -149,6 +149,17 @@ def read_build_log(program: cl.Program, device: cl.Device) -> str:
     return log.strip()
 
 
+def read_binary(program: cl.Program, device: cl.Device) -> bytes:
+    """Give what the compiler made for one device; nothing where the driver does not give it."""
+    try:
+        # A caller's context may hold more devices; their binaries are listed side by side.
+        devices = cast("list[cl.Device]", program.get_info(cl.program_info.DEVICES))
+        binaries = cast("list[bytes]", program.get_info(cl.program_info.BINARIES))
+    except cl.Error:
+        return b""
+    return dict(zip(devices, binaries, strict=True)).get(device, b"")
+
+
 def _explain_failure(program: cl.Program, device: cl.Device, error: cl.Error) -> str:
     try:
         log = read_build_log(program, device)

@@ -6,6 +6,7 @@ clock                         where                                  ticks
 `clock_read_device()`         cl_khr_kernel_clock, OpenCL C 2.0 on   the device's own
 `__builtin_readcyclecounter`  PoCL and Intel's runtime on x86-64     processor cycles
 `%globaltimer`, `%smid`       NVIDIA, inline PTX                     nanoseconds
+`s_memrealtime`               AMD, GCN to RDNA 2                     10 ns, mostly
 ============================  =====================================  =================
 
 Intel's runtime declares `clock_read_device` from ``-cl-std=CL2.0`` on, without any pragma or
@@ -89,6 +90,10 @@ static inline ulong kc_clock(void)
 static inline ulong kc_unit(void)
 { uint unit; asm volatile("mov.u32 %0, %%smid;" : "=r"(unit)); return unit; }
 """
+# Counts at one rate whatever the shader clock does; later chips' compilers refuse it.
+_REAL_TIME = (
+    "static inline ulong kc_clock(void) { return __builtin_amdgcn_s_memrealtime(); }\n"
+) + _NO_UNIT
 
 
 def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[KernelClock]:
@@ -111,6 +116,8 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
         )
     if "cl_nv_device_attribute_query" in description.extensions:
         clocks.append(KernelClock(name="PTX globaltimer", declarations=_PTX, tells_unit=True))
+    if "cl_amd_device_attribute_query" in description.extensions:
+        clocks.append(KernelClock(name="AMD real time", declarations=_REAL_TIME))
     is_x86 = description.kind is DeviceKind.CPU and platform.machine() in _X86
     if is_x86 and description.platform in _HAS_CYCLE_COUNTER:
         clocks.append(KernelClock(name="cycle counter", declarations=_CYCLES, counts_cycles=True))

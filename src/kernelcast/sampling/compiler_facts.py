@@ -8,12 +8,13 @@ from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.building import get_kernel
+from kernelcast.sampling.amd_code_object import CodeObjectFacts
+from kernelcast.sampling.building import get_kernel, read_binary
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.occupancy import CompiledResources
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.ptx import PtxFacts, is_ptx, parse_ptx
-from kernelcast.sampling.saturation import read_compiler_statistics
+from kernelcast.sampling.saturation import read_code_object, read_compiler_statistics
 from kernelcast.sampling.session import DeviceSession
 
 # Two kernels of which we know what a truthful driver says: that they differ in private memory,
@@ -39,7 +40,11 @@ _SUB_GROUP_QUERY_SINCE = (2, 1)
 # Only NVIDIA's driver gives PTX. Others are not asked: PoCL compiles the kernel once more for
 # each work-group size to make a binary (63 ms for two lines).
 _PTX_EXTENSION = "cl_nv_compiler_options"
-_WARP_EXTENSION = "cl_nv_device_attribute_query"
+# NVIDIA's driver has no sub-groups, AMD's none in devices that say OpenCL 2.0.
+_WARP_SIZES = {
+    "cl_nv_device_attribute_query": "warp_size_nv",
+    "cl_amd_device_attribute_query": "wavefront_width_amd",
+}
 
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
@@ -66,6 +71,7 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
             **describe_statistics(
                 read_compiler_statistics(session, kernel), _read_ptx(session, program, kernel.name)
             ),
+            **describe_code_object(read_code_object(session, kernel)),
             **_ask_driver(session, compiled),
             **_ask_sub_groups(session, compiled, local_size),
         }
@@ -98,6 +104,26 @@ def describe_statistics(
             "spill_load_bytes_per_work_item": _reported(statistics.spill_load_bytes),
         }
     return facts
+
+
+def describe_code_object(code: CodeObjectFacts | None) -> dict[str, Trait[int]]:
+    """Name what AMD's code object tells.
+
+    Examples
+    --------
+    >>> code = CodeObjectFacts(
+    ...     vector_registers=24, scalar_registers=16, wavefront_size=64, local_bytes=0,
+    ...     private_bytes=0,
+    ... )
+    >>> describe_code_object(code)["registers_per_work_item"].value
+    24
+    """
+    if code is None:
+        return {}
+    return {
+        "registers_per_work_item": _reported(code.vector_registers),
+        "private_bytes_per_work_item": _reported(code.private_bytes),
+    }
 
 
 def parse_opencl_version(text: str) -> tuple[int, int]:
@@ -163,14 +189,24 @@ def _ask_sub_groups(
                     "sub_group_size": _reported(size),
                     "sub_groups_per_work_group": _reported(count),
                 }
-        elif _WARP_EXTENSION in session.description.extensions:
-            size = device.warp_size_nv
-            return {
-                "sub_group_size": _reported(size),
-                "sub_groups_per_work_group": _computed(-(-math.prod(local_size) // size)),
-            }
     except cl.Error:  # the driver promises the query and refuses it
         pass
+    return _read_warp_size(session, math.prod(local_size))
+
+
+def _read_warp_size(session: DeviceSession, work_items: int) -> dict[str, Trait[int]]:
+    """Ask a vendor's own query how many work-items run in step; nothing where there is none."""
+    for extension, name in _WARP_SIZES.items():
+        if extension in session.description.extensions:
+            try:
+                size = int(getattr(session.device, name))
+            except (AttributeError, cl.Error):  # listed, and refused
+                continue
+            if size > 0:
+                return {
+                    "sub_group_size": _reported(size),
+                    "sub_groups_per_work_group": _computed(-(-work_items // size)),
+                }
     return {}
 
 
@@ -185,10 +221,7 @@ def _has_sub_groups(device: cl.Device) -> bool:
 def _read_ptx(session: DeviceSession, program: cl.Program, kernel_name: str) -> PtxFacts | None:
     if _PTX_EXTENSION not in session.description.extensions:
         return None
-    # A caller's context may hold more devices; their binaries are listed side by side.
-    devices = cast("list[cl.Device]", program.get_info(cl.program_info.DEVICES))
-    binaries = cast("list[bytes]", program.get_info(cl.program_info.BINARIES))
-    binary = dict(zip(devices, binaries, strict=True)).get(session.device, b"")
+    binary = read_binary(program, session.device)
     if not is_ptx(binary):
         return None
     return parse_ptx(binary.decode("ascii", errors="replace"), kernel_name)

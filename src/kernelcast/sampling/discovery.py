@@ -151,7 +151,8 @@ def _name_fully(device: cl.Device) -> str:
     """Name a device, and the processor it runs on where it is the host's: llvmpipe does not."""
     name = _without_brackets(device.name)  # rusticl writes its LLVM's version there
     if not device.type & cl.device_type.CPU:
-        return name
+        # AMD's driver names the architecture only, which boards of several sizes share.
+        return str(_query(device, "board_name_amd", default="")).strip() or name
     processor = _without_brackets(read_processor().name)
     vendor = processor.split(maxsplit=1)[0].lower() if processor.strip() else ""
     return name if vendor in name.lower() else f"{name.strip()} {processor}"
@@ -161,15 +162,17 @@ def _without_brackets(name: str) -> str:
     return re.sub(r"\(.*?\)", "", name)
 
 
-def _position(device: cl.Device) -> str:
+def _position(device: cl.Device) -> tuple[int, ...]:
     """Order equal devices by their place on the bus, which survives a reboot."""
-    place = _query(device, "pci_bus_info_khr", default=None)
+    place = _query(device, "topology_amd", default=None)
+    names = ("bus", "device", "function")
     if place is None:
-        place = _query(device, "pci_bus_id_nv", default="")
-    return str(place)
+        place, names = device, ("pci_domain_id_nv", "pci_bus_id_nv", "pci_slot_id_nv")
+    numbers = (_query(place, name, default=-1) for name in names)
+    return tuple(int(str(one)) % 2**32 for one in numbers)  # AMD's are signed bytes
 
 
-def _query(device: cl.Device, name: str, *, default: object) -> object:
+def _query(device: object, name: str, *, default: object) -> object:
     """Ask for a property that older drivers do not know."""
     try:
         return getattr(device, name)

@@ -111,6 +111,10 @@ class Probe:
         local_bytes: int = 1,
     ) -> ProbeResult:
         """Run work-groups that each do `steps` dependent operations per work-item."""
+        tickets = np.empty(int(np.prod(groups)), dtype=np.int32)
+        if tickets.nbytes > self._tickets.size:
+            flags = cl.mem_flags.READ_WRITE
+            self._tickets = cl.Buffer(self._queue.context, flags, size=tickets.nbytes)
         counters = np.zeros(3, dtype=np.int32)
         cl.enqueue_copy(self._queue, self._counters, counters)
         ballast: object = cl.LocalMemory(max(1, local_bytes))
@@ -124,7 +128,6 @@ class Probe:
         size = (groups[0] * local_size, *groups[1:])
         local = (local_size, *(1 for _ in groups[1:]))
         duration_s = self._time(self._kernel, size, local)
-        tickets = np.empty(int(np.prod(groups)), dtype=np.int32)
         cl.enqueue_copy(self._queue, counters, self._counters)
         cl.enqueue_copy(self._queue, tickets, self._tickets)
         return ProbeResult(duration_s=duration_s, concurrency=int(counters[2]), tickets=tickets)

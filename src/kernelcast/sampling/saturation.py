@@ -4,13 +4,15 @@ import math
 import os
 import re
 import secrets
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from kernelcast.records.device import DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.building import build_program, read_build_log
+from kernelcast.sampling.amd_code_object import CodeObjectFacts, parse_code_object
+from kernelcast.sampling.building import build_program, read_binary, read_build_log
 from kernelcast.sampling.occupancy import (
     CompiledResources,
     KernelResources,
@@ -25,6 +27,7 @@ from kernelcast.sampling.session import DeviceSession
 
 _VERBOSE_OPTION = "-cl-nv-verbose"
 _VERBOSE_EXTENSION = "cl_nv_compiler_options"
+_CODE_OBJECT_EXTENSION = "cl_amd_device_attribute_query"
 _BARRIER = re.compile(r"\bbarrier\s*\(")
 # Registers do not depend on the local size: one more build per kernel and session is enough.
 _statistics: WeakKeyDictionary[DeviceSession, dict[str, CompiledResources | None]] = (
@@ -52,17 +55,25 @@ def compute_for_kernel(
     limits = find_limits(session.device.platform.vendor, description.name, capability)
     if limits is None:
         return None
-    registers = read_compiler_statistics(session, kernel)
     info = cl.kernel_work_group_info
     resources = KernelResources(
         work_group_size=ndrange.work_group_size,
-        registers_per_work_item=registers.registers_per_work_item if registers else None,
         local_memory_bytes=compiled.get_work_group_info(info.LOCAL_MEM_SIZE, session.device),
         sub_group_size=None
         if capability
         else compiled.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, session.device),
         uses_barriers=bool(_BARRIER.search(kernel.source)),
     )
+    statistics, code = read_compiler_statistics(session, kernel), read_code_object(session, kernel)
+    if statistics is not None:
+        resources = replace(resources, registers_per_work_item=statistics.registers_per_work_item)
+    elif code is not None:
+        resources = replace(
+            resources,
+            registers_per_work_item=code.vector_registers,
+            scalar_registers_per_sub_group=code.scalar_registers,
+            sub_group_size=code.wavefront_size,
+        )
     return compute_p_sat(limits, resources)
 
 
@@ -87,6 +98,20 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> Compiled
         log = read_build_log(program, session.device)
         known[kernel.digest] = parse_build_log(log, kernel.name)
     return known[kernel.digest]
+
+
+def read_code_object(session: DeviceSession, kernel: Kernel) -> CodeObjectFacts | None:
+    """Read what AMD's compiler wrote into the program's binary.
+
+    Returns
+    -------
+    CodeObjectFacts or None
+        None on other devices, and where the binary does not tell.
+    """
+    if _CODE_OBJECT_EXTENSION not in session.description.extensions:
+        return None
+    binary = read_binary(session.whole_kernel(kernel).program, session.device)
+    return parse_code_object(binary, kernel.name)
 
 
 def make_unique(source: str, token: str) -> str:
@@ -117,10 +142,10 @@ def _compute_capability(device: cl.Device) -> tuple[int, int] | None:
     return int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
 
 
-# Enough work-groups to fill the device, whatever it holds at once.
-_GROUPS_PER_COMPUTE_UNIT = {DeviceKind.GPU: 48}
+# Enough work-groups to fill the device, whatever it holds at once: 80 on RDNA 1.
+_GROUPS_PER_COMPUTE_UNIT = {DeviceKind.GPU: 96}
 _DEFAULT_GROUPS_PER_COMPUTE_UNIT = 16
-_MOST_GROUPS = 4096
+_MOST_GROUPS = 16384
 _REPEATS = 2
 
 

@@ -9,10 +9,20 @@ from functools import cached_property, partial
 from cachetools import LRUCache
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
+from kernelcast.records.device import (
+    DeviceDescription,
+    DeviceKind,
+    DispatchOrder,
+    SaturationPoint,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.behaviour import DeviceBehaviour, measure_behaviour, settle
+from kernelcast.sampling.behaviour import (
+    LONGEST_WAKING_S,
+    DeviceBehaviour,
+    measure_behaviour,
+    settle,
+)
 from kernelcast.sampling.building import (
     BuiltKernel,
     build_kernel_source,
@@ -96,7 +106,10 @@ class DeviceSession:
     @cached_property
     def behaviour(self) -> DeviceBehaviour:
         """How the device behaves as a whole; measured at the first call."""
-        return measure_behaviour(self.probe)
+        # A GPU starts thousands of work-groups at once: the order in which their first
+        # instructions come through says little of the order in which they were dispatched.
+        is_gpu = self.description.kind is DeviceKind.GPU
+        return measure_behaviour(self.probe, order=DispatchOrder.ROWS if is_gpu else None)
 
     @cached_property
     def works_in_host_memory(self) -> bool:
@@ -106,7 +119,10 @@ class DeviceSession:
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
         if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
-            settle(self.probe, self.behaviour)
+            if self.description.kind is DeviceKind.GPU:
+                settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
+            else:
+                settle(self.probe, self.behaviour)
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""

@@ -78,7 +78,7 @@ def test_from_a_sampling_to_history(tmp_path: Path) -> None:
         client.observe([report, report, report])
         while (history := client.estimate(PROBLEM, devices=[device])[0]).tier != "history":
             time.sleep(0.1)
-        assert history.seconds == report["seconds"]
+        assert history.seconds == pytest.approx(report["seconds"])
     hasty = ServiceProcess(tmp_path / "data", *options, "3")
     with hasty as service, Client(service.url, patience=PATIENCE) as client:
         assert _fail(client, ENDLESS, device) == "kernel_timeout"

@@ -16,20 +16,27 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.registry import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, Work
+from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.replaying import replay
+from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
+from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.testing.evidence import make_rows
 from kernelcast.testing.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
+    SettableClock,
     make_analytic,
     make_predictor,
     make_problem,
     observe,
 )
+from kernelcast.testing.observations import make_launch
 from kernelcast.training_data.store import Store, open_store
 
 NUMBERS = itertools.count()
@@ -217,3 +224,56 @@ def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,
     alone = next(replay([older], problem, settings=EstimateSettings())).answer.estimate
     assert alone is not None
     assert {one.kind for one in alone.list_pieces()} == {"samples"}
+
+
+def test_time_for_moments_reaches_the_device(executor: FakeExecutor, store: Store) -> None:
+    """The caller's time goes to the sampling; a time that is none is refused."""
+    predictor = make_predictor(executor, store)
+    predictor.estimate(PROBLEM, DEVICE.id, within_s=0.01)
+    assert executor.tasks[0].settings.within_s == 0.01
+    with pytest.raises(InputError, match="within"):
+        predictor.estimate(make_problem(1), DEVICE.id, within_s=-1.0)
+
+
+def test_a_model_that_needs_no_samples_may_be_given(executor: FakeExecutor, store: Store) -> None:
+    """Its time is a piece where the device's evidence model knows how far off it is."""
+    options = PredictorOptions(executor=executor, foretell=lambda _problem, _device: 0.45)
+    found = Predictor([DEVICE], store=store, registry="none", options=options)
+    kinds = {one.kind for one in found.estimate(PROBLEM, DEVICE.id).list_pieces()}
+    assert kinds == {"samples"}  # built-in spreads know none of it
+
+
+def test_measures_that_a_launch_lacks_are_left_out() -> None:
+    """A launch of which the work-items alone are known is compared by them."""
+    sizes = KernelSizes(lambda _: {})
+    model, kernel = calibrate(make_rows()), make_launch(1)
+    sizes.learn_source(kernel, depends_on_contents=False)
+    for number, items in ((2, 1e6), (3, 2e6)):
+        logs = (math.log(items), math.log(1e3 / items), math.nan, math.nan)
+        other = replace(kernel, arguments_digest=f"{number}" * 64)
+        history = LaunchHistory()
+        history.add(Seen(seconds=1e-7 * items))
+        assert sizes.observe(other, Work(logs=logs), history)
+    asked = Work(logs=(math.log(4e6), math.nan, math.nan, math.nan))
+    piece = sizes.ask(kernel, asked, model, {})
+    assert piece is not None
+    assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
+    assert "work_items" in piece.note
+
+
+def test_sizes_that_the_store_lost_are_forgotten() -> None:
+    """Notices what other processes have observed, and what was removed."""
+    kernel, clock = make_launch(1), SettableClock()
+    stored: dict[SizeKey, LaunchHistory] = {}
+    sizes = KernelSizes(lambda _: dict(stored), clock=clock)
+    sizes.learn_source(kernel, depends_on_contents=False)
+    assert not sizes.has_observed(kernel)
+    history = LaunchHistory()
+    history.add(Seen(seconds=0.1))
+    stored[NDRange(global_size=(640,), local_size=(64,)), "a" * 64] = history
+    assert not sizes.has_observed(kernel)
+    clock.now_s += 10.0
+    assert sizes.has_observed(kernel)
+    stored.clear()
+    clock.now_s += 10.0
+    assert not sizes.has_observed(kernel)

@@ -1,10 +1,11 @@
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from kernelcast.records.device import DispatchOrder
-from kernelcast.sampling.behaviour import measure_behaviour, settle
+from kernelcast.sampling.behaviour import measure_behaviour, read_steps, settle
 from kernelcast.sampling.probes import ProbeResult
 
 STEP_S = 2e-8
@@ -51,3 +52,66 @@ def test_reads_overhead_and_saturation_off_the_steps() -> None:
     """Finds the overhead that launches have."""
     behaviour = measure_behaviour(FakeProbe(1e-3))  # type: ignore[arg-type]
     assert behaviour.launch_overhead_s == pytest.approx(1e-3, rel=0.01)
+
+
+@dataclass
+class FakeGpu(FakeProbe):
+    """Launches of a GPU that takes as long for one work-group as for all that it holds."""
+
+    held: int = 132 * 8
+
+    def find_order(self) -> DispatchOrder:
+        """Start in the order in which atomics come through."""
+        return DispatchOrder.TILES
+
+    def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
+        """Take a wave's time until the device is full, and in proportion from there on."""
+        self.runs += 1
+        waves = max(1.0, groups[0] / self.held)
+        return ProbeResult(
+            duration_s=self.overhead_s + waves * 32 * STEP_S * steps,
+            concurrency=min(groups[0], self.held),
+            tickets=np.arange(groups[0]),
+        )
+
+
+@pytest.mark.parametrize("held", [16, 132 * 8, 304 * 16])
+def test_a_gpu_is_filled_before_its_steps_are_read(held: int) -> None:
+    """Does not take the time of a wave for what a launch costs beside its work-groups."""
+    behaviour = measure_behaviour(FakeGpu(4e-6, held=held))  # type: ignore[arg-type]
+    assert behaviour.launch_overhead_s == pytest.approx(4e-6, abs=1e-6)
+    assert held / 2 < behaviour.saturated_from <= 2 * held
+
+
+def test_a_device_that_never_fills_keeps_its_empty_launch() -> None:
+    """Takes an empty launch for the overhead where no number of work-groups fills the device."""
+    behaviour = measure_behaviour(FakeGpu(4e-6, held=10**6))  # type: ignore[arg-type]
+    assert behaviour.launch_overhead_s == 4e-6
+    assert read_steps({16: 2.0, 32: 1.9}, nothing_s=0.3) == (0.3, 32)
+
+
+def test_a_known_order_is_believed() -> None:
+    """Does not ask a device for an order that is known."""
+    gpu = FakeGpu(4e-6)
+    behaviour = measure_behaviour(gpu, order=DispatchOrder.ROWS)  # type: ignore[arg-type]
+    assert behaviour.order is DispatchOrder.ROWS
+
+
+@dataclass
+class WakingGpu(FakeGpu):
+    """A GPU whose clock rises in steps while it is kept busy."""
+
+    began_s: float = field(default_factory=time.perf_counter)
+
+    def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
+        """Take three times as long at first, then twice as long."""
+        found = super().run(groups, steps=steps)
+        awake_s = time.perf_counter() - self.began_s
+        return replace(found, duration_s=found.duration_s * (3 - min(2, int(awake_s / 0.05))))
+
+
+def test_a_clock_that_rises_is_waited_for() -> None:
+    """Finds the time at the highest clock, though it comes later than a probe usually settles."""
+    behaviour = measure_behaviour(WakingGpu(4e-6))  # type: ignore[arg-type]
+    expected = 4e-6 + 32 * STEP_S * behaviour.settle_steps
+    assert behaviour.settled_s == pytest.approx(expected)

@@ -78,3 +78,61 @@ def test_a_processor_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named.startswith("rusticl-intel-xeon-processor-")
     unknown = _describe(monkeypatch, "llvmpipe", Processor(name="", generation=""))
     assert unknown.startswith("rusticl-llvmpipe-")
+
+
+def _make_gpu(name: str, platform: str, **answers: object) -> SimpleNamespace:
+    """Make a GPU of which only what its id needs is known."""
+    numbers = dict.fromkeys(
+        ["max_compute_units", "local_mem_size", "global_mem_size", "max_mem_alloc_size",
+         "max_work_group_size", "double_fp_config"], 1,
+    )  # fmt: skip
+    return SimpleNamespace(
+        name=name, platform=SimpleNamespace(name=platform, vendor=platform), vendor=platform,
+        driver_version="1", version="OpenCL 3.0", type=cl.device_type.GPU,
+        max_work_item_sizes=(1, 1, 1), extensions="", **numbers, **answers,
+    )  # fmt: skip
+
+
+def test_boards_of_one_architecture_are_different_devices() -> None:
+    """Tells AMD's boards apart by their own names: the driver's is the architecture's."""
+    ids = [
+        discovery.describe_device(
+            _make_gpu("gfx90a:sramecc+:xnack-", "AMD Accelerated Parallel Processing", **board)
+        )  # type: ignore[arg-type]
+        for board in ({"board_name_amd": "AMD Instinct MI210"},
+                      {"board_name_amd": "AMD Instinct MI250X"}, {})
+    ]  # fmt: skip
+    assert len({one.id for one in ids}) == 3
+    assert ids[0].id.startswith("amd-amd-instinct-mi210")
+    assert {one.name for one in ids} == {"gfx90a:sramecc+:xnack-"}
+
+
+def test_equal_gpus_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers twins by domain, bus and slot, whatever order the driver lists them in."""
+    nvidia = [
+        _make_gpu(
+            "NVIDIA H100",
+            "NVIDIA CUDA",
+            pci_domain_id_nv=domain,
+            pci_bus_id_nv=bus,
+            pci_slot_id_nv=0,
+        )
+        for domain, bus in ((0, 9), (1, 9), (0, 10))
+    ]
+    amd = [
+        _make_gpu(
+            "gfx942",
+            "AMD Accelerated Parallel Processing",
+            topology_amd=SimpleNamespace(bus=bus, device=0, function=0),
+        )
+        for bus in (-59, 5)  # 197 as a signed byte
+    ]
+    for order in (1, -1):
+        platforms = [
+            SimpleNamespace(get_devices=lambda listed=listed[::order]: listed)
+            for listed in (nvidia, amd)
+        ]
+        monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
+        handles = discovery._list_handles()
+        assert [one for one in handles if one in nvidia] == [nvidia[0], nvidia[2], nvidia[1]]
+        assert [one for one in handles if one in amd] == [amd[1], amd[0]]

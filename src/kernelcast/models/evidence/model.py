@@ -150,14 +150,14 @@ class EvidenceModel:
         age_s : float
             Seconds since then: machines have states that last.
         runs : int
-            How many whole runs, at different times; several tell what the next will differ by.
+            At how many moments; several tell what the next run will differ by.
         """
         settings = self.sizes
         aged = -math.expm1(-abs(age_s) / settings.time_reach_s)
         of_next = settings.usual_noise if runs == 1 else noise
         variance = noise_variance(settings, noise) / runs + noise_variance(settings, of_next)
         variance += 2.0 * settings.time_sd**2 * aged
-        count = "1 observation" if runs == 1 else f"{runs} observations"
+        count = "observed once" if runs == 1 else f"observed at {runs} moments"
         when = f", {age_s:,.0f} s ago" if math.isfinite(age_s) else ""
         return Piece(
             kind=Kind.OBSERVED,

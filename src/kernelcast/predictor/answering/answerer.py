@@ -10,7 +10,13 @@ from kernelcast.launches.machines import machine_path
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.predictor.answering.checking import check_history
-from kernelcast.predictor.answering.composing import Basis, Remembered, describe_launch
+from kernelcast.predictor.answering.composing import (
+    CORRECTED,
+    Basis,
+    Remembered,
+    describe_launch,
+    refuse_unsampled,
+)
 from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
 from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
@@ -29,11 +35,10 @@ from kernelcast.predictor.answering.tasks import (
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.ndrange import NDRange
 
 _FACTS_KEPT = 1000
 _NOT_ASKED = "it was not asked for"
@@ -83,11 +88,11 @@ class Answerer:
             foretell=self.foretell,
         )
 
-    def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
+    def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory] | None:
         try:
-            return {} if self.memory is None else self.memory.recall_kernel(identity)
+            return None if self.memory is None else self.memory.recall_kernel(identity)
         except KernelcastError:  # whoever asks for the launch itself is told
-            return {}
+            return None
 
     def recall(self, identity: LaunchIdentity, policy: Policy) -> LaunchHistory | Remembered:
         """Give what was observed of a launch; or why that is not known."""
@@ -135,9 +140,7 @@ class Answerer:
             wants_row=wants_row,
             facts=known if isinstance(known, LaunchFacts) else None,
         )
-        with self._lock:
-            busy = self._busy.setdefault(request.device.id, threading.Lock())
-        with busy:
+        with self.lock_of(request.device.id):
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )
@@ -148,10 +151,15 @@ class Answerer:
         facts = outcome.facts
         return outcome if facts is None else outcome.with_facts(write_facts(facts))
 
+    def lock_of(self, device_id: str) -> threading.Lock:
+        """Give what is held while a device samples."""
+        with self._lock:
+            return self._busy.setdefault(device_id, threading.Lock())
+
     def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""
         pieces = [self._weigh(*one) for one in sampled]
-        fused = [fuse(one) for one in pieces]
+        fused = [fuse([piece for piece in one if piece.kind in CORRECTED] or one) for one in pieces]
         found = [self._find_model(request.policy, outcome) for request, outcome in sampled]
         if any(one.found for one in found):
             self._correct(sampled, fused, found)
@@ -238,7 +246,7 @@ class Answerer:
             work=work,
         )
 
-    def model_alone(self, request: LaunchRequest) -> Basis:
+    def model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         """Find what is known of a launch without running any of it.
 
         Raises
@@ -248,32 +256,36 @@ class Answerer:
         KernelcastError
             If the model has no answer.
         """
-        problem, device, policy = request.problem, request.device, request.policy
-        identity = request.identify()
+        device, policy = request.device, request.policy
         if self.evidence.has_sizes(identity, policy):
-            return self.describe(request, problem.ndrange)
-        task = ModelTask(problem=problem, device_id=device.id)
+            return self.describe(request, identity)
+        task = ModelTask(problem=request.problem, device_id=device.id)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
-        basis = self.describe(request, outcome.ndrange, found, outcome.notes)
+        basis = self.describe(request, identity, found, outcome.notes)
         if not basis.pieces and not self.evidence.has_sizes(identity, policy):
-            raise _refuse_unsampled(device.id, is_wanted=is_wanted)
-        return basis
+            raise refuse_unsampled(device.id, is_wanted=is_wanted)
+        failures = self._find_failures(device.id) if policy.settings.uses_models else ""
+        return replace(
+            basis,
+            estimate=replace(basis.estimate, ndrange=outcome.ndrange),
+            learned=Learned(passed_over=failures),
+        )
 
     def describe(
         self,
         request: LaunchRequest,
-        ndrange: NDRange,
+        identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
         seconds = None if analytic is None else analytic.seconds
-        found = self.trained_models.has(device.id) if policy.settings.uses_models else False
+        ndrange = identity.ndrange or problem.ndrange
         return Basis(
             estimate=describe_launch(
                 device,
@@ -282,17 +294,18 @@ class Answerer:
                 coverage=policy.settings.coverage,
                 analytic=analytic,
                 notes=notes,
-                identity=request.identify(),
+                identity=identity,
             ),
             pieces=tuple(self.evidence.weigh_models(problem, device, seconds)),
             evidence=self.evidence.find(device),
-            learned=Learned(passed_over=self._find_failures(device.id) if found else ""),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             work=measure_launch(problem, ndrange, None),
         )
 
     def _find_failures(self, device_id: str) -> str:
         """Say which learned models of a device cannot be used."""
+        if not self.trained_models.has(device_id):
+            return ""
         from kernelcast.features.vector.catalogue import make_schema
 
         return "; ".join(self.trained_models.find(device_id, make_schema()).failures)
@@ -382,15 +395,3 @@ class Answerer:
     def _remember_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
         with self._lock:
             self._facts[key] = facts
-
-
-def _refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
-    if not is_wanted:
-        return DeviceError(
-            f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
-        )
-    return DeviceError(
-        f"{device_id}: no estimate without sampling: the device was not calibrated; "
-        f"`kernelcast calibrate --device {device_id}` makes the description that the analytic "
-        "model needs, or allow sampling"
-    )

@@ -9,11 +9,12 @@ from kernelcast.models.evidence.model import name_situation
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.kernel_sizes import Work
-from kernelcast.predictor.answering.learned import Learned
+from kernelcast.predictor.answering.learned import Correction, Learned
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.trained_models import FoundEvidence
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -28,8 +29,8 @@ _TIERS: Mapping[Kind, Tier] = {
     Kind.LEARNED: Tier.LEARNED,
     Kind.ANALYTIC: Tier.ANALYTIC,
 }
-# What the learned correction has seen of a launch beside its features.
-_CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
+CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
+"""What the learned correction has seen of a launch beside its features."""
 _UNLIKE = (
     "the launch is unlike those that the learned model was trained on: the samples answer, with a "
     "wider interval"
@@ -135,6 +136,27 @@ def describe_launch(  # noqa: PLR0913 - an estimate says so much of a launch
     )
 
 
+def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
+    """Say what is missing for an answer without samples.
+
+    Parameters
+    ----------
+    device_id : str
+        The device.
+    is_wanted : bool
+        Whether the analytic model may answer.
+    """
+    if not is_wanted:
+        return DeviceError(
+            f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
+        )
+    return DeviceError(
+        f"{device_id}: no estimate without sampling: the device was not calibrated; "
+        f"`kernelcast calibrate --device {device_id}` makes the description that the analytic "
+        "model needs, or allow sampling"
+    )
+
+
 def compose(
     basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
 ) -> Estimate:
@@ -158,52 +180,80 @@ def compose(
     """
     estimate, evidence = basis.estimate, basis.evidence
     fused = fuse(choose_pieces(basis, remembered, sizes, methods))
-    answer = evidence.model.surround(fused, estimate.coverage)
-    is_calibrated = name_situation(fused.pieces) in evidence.model.intervals
-    origin = _CALIBRATED_INTERVAL if is_calibrated else _NORMAL_INTERVAL
-    tier = _TIERS[fused.leading_kind]
     correction = basis.learned.correction if methods.uses(Tier.HYBRID) else None
-    warnings = [*estimate.warnings, *_list_failures(basis, remembered)]
-    missing = {**basis.missing}
+    answer = _surround(basis, fused)
+    if correction is not None:
+        answer = _correct(answer, correction, fused)
+    missing = {**basis.missing, **answer.missing}
     if remembered.piece is None:
         missing = {Tier.HISTORY.value: remembered.absence, **missing}
-    if correction is not None and correction.in_domain:
-        share = sum(
-            weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
-            if one.kind in _CORRECTED
-        )  # fmt: skip
-        answer = _move(answer, math.exp(correction.log_factor * share))
-        tier = Tier.HYBRID if tier is Tier.LINEAR else tier
-        if correction.interval is not None and _rests_on_samples(fused):
-            answer, origin = correction.interval, _LEARNED_INTERVAL
-    elif correction is not None:
-        answer = widen_outside(answer, correction.interval or answer)
-        missing[Tier.HYBRID.value] = _UNLIKE
-        warnings.append(_UNLIKE)
-    if tier is Tier.ANALYTIC and not is_calibrated and evidence.is_built_in:
-        warnings.append(_ASSUMED)
-        origin = _ASSUMED
     methods_s = list_methods(basis, remembered, sizes)
-    told = estimate.explain()
+    failures = _list_failures(basis, remembered)
     return replace(
         estimate,
-        interval=answer,
-        tier=tier,
+        interval=answer.interval,
+        tier=answer.tier,
         in_domain=estimate.in_domain and (correction is None or correction.in_domain),
         estimates_s=keep_methods(methods_s, methods.wanted),
-        warnings=(*warnings, *list_doubts(remembered.facts)),
+        warnings=(
+            *estimate.warnings, *failures, *answer.warnings, *list_doubts(remembered.facts)
+        ),
         explanation=replace(
-            told,
-            tier=tier,
-            interval=origin,
-            missing={name: why for name, why in missing.items() if name != tier.value},
+            estimate.explain(),
+            tier=answer.tier,
+            interval=answer.origin,
+            missing={name: why for name, why in missing.items() if name != answer.tier.value},
             pieces=list_pieces(fused),
             evidence=evidence.origin,
             model=basis.learned.facts,
             influences=basis.learned.influences,
             history=remembered.facts,
         ),
-    )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What comes out, and what is to be said of it."""
+
+    interval: Interval
+    tier: Tier
+    origin: str
+    warnings: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def _surround(basis: Basis, fused: FusedEstimate) -> _Answer:
+    """Put an interval around what was fused."""
+    evidence = basis.evidence
+    interval = evidence.model.surround(fused, basis.estimate.coverage)
+    tier = _TIERS[fused.leading_kind]
+    if name_situation(fused.pieces) in evidence.model.intervals:
+        return _Answer(interval=interval, tier=tier, origin=_CALIBRATED_INTERVAL)
+    is_assumed = evidence.is_built_in or Kind.ANALYTIC not in evidence.model.plain
+    if tier is Tier.ANALYTIC and is_assumed:
+        return _Answer(interval=interval, tier=tier, origin=_ASSUMED, warnings=(_ASSUMED,))
+    return _Answer(interval=interval, tier=tier, origin=_NORMAL_INTERVAL)
+
+
+def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _Answer:
+    """Move an answer by what a learned model has learned of samples, as far as they count."""
+    if not correction.in_domain:
+        return replace(
+            answer,
+            interval=widen_outside(answer.interval, correction.interval),
+            warnings=(*answer.warnings, _UNLIKE),
+            missing={Tier.HYBRID.value: _UNLIKE},
+        )
+    tier = Tier.HYBRID if answer.tier is Tier.LINEAR else answer.tier
+    if _rests_on_samples(fused):
+        return replace(answer, interval=correction.interval, tier=tier, origin=_LEARNED_INTERVAL)
+    share = sum(
+        weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
+        if one.kind in CORRECTED
+    )  # fmt: skip
+    moved = _move(answer.interval, math.exp(correction.log_factor * share))
+    return replace(answer, interval=moved, tier=tier)
 
 
 def choose_pieces(
@@ -265,7 +315,7 @@ def _is_wanted(kind: Kind, methods: MethodChoice) -> bool:
 
 def _rests_on_samples(fused: FusedEstimate) -> bool:
     kinds = {one.kind for one in fused.pieces}
-    return Kind.SAMPLES in kinds and kinds <= _CORRECTED
+    return Kind.SAMPLES in kinds and kinds <= CORRECTED
 
 
 def _move(one: Interval, factor: float) -> Interval:

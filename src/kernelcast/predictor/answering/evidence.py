@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
@@ -96,7 +97,11 @@ class EvidenceMaker:
         model = self.find(device).model
         learned_s = None if self.foretell is None else self.foretell(problem, device)
         told = {Kind.ANALYTIC: analytic_s, Kind.LEARNED: learned_s}
-        made = (model.weigh_plain(kind, math.log(one)) for kind, one in told.items() if one)
+        made = (
+            model.weigh_plain(kind, math.log(one)) or BUILT_IN.weigh_plain(kind, math.log(one))
+            for kind, one in told.items()
+            if one
+        )
         return [one for one in made if one is not None]
 
     def ask_sizes(

@@ -27,6 +27,7 @@ _MOVED = 0.01
 KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
+_TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
 
 
 T = TypeVar("T")
@@ -67,8 +68,9 @@ class _Kernel:
     estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
     sampled: dict[SizeKey, tuple[SampledMoment, ...]] = field(default_factory=dict)
     depends_on_contents: bool | None = None
+    stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
-    tables: dict[tuple[int, bool, bool], SizeTable] = field(default_factory=dict)
+    tables: dict[_TableName, tuple[EvidenceModel, SizeTable]] = field(default_factory=dict)
 
     def forget_tables(self) -> None:
         """Have tables made anew, since a size is another."""
@@ -81,14 +83,14 @@ class KernelSizes:
     Parameters
     ----------
     read_stored : callable
-        Gives histories of launches of a kernel in the store.
+        Gives histories of launches of a kernel in the store; None where it does not answer.
     clock : callable
         Gives seconds; for tests.
     """
 
     def __init__(
         self,
-        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory]],
+        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory] | None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -112,21 +114,22 @@ class KernelSizes:
                 self._find(launch).depends_on_contents = depends_on_contents
 
     def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> bool:
-        """Take the usual time of a launch; tell whether it is another than before."""
+        """Take the usual time of a launch; tell whether other sizes have another answer now."""
         known, key = _know_history(work, history), name_size(launch)
         with self._lock:
             kernel = self._find(launch)
             before = kernel.observed.get(key)
+            kernel.stored.discard(key)
             if known is None:
-                if before is not None:
-                    del kernel.observed[key]
-                    kernel.forget_tables()
-                return before is not None
-            _put(kernel.observed, key, known)
-            if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
-                return False
+                if before is None:
+                    return False
+                del kernel.observed[key]
+            else:
+                _put(kernel.observed, key, known)
+                if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
+                    return False
             kernel.forget_tables()
-            return True
+            return kernel.depends_on_contents is False
 
     def estimate(
         self,
@@ -210,19 +213,44 @@ class KernelSizes:
                 return kernel
             kernel.asked_s = now_s
         stored = self._read_stored(launch)
-        with self._lock:
-            for key, history in stored.items():
-                before = kernel.observed.get(key)
-                if key[0] is None:
-                    continue
-                work = count_items(key[0])
-                if before is not None:
-                    work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
-                known = _know_history(work, history)
-                if known is not None and (before is None or known.at_s > before.at_s):
-                    _put(kernel.observed, key, known)
-                    kernel.forget_tables()
+        if stored is not None:
+            with self._lock:
+                _take_stored(kernel, stored)
         return kernel
+
+
+def _take_stored(kernel: _Kernel, stored: Mapping[SizeKey, LaunchHistory]) -> None:
+    """Take what the store holds now; what was observed here since then stays."""
+    found: dict[SizeKey, KnownSize] = {}
+    for key, history in stored.items():
+        before = kernel.observed.get(key)
+        if before is not None:
+            work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
+        elif key[0] is not None:
+            work = count_items(key[0])
+        else:
+            continue
+        known = _know_history(work, history)
+        if known is not None:
+            found[key] = known
+    newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
+    found = dict(newest)
+    gone = [key for key in kernel.stored if key not in found]
+    for key in gone:
+        kernel.observed.pop(key, None)
+    new = {key: one for key, one in found.items() if _is_newer(kernel, key, one)}
+    for key, one in new.items():
+        _put(kernel.observed, key, one)
+    kernel.stored = {*(kernel.stored - {*gone}), *new}
+    if gone or new:
+        kernel.forget_tables()
+
+
+def _is_newer(kernel: _Kernel, key: SizeKey, known: KnownSize) -> bool:
+    before = kernel.observed.get(key)
+    if before is None:
+        return True
+    return known != before if key in kernel.stored else known.at_s > before.at_s
 
 
 def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
@@ -239,23 +267,23 @@ def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
     is_known = key in known
     if len(known) - is_known <= 0:
         return None
-    has_more = all(map(math.isfinite, work.logs))
-    name = (id(model), is_observed, has_more)
-    table = None if is_known else kernel.tables.get(name)
-    if table is None:
-        others = [_complete(one, work, has_more=has_more) for other, one in known.items()
-                  if other != key]  # fmt: skip
-        table = model.tabulate(others, caches)
-        if not is_known:
-            kernel.tables[name] = table
-    return table
+    measured = tuple(map(math.isfinite, work.logs))
+    name = (is_observed, measured, key if is_known else None)
+    found = kernel.tables.get(name)
+    if found is None or found[0] is not model:
+        others = [_complete(one, work) for other, one in known.items() if other != key]
+        found = kernel.tables[name] = model, model.tabulate(others, caches)
+    return found[1]
 
 
-def _complete(one: KnownSize, work: Work, *, has_more: bool) -> KnownSize:
-    """Take bytes that nobody has noted as proportional to work-items, as those of most kernels."""
-    log_work, working_set = one.log_work, one.working_set_bytes
-    if not has_more:
-        log_work = (log_work[0], *work.logs[1:])
+def _complete(one: KnownSize, work: Work) -> KnownSize:
+    """Leave out measures that the launch lacks which is asked for; complete bytes nobody noted.
+
+    They are taken as proportional to work-items, as those of most kernels are.
+    """
+    pairs = zip(one.log_work, work.logs, strict=True)
+    log_work = tuple(ours if math.isfinite(asked) else math.nan for ours, asked in pairs)
+    working_set = one.working_set_bytes
     if math.isnan(working_set):
         working_set = work.working_set_bytes * math.exp(one.log_work[0] - work.logs[0])
     return replace(one, log_work=log_work, working_set_bytes=working_set)

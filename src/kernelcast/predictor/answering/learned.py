@@ -20,13 +20,13 @@ class Correction:
         Logarithm of its answer over that of the fused samples.
     in_domain : bool
         Whether the launch resembles those that it was trained on; else it moves nothing.
-    interval : Interval or None
+    interval : Interval
         Its answer with its own interval.
     """
 
     log_factor: float
     in_domain: bool
-    interval: Interval | None = None
+    interval: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,7 @@ class Learned:
     @property
     def seconds(self) -> float | None:
         """Its answer, in seconds."""
-        interval = None if self.correction is None else self.correction.interval
-        return None if interval is None else interval.seconds
+        return None if self.correction is None else self.correction.interval.seconds
 
 
 def correct(log_seconds: float, interval: Interval, *, in_domain: bool) -> Correction:

@@ -19,6 +19,11 @@ FAR: Final = 4.0
 """Factor beyond which times contradict each other."""
 SAMPLES: Final = "samples of the launch say"
 MODEL: Final = "the analytic model says"
+_SOURCES: Final = {
+    Tier.ANALYTIC: MODEL,
+    Tier.LEARNED: "a learned model says",
+    Tier.SIZES: "other sizes of the kernel say",
+}
 _WIDTHS: Final = 2.0
 LEAST_S: Final = 1e-7
 """No device starts and ends a kernel in less: the fastest need about a microsecond."""
@@ -121,7 +126,7 @@ def expect(estimate: Estimate) -> Expected:
     return Expected(
         seconds=interval.seconds,
         factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
-        source=MODEL if estimate.tier is Tier.ANALYTIC else SAMPLES,
+        source=_SOURCES.get(estimate.tier, SAMPLES),
         slowdown=estimate.expected.seconds / interval.seconds,
     )
 

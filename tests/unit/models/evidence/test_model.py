@@ -147,3 +147,10 @@ def test_a_run_becomes_a_moment() -> None:
     moment = read_moment(run, moment="now", form="pair")
     assert moment.log_seconds == pytest.approx(math.log(1e-2), abs=0.05)
     assert all(map(math.isfinite, moment.signs))
+
+
+def test_what_repeats_is_surer(model: EvidenceModel) -> None:
+    """Trusts a launch that was observed at several moments more than one run of it."""
+    once, often = (model.weigh_observation(0.0, 0.02, runs=count) for count in (1, 5))
+    assert often.variance < once.variance
+    assert (once.note, often.note) == ("observed once, 0 s ago", "observed at 5 moments, 0 s ago")

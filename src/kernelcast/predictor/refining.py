@@ -1,0 +1,159 @@
+"""Samples launches again that were asked for, where their device idles: the next answer is better.
+
+Moments err for the most part independently of each other (ADR 0032), so that each further one makes
+an answer better. What a refinement takes, its host time included, is followed by a pause of many
+times as long.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from kernelcast.predictor.answering.answerer import Answerer
+from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.known_launches import KnownLaunch
+from kernelcast.records.errors import KernelcastError
+
+SHARE: Final = 0.02
+"""Of the time, which refinements take at most."""
+APART_S: Final = 1.0
+"""After the launch was asked for, and between two refinements at least."""
+MOST_MOMENTS: Final = 8
+"""Of a launch: more say little more."""
+_MOST_WAITING: Final = 256
+_ENDS_S: Final = 10.0
+
+
+class Refiner:
+    """Samples again in a thread of its own, which begins when a launch is first noted.
+
+    Parameters
+    ----------
+    answerer : Answerer
+        Knows which devices are busy.
+    share : float
+        As `SHARE`.
+    apart_s : float
+        As `APART_S`.
+    """
+
+    def __init__(
+        self, answerer: Answerer, *, share: float = SHARE, apart_s: float = APART_S
+    ) -> None:
+        self._answerer = answerer
+        self._share, self._apart_s = share, apart_s
+        self._waiting: OrderedDict[int, tuple[LaunchRequest, KnownLaunch]] = OrderedDict()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def note(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Take a launch that somebody has asked for and that was sampled.
+
+        Objects of a program are left alone: they may be gone by then.
+        """
+        settings = request.policy.settings
+        if request.is_live or settings.measure or not settings.samples or not _is_open(known):
+            return
+        with self._changed:
+            if self._is_closed:
+                return
+            self._waiting[id(known)] = request, known
+            if len(self._waiting) > _MOST_WAITING:
+                self._waiting.popitem(last=False)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="kernelcast-refining",
+                                                daemon=True)  # fmt: skip
+                self._thread.start()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait for what is at work; it ends soon once its process has."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(timeout=_ENDS_S)
+
+    def _run(self) -> None:
+        pause_s = self._apart_s
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed or bool(self._waiting))
+                self._changed.wait_for(lambda: self._is_closed, timeout=pause_s)
+                if self._is_closed:
+                    return
+                if not self._waiting:
+                    continue
+                _, (request, known) = self._waiting.popitem(last=False)
+            started_s = time.monotonic()
+            is_done = self._refine(request, known)
+            passed_s = time.monotonic() - started_s
+            pause_s = max(self._apart_s, passed_s * (1.0 / self._share - 1.0))
+            if not is_done:
+                self.note(request, known)
+
+    def _refine(self, request: LaunchRequest, known: KnownLaunch) -> bool:
+        """Sample a launch once more; tell whether it needs no more of it."""
+        outcome = known.outcome
+        if outcome is None or not _is_open(known):  # noted again while the last was taken
+            return True
+        busy = self._answerer.lock_of(request.device.id)
+        if not busy.acquire(blocking=False):
+            return False
+        try:
+            more = _sample_once(request, outcome)
+        except KernelcastError:  # who asks again is told
+            return True
+        finally:
+            busy.release()
+        with known.lock:
+            if known.outcome is outcome:  # nobody has sampled anew meanwhile
+                known.outcome = more
+                known.answer = known.sampled = known.basis = None
+        return not _is_open(known)
+
+
+def _is_open(known: KnownLaunch) -> bool:
+    outcome = known.outcome
+    return outcome is not None and 0 < len(outcome.moments) < MOST_MOMENTS
+
+
+def _sample_once(request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
+    """Add a moment, at other places, for one moment's share of the budget."""
+    settings, count = request.policy.settings, len(outcome.moments)
+    plan = replace(
+        settings.plan,
+        moments=1,
+        budget=settings.plan.budget / settings.plan.moments,
+        seed=settings.plan.seed + count,
+    )
+    task = EstimateTask(
+        problem=request.problem,
+        device_id=request.device.id,
+        settings=replace(settings, plan=plan, within_s=None),
+        facts=outcome.facts,
+    )
+    found = request.executor.sample(task, timeout_s=request.policy.timeout_s, report=lambda _: None)
+    more = (
+        replace(one, moment=str(number))
+        for number, one in enumerate(found.moments, start=count + 1)
+    )
+    estimate = outcome.estimate
+    return replace(
+        outcome,
+        moments=(*outcome.moments, *more),
+        estimate=replace(
+            estimate,
+            sampling_seconds=estimate.sampling_seconds + found.estimate.sampling_seconds,
+            sampled_work_groups=estimate.sampled_work_groups + found.estimate.sampled_work_groups,
+        ),
+    )

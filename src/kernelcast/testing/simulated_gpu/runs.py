@@ -1,0 +1,249 @@
+"""Records of a simulator's runs, and the file that holds them."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from kernelcast.records.errors import RecordingError
+
+FORMAT = "kernelcast-simulated-gpu-1"
+SECTOR_BYTES = 32
+CLOCK_HZ = 1.38e9
+"""Of a V100: it turns cycles into seconds, which nobody should take for a real GPU's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedGpu:
+    """The device that was simulated.
+
+    Parameters
+    ----------
+    id, description, simulator : str
+        The simulator's name of its configuration, in words, and the simulator's version.
+    compute_units : int
+        Streaming multiprocessors.
+    l2_bytes : int
+        Capacity of the L2 cache.
+    """
+
+    id: str
+    description: str
+    simulator: str
+    compute_units: int
+    l2_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRun:
+    """One launch of consecutive work-groups, which see the ids and sizes of the whole launch.
+
+    Parameters
+    ----------
+    begin, end : int
+        First work-group in dispatch order, and the one behind the last.
+    warmed_by : tuple of int or None
+        Begin and end of the work-groups that ran just before; None: caches were empty.
+    cycles : int
+        Without what every launch costs.
+    counters : mapping of str to int
+        Instructions, accesses and misses in sectors.
+    ends : tuple of (int, int)
+        Numbers of work-groups, and the cycle at which so many had ended.
+    """
+
+    begin: int
+    end: int
+    warmed_by: tuple[int, int] | None
+    cycles: int
+    counters: Mapping[str, int]
+    ends: tuple[tuple[int, int], ...]
+
+    @property
+    def work_groups(self) -> int:
+        """How many ran."""
+        return self.end - self.begin
+
+    def count_per_work_group(self, counter: str) -> float:
+        """Give the mean of a counter, ``l2_misses`` for instance."""
+        return self.counters[counter] / self.work_groups
+
+    def cycle_at(self, work_groups: float) -> float:
+        """Give the cycle at which so many work-groups had ended, by the line between two ends."""
+        counts, cycles = zip((0, 0), *self.ends, strict=True)
+        return float(np.interp(work_groups, counts, cycles))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedKernel:
+    """A kernel and its simulated launches.
+
+    Parameters
+    ----------
+    name : str
+        ``application/kernel`` of the corpus, or ``small/kernel``.
+    function : str
+        The kernel's name in its source.
+    gpu : SimulatedGpu
+        Where it ran.
+    group_counts, local_size : tuple of int
+        Of the whole launch.
+    concurrency : int
+        Work-groups that the whole device holds at once: P_sat times compute units.
+    registers, local_bytes : int
+        Of a work-item, of a work-group.
+    parameters : mapping of str to int
+        Of a corpus kernel.
+    arguments : tuple of mapping
+        Of a small kernel: sizes of buffers and values of scalars; none where they are not known.
+    runs : tuple of SimulatedRun
+        All there are.
+    counted : tuple of int
+        Instructions of each work-group by software counters, where they depend on data; empty
+        elsewhere.
+    """
+
+    name: str
+    function: str
+    gpu: SimulatedGpu
+    group_counts: tuple[int, ...]
+    local_size: tuple[int, ...]
+    concurrency: int
+    registers: int
+    local_bytes: int
+    parameters: Mapping[str, int]
+    arguments: tuple[Mapping[str, Any], ...]
+    runs: tuple[SimulatedRun, ...]
+    counted: tuple[int, ...] = ()
+
+    @property
+    def work_groups(self) -> int:
+        """Of the whole launch."""
+        return math.prod(self.group_counts)
+
+    @property
+    def whole(self) -> SimulatedRun | None:
+        """The whole launch from empty caches, else after the last work-groups; None: neither."""
+        found = [one for one in self.runs if one.work_groups == self.work_groups]
+        return min(found, key=lambda one: one.warmed_by is not None, default=None)
+
+    def find(
+        self, begin: int, end: int, warmed_by: tuple[int, int] | None = None
+    ) -> SimulatedRun | None:
+        """Give a run, or None where it was not simulated."""
+        for one in self.runs:
+            if (one.begin, one.end, one.warmed_by) == (begin, end, warmed_by):
+                return one
+        return None
+
+    def require(
+        self, begin: int, end: int, warmed_by: tuple[int, int] | None = None
+    ) -> SimulatedRun:
+        """Give a run.
+
+        Raises
+        ------
+        RecordingError
+            If it was not simulated; names those that were.
+        """
+        found = self.find(begin, end, warmed_by)
+        if found is None:
+            known = ", ".join(_name_run(o.begin, o.end, o.warmed_by) for o in self.runs)
+            msg = (
+                f"{self.name} on {self.gpu.id}: {_name_run(begin, end, warmed_by)} was not "
+                f"simulated; ask for one of {known}"
+            )
+            raise RecordingError(msg)
+        return found
+
+    def list_windows(self, multiple: int) -> tuple[SimulatedRun, ...]:
+        """Give the windows of some P_sat that ran right behind their own warm-up, by place."""
+        size = multiple * self.concurrency
+        return tuple(
+            sorted(
+                (
+                    one
+                    for one in self.runs
+                    if one.work_groups == size
+                    and one.warmed_by is not None
+                    and one.warmed_by[1] == one.begin
+                ),
+                key=lambda one: one.begin,
+            )
+        )
+
+
+def _name_run(begin: int, end: int, warmed_by: tuple[int, int] | None) -> str:
+    """Write a run as an interval of work-groups.
+
+    Examples
+    --------
+    >>> _name_run(40, 120, (0, 40))
+    '[40, 120) after [0, 40)'
+    """
+    behind = "" if warmed_by is None else f" after [{warmed_by[0]}, {warmed_by[1]})"
+    return f"[{begin}, {end}){behind}"
+
+
+@cache
+def load_simulated_kernels() -> tuple[SimulatedKernel, ...]:
+    """Load every kernel that was simulated.
+
+    Raises
+    ------
+    RecordingError
+        If the file is of another format.
+    """
+    path = files("kernelcast.testing.simulated_gpu") / "runs.json"
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if held["format"] != FORMAT:
+        msg = f"simulated runs of format {held['format']!r}; expected {FORMAT!r}"
+        raise RecordingError(msg)
+    gpus = {
+        name: SimulatedGpu(id=name, simulator=held["simulator"], **facts)
+        for name, facts in held["devices"].items()
+    }
+    return tuple(_read_kernel(one, gpus, held) for one in held["kernels"])
+
+
+def _read_kernel(
+    one: Mapping[str, Any], gpus: Mapping[str, SimulatedGpu], held: Mapping[str, Any]
+) -> SimulatedKernel:
+    latency = held["launch_latency_cycles"]
+    counted = one.get("counted", ())
+    if len(counted) == 1:
+        counted *= math.prod(one["work_groups"])
+    return SimulatedKernel(
+        name=one["name"],
+        function=one["function"],
+        gpu=gpus[one["device"]],
+        group_counts=tuple(one["work_groups"]),
+        local_size=tuple(one["local_size"]),
+        concurrency=one["concurrency"],
+        registers=one["registers"],
+        local_bytes=one["local_bytes"],
+        parameters=one.get("parameters", {}),
+        arguments=tuple(one.get("args", ())),
+        runs=tuple(_read_run(run, held["counters"], latency) for run in one["runs"]),
+        counted=tuple(counted),
+    )
+
+
+def _read_run(run: list[Any], names: list[str], latency: int) -> SimulatedRun:
+    begin, end, warm_begin, warm_end, cycles, counters, step, ends = run
+    return SimulatedRun(
+        begin=begin,
+        end=end,
+        warmed_by=None if warm_begin is None else (warm_begin, warm_end),
+        cycles=cycles - latency,
+        counters=dict(zip(names, counters, strict=True)),
+        ends=tuple(
+            (min((place + 1) * step, end - begin), cycle - latency)
+            for place, cycle in enumerate(ends)
+        ),
+    )

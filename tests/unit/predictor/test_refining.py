@@ -1,0 +1,84 @@
+"""Launches that were asked for are sampled again, and their next answer is better."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.refining import MOST_MOMENTS, Refiner
+from kernelcast.records.errors import KernelRunError
+from kernelcast.testing.fake_executor import DEVICE, PROBLEM, FakeExecutor
+
+_LONGEST_S = 20.0
+
+
+@pytest.fixture
+def predictor(executor: FakeExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predictor:
+    """Give a predictor that refines without a pause."""
+    monkeypatch.setattr(
+        "kernelcast.predictor.predictor.Refiner",
+        lambda answerer: Refiner(answerer, share=1.0, apart_s=0.001),
+    )
+    return Predictor(
+        [DEVICE],
+        store=tmp_path / "rows.sqlite",
+        registry=str(tmp_path / "none"),
+        refines=True,
+        options=PredictorOptions(executor=executor),
+    )
+
+
+def wait_for(is_done: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    ends_s = time.monotonic() + _LONGEST_S
+    while not is_done():
+        assert time.monotonic() < ends_s
+        time.sleep(0.005)
+
+
+def test_moments_follow_until_they_are_enough(predictor: Predictor, executor: FakeExecutor) -> None:
+    """Samples at one moment after the other, and answers surer by all of them."""
+    with predictor:
+        first = predictor.estimate(PROBLEM, DEVICE.id)
+        begun = len(first.list_pieces())
+        wait_for(lambda: len(predictor.estimate(PROBLEM, DEVICE.id).list_pieces()) == MOST_MOMENTS)
+        found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert len(executor.tasks) == 1 + MOST_MOMENTS - begun
+    assert {one.moment for one in found.list_pieces()} == {
+        str(number) for number in range(1, MOST_MOMENTS + 1)
+    }
+    assert found.high / found.low < first.high / first.low
+    assert found.sampling_seconds > first.sampling_seconds
+    plans = [one.settings.plan for one in executor.tasks]
+    assert len({one.seed for one in plans}) == len(plans)
+    assert all(one.moments == 1 for one in plans[1:])
+
+
+def test_what_fails_is_left_alone(
+    predictor: Predictor, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keeps the answer there is, tries no more, and ends when the predictor does."""
+    sample = FakeExecutor.sample
+    failed: list[EstimateTask] = []
+
+    def fail_later(
+        self: FakeExecutor, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        if self.tasks:
+            failed.append(task)
+            msg = "the driver crashed"
+            raise KernelRunError(msg)
+        return sample(self, task, timeout_s=timeout_s, report=report)
+
+    monkeypatch.setattr(FakeExecutor, "sample", fail_later)
+    with predictor:
+        first = predictor.estimate(PROBLEM, DEVICE.id)
+        wait_for(lambda: bool(failed))
+        time.sleep(0.05)
+        assert predictor.estimate(PROBLEM, DEVICE.id) is first
+    assert (len(executor.tasks), len(failed)) == (1, 1)

@@ -1,0 +1,135 @@
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelcast.records.errors import RecordingError
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.warmed_windows import (
+    MULTIPLES,
+    WarmedWindow,
+    plan_windows,
+    sample_warmed,
+    time_warmed,
+)
+from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.testing.simulated_gpu import (
+    SimulatedKernel,
+    SimulatedLaunch,
+    load_simulated_kernels,
+)
+
+
+class Calls(SyntheticLaunch):
+    """Keeps the order of what it is asked for."""
+
+    def __init__(self, ndrange: NDRange) -> None:
+        super().__init__(ndrange, lambda at: 1e-5 + 0.0 * at[0])
+        self.calls: list[str] = []
+
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Note it."""
+        self.calls.append("go on" if keeps_contents else "settle")
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Note it, and time them."""
+        self.calls.append(f"time {len(boxes)}")
+        return super().time_boxes(boxes)
+
+
+def run_of(begin: int, end: int) -> GroupBox:
+    """Give consecutive work-groups."""
+    return GroupBox(start=(begin,), shape=(end - begin,))
+
+
+@pytest.fixture
+def scan() -> SimulatedKernel:
+    """Give a kernel of the corpus that was simulated."""
+    [kernel] = (one for one in load_simulated_kernels() if one.name == "scan/scan_bundles")
+    return kernel
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 12), st.integers(1, 6))
+def test_windows_share_no_work_group_and_stay_inside(
+    width: int, height: int, unit: int, places: int
+) -> None:
+    """Plans whole pairs inside the active box, no work-group in two of their boxes."""
+    launch = SyntheticLaunch(
+        NDRange(global_size=(width + 3, height + 5), local_size=(1, 1)), lambda at: 1e-6 + at[0] * 0
+    )
+    active = GroupBox(start=(2, 5), shape=(width, height))
+    windows = plan_windows(launch, unit, places, active=active)
+    boxes = [box for one in windows for box in (one.warm, one.timed)]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    for box in boxes:
+        for start, extent, first, count in zip(
+            box.start, box.shape, active.start, active.shape, strict=True
+        ):
+            assert first <= start
+            assert start + extent <= first + count
+    assert len(windows) % len(MULTIPLES) == 0
+
+
+def test_every_window_is_warmed_anew() -> None:
+    """Runs each timed box right behind its own warm-up: nothing comes between them."""
+    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
+    run = sample_warmed(launch, SamplingPlan(budget=0.2))
+    assert launch.calls == ["settle", "time 2", "go on", *["time 2"] * (len(run.launches) - 1)]
+    assert len({one.window for one in run.launches}) > 2
+
+
+def test_idle_borders_weigh_on_the_others() -> None:
+    """Lets samples of active work-groups stand for fewer of the whole launch."""
+    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
+    active = GroupBox(start=(1024,), shape=(2048,))
+    run = sample_warmed(launch, SamplingPlan(), active=active)
+    assert {one.weight for one in run.launches} == {2.0}
+    assert all(1024 <= one.box.start[0] < 3072 for one in run.launches)
+
+
+def test_a_simulated_gpu_answers_in_the_state_it_is_in(scan: SimulatedKernel) -> None:
+    """Replays warmed windows and first work-groups, each from the caches it was simulated with."""
+    launch = SimulatedLaunch(scan)
+    [window] = time_warmed(
+        launch, [WarmedWindow(window=0, warm=run_of(102, 142), timed=run_of(142, 222))]
+    )
+    launch.settle()
+    [first] = launch.time_boxes([run_of(0, 80)])
+    assert 0 < first < window.duration_s < launch.time_whole()
+    assert launch.saturation.concurrency == 40
+
+
+def test_what_was_not_simulated_is_an_error_that_says_what_was(scan: SimulatedKernel) -> None:
+    """Names the windows there are, and their warm-ups."""
+    launch = SimulatedLaunch(scan)
+    with pytest.raises(RecordingError, match=r"\[142, 222\) was not .* \[142, 222\) after \[102"):
+        launch.time_boxes([run_of(142, 222)])
+    with pytest.raises(RecordingError, match=r"\[1, 7\) was not simulated"):
+        launch.time_boxes([run_of(1, 7)])
+
+
+def test_timelines_lead_to_the_end_of_the_launch() -> None:
+    """Lets work-groups end in order, all but those of a last step that is not full."""
+    for kernel in load_simulated_kernels():
+        for run in kernel.runs:
+            groups, cycles = zip(*run.ends, strict=True)
+            assert 0 <= run.work_groups - groups[-1] < groups[0]
+            assert list(cycles) == sorted(cycles)
+            assert cycles[-1] <= run.cycles + 2
+            assert run.cycle_at(groups[0]) == cycles[0]
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40))
+def test_launches_of_any_size_are_sampled_or_left_to_others(
+    width: int, height: int, per_unit: int
+) -> None:
+    """Times no work-group twice however small a launch is; gives up where there is no room."""
+    ndrange = NDRange(global_size=(width, height * per_unit), local_size=(1, 1))
+    run = sample_warmed(SyntheticLaunch(ndrange, lambda at: 1e-4 + 0.0 * at[0]), SamplingPlan())
+    if run is None:
+        assert ndrange.work_group_count < 64
+    else:
+        assert 0 < run.sampled_work_groups < ndrange.work_group_count
