@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
@@ -172,6 +173,7 @@ def read_versions(session: DeviceSession) -> Mapping[str, str]:
         **{name: version(name) for name in _PACKAGES},
         "runtime": session.description.driver,
         "sampler": str(SAMPLER),
+        "cpu_model": str(REVISION),
     }
 
 

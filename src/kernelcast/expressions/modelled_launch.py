@@ -7,6 +7,7 @@ from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import WarpCounters
 
 NOTHING = OperationCounts(operations={}, memory={})
 
@@ -39,6 +40,8 @@ class ModelledLaunch:
         Results that one work-item computes (thread folding); what volumes per update refer to.
     recorded : RecordedAddresses or None
         Addresses of sampled work-groups, for accesses whose address depends on data.
+    warps : tuple of WarpCounters
+        How work-items that run in step share instructions, by width; none if it was not counted.
     notes : tuple of str
         What is estimated or missing.
     """
@@ -54,4 +57,5 @@ class ModelledLaunch:
     local_bytes: int = 0
     updates_per_work_item: int = 1
     recorded: RecordedAddresses | None = None
+    warps: tuple[WarpCounters, ...] = ()
     notes: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from math import ceil
 
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import CoreTimes, time_core
-from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
@@ -17,6 +17,8 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationKind
 
 MODEL = "cpu"
+REVISION = 2
+"""Grows when estimates change, so that stored ones tell which model they are of."""
 
 
 def estimate_cpu(
@@ -50,7 +52,8 @@ def estimate_cpu(
     -----
     Cores compute, or wait for data at addresses that depend on data, while nothing of that
     overlaps with transfers from farther levels, as in the ECM model; transfers of different
-    levels overlap. Barriers, atomics, the dispatch of work-groups and the launch come on top.
+    levels overlap. Where lanes of a vector part, all of them go through what any of them does.
+    Barriers, atomics, the dispatch of work-groups and the launch come on top.
     """
     device = read_device(machine)
     execution = find_execution(launch, device)
@@ -62,7 +65,9 @@ def estimate_cpu(
     limiters |= _list_overheads(launch, device, patterns, constants)
     cores = _share(launch, device)
     near = max(core.seconds, waiting) * cores
-    far = max((limiters.get(one.name, 0.0) for one in traffic), default=0.0)
+    # Farther levels were measured with the core's own loads and stores in their times.
+    beyond = [_time_transfers(one, device, device.levels[0]) for one in traffic]
+    far = max(beyond, default=0.0)
     rest = sum(limiters[one] for one in ("atomics", "barriers", "dispatch", "launch"))
     seconds = near + far + rest
     updates = launch.ndrange.work_item_count * launch.updates_per_work_item
@@ -99,13 +104,20 @@ def _list_limiters(
     times = {name: seconds * items for name, seconds in core.ports.items()}
     times["chain"] = core.chain_s * items
     times["latency"] = waiting * items
-    levels = {one.name: one for one in device.levels}
-    for one in traffic:
-        level = levels[one.name]
-        times[one.name] = (
-            one.loaded_bytes * level.load_s_per_byte + one.stored_bytes * level.store_s_per_byte
-        )
+    times |= {one.name: _time_transfers(one, device) for one in traffic}
     return times
+
+
+def _time_transfers(
+    traffic: LevelTraffic, device: CpuDevice, beside: DeviceCache | None = None
+) -> float:
+    """Give the time of what crosses a boundary, less that of a nearer cache where one is given."""
+    level = next(one for one in device.levels if one.name == traffic.name)
+    load_s, store_s = level.load_s_per_byte, level.store_s_per_byte
+    if beside is not None:
+        load_s = max(0.0, load_s - beside.load_s_per_byte)
+        store_s = max(0.0, store_s - beside.store_s_per_byte)
+    return traffic.loaded_bytes * load_s + traffic.stored_bytes * store_s
 
 
 def _list_overheads(

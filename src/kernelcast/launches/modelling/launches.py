@@ -22,7 +22,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationCounts
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
 
 USUAL_WORK_GROUP = 64
 """Work-items of a work-group where neither the caller nor a device chooses."""
@@ -75,17 +75,18 @@ class ModelledKernel:
             one.space is MemorySpace.LOCAL for one in self.facts.accesses
         )
 
-    def count_executed(self, ndrange: NDRange) -> OperationCounts:
-        """Count what a work-item executes on average, from the source alone."""
+    def count(self, ndrange: NDRange) -> SoftwareCounters:
+        """Count what work-items execute, from the source alone."""
         groups = choose_work_groups(ndrange)
         sample = count_statically(self.facts, ndrange, self.scalars, groups)
-        return summarise(self.facts, sample, warp_widths=()).executed
+        return summarise(self.facts, sample)
 
     def launch(
         self,
         ndrange: NDRange,
         executed: OperationCounts | None = None,
         *,
+        warps: tuple[WarpCounters, ...] = (),
         registers: int | None = None,
         recorded: RecordedAddresses | None = None,
     ) -> ModelledLaunch:
@@ -96,13 +97,18 @@ class ModelledKernel:
         ndrange : NDRange
             The index space; `USUAL_WORK_GROUP` is assumed where its local size is not chosen.
         executed : OperationCounts, optional
-            Mean per work-item; counted from the source when left out.
+            Mean per work-item; counted from the source, with `warps`, when left out.
+        warps : tuple of WarpCounters
+            How work-items that run in step share instructions.
         registers : int, optional
             32-bit registers per work-item.
         recorded : RecordedAddresses, optional
             Addresses of sampled work-groups.
         """
         chosen, notes = choose_local_size(ndrange)
+        if executed is None:
+            counters = self.count(chosen)
+            executed, warps = counters.executed, counters.warps
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
@@ -110,7 +116,8 @@ class ModelledKernel:
             scalars=self.scalars,
             buffers=self.buffers,
             alignments=self.alignments,
-            executed=self.count_executed(chosen) if executed is None else executed,
+            executed=executed,
+            warps=warps,
             registers=registers,
             local_bytes=self.local_bytes,
             recorded=recorded,
@@ -217,6 +224,7 @@ def model_launch(
     return model_kernel(problem).launch(
         problem.ndrange if ndrange is None else ndrange,
         None if counters is None else counters.executed,
+        warps=() if counters is None else counters.warps,
         registers=registers,
         recorded=recorded,
     )

@@ -66,10 +66,11 @@ def record_accesses(
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
     counted = count_in_session(session, source.problem, CountSettings(seed=seed), report=report)
-    counters = summarise(source.kernel.facts, counted.sample, warp_widths=())
+    counters = summarise(source.kernel.facts, counted.sample)
     return replace(
         source,
         ndrange=counted.ndrange,
         executed=counters.executed,
         recorded=counted.addresses,
+        warps=counters.warps,
     )

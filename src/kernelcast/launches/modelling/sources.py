@@ -26,6 +26,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import WarpCounters
 
 Folds = tuple[tuple[int, int], ...]
 
@@ -50,6 +51,8 @@ class LaunchSource:
         What a work-item executes on average; counted from the source where it is None.
     recorded : RecordedAddresses or None
         Addresses of sampled work-groups; of the local size of `ndrange` only.
+    warps : tuple of WarpCounters
+        How work-items that run in step share what is executed.
     hit_rates : HitRates or None
         Of caches, instead of those that come with the model.
     problem : Problem or None
@@ -63,6 +66,7 @@ class LaunchSource:
     registers: int | None = None
     executed: OperationCounts | None = None
     recorded: RecordedAddresses | None = None
+    warps: tuple[WarpCounters, ...] = ()
     hit_rates: HitRates | None = None
     problem: Problem | None = None
 
@@ -82,6 +86,7 @@ class LaunchSource:
         launch = self.kernel.launch(
             ndrange,
             self._count(ndrange),
+            warps=self.warps,
             registers=self.registers,
             recorded=self.recorded if is_own else None,
         )
@@ -109,10 +114,11 @@ class LaunchSource:
         if self.executed is not None:
             return self.executed
         chosen, _ = choose_local_size(ndrange)
-        executed = self.kernel.count_executed(chosen)
+        counters = self.kernel.count(chosen)
+        self.warps = counters.warps
         if not self.kernel.counts_by_work_group:
-            self.executed = executed
-        return executed
+            self.executed = counters.executed
+        return counters.executed
 
 
 def read_launch_source(

@@ -23,6 +23,8 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
+from kernelcast.records.software_counters import WarpCounters
+from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
 
 ONE_AFTER_THE_OTHER = Execution(width=1, reason="a test")
@@ -43,6 +45,13 @@ def test_reads_lanes_and_width_from_rates() -> None:
     assert DEVICE.lanes_of(64) == 8
     assert read_device(make_machine(width=1)).width == 1
     assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
+
+
+def test_counts_no_more_cores_than_the_peak_needs() -> None:
+    """Takes what is reported, unless fewer cores of the measured speed make up the peak."""
+    machine = make_machine()
+    units = Trait(value=8, source=TraitSource.REPORTED)
+    assert read_device(replace(machine, compute_units=units)).cores < 8
 
 
 def test_names_what_is_missing() -> None:
@@ -76,8 +85,24 @@ def test_loop_vectorisers_take_straight_code_only() -> None:
         return find_execution(replace(TRIAD, executed=executed), device).width
 
     assert width() == 16
+    assert width(branches=2) == 16
     assert width(branches=100) == 1
     assert width(branches=100, barriers=100) == 16
+
+
+def test_lanes_that_part_do_the_work_of_all() -> None:
+    """Costs a vector what its longest lane needs, and one work-item what it does."""
+    parted = WarpCounters(width=16, issued=10, executed=40, branches=1, divergent_branches=1)
+    launch = replace(TRIAD, warps=(parted,))
+    assert find_execution(launch, DEVICE).efficiency == pytest.approx(0.25)
+    assert find_execution(launch, read_device(make_machine(width=4))).efficiency == 0.5
+    narrow = replace(launch, ndrange=NDRange(global_size=(1024, 1024), local_size=(8, 8)))
+    assert find_execution(narrow, DEVICE).efficiency == 1.0
+    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
+    executed = OperationCounts(operations={add: 1000}, memory={})
+    half = replace(BY_SIXTEEN, efficiency=0.5)
+    together = time_of(TRIAD, BY_SIXTEEN, executed)
+    assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
 
 
 def test_explicit_vectors_that_fill_registers_stay_as_they_are() -> None:
@@ -188,6 +213,36 @@ def test_scattered_lanes_cost_more() -> None:
     """Costs a column more than a row."""
     row, column = (make_launch(["a:float32:4194304"], loads=[text]) for text in ("a[x]", "a[4*x]"))
     assert time_of(column, BY_SIXTEEN) > 4 * time_of(row, BY_SIXTEEN)
+
+
+def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
+    """Asks each lane where registers have no masks."""
+    plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])
+    masked = make_launch(["a:float32:4194304"], loads=["a[4*x] if x > 5"])
+    narrow = replace(DEVICE, lanes=8, width=8)
+    by_eight = Execution(width=8, reason="a test")
+    nothing = OperationCounts(operations={}, memory={})
+
+    def time_on(device: CpuDevice, execution: Execution, launch: ModelledLaunch) -> float:
+        patterns = find_patterns(launch, execution)
+        return time_core(nothing, device, execution, patterns, FITTED).seconds
+
+    assert time_on(narrow, by_eight, masked) > 2 * time_on(narrow, by_eight, plain)
+    assert time_on(DEVICE, BY_SIXTEEN, masked) <= time_on(DEVICE, BY_SIXTEEN, plain)
+
+
+def test_short_work_items_wait_beside_each_other() -> None:
+    """Waits less where a core has several work-items in flight."""
+    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
+    branch = Operation(kind=OperationKind.BRANCH)
+
+    def wait(times: float) -> float:
+        executed = OperationCounts(operations={add: times, branch: times}, memory={})
+        core = time_core(executed, DEVICE, ONE_AFTER_THE_OTHER, [], FITTED)
+        return core.chain_s / times
+
+    assert wait(10) < 0.5 * wait(1000)
+    assert wait(1000) == pytest.approx(wait(10_000))
 
 
 def test_addresses_need_a_value_only_where_they_are_executed() -> None:

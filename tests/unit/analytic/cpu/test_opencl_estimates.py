@@ -104,6 +104,22 @@ def test_random_loads_wait_for_memory() -> None:
     assert times[-1] == pytest.approx(20 * 1e-7 * 2**20 / 2, rel=0.1)
 
 
+def test_nobody_waits_for_what_is_stored_or_near() -> None:
+    """Waits neither for scattered stores nor for lines that the work-group has touched."""
+    loaded = make_random(2**20, is_chained=False)
+    assert loaded.recorded is not None
+    [access] = loaded.accesses
+    stored = replace(loaded, accesses=(replace(access, kind=AccessKind.STORE),))
+    near = replace(loaded.recorded, offsets_bytes=loaded.recorded.offsets_bytes % 64)
+
+    def wait(launch: ModelledLaunch) -> float:
+        return estimate_cpu(launch, make_machine()).limiters["latency"]
+
+    assert wait(loaded) > 0
+    assert wait(stored) == 0
+    assert wait(replace(loaded, recorded=near)) < 0.1 * wait(loaded)
+
+
 def test_addresses_that_depend_on_data_must_be_recorded() -> None:
     """Refuses to guess, and says what to do."""
     unknown = replace(make_random(2**20, is_chained=False), recorded=None)

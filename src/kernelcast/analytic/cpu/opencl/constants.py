@@ -2,8 +2,8 @@
 
 Times are told in units of the machine's own (one scalar addition that no other waits for), so that
 they travel between clocks. The numbers were chosen with the kernels of ``examples/`` on two OpenCL
-runtimes of one processor (`benchmarks/cpu_model.py` shows what they give); no other kernel was
-looked at.
+runtimes of one processor (`benchmarks/cpu_model.py` shows what they give), and then with the corpus
+on Intel's runtime and PoCL, on one processor each (`benchmarks/static_estimates.py`).
 """
 
 from collections.abc import Mapping
@@ -32,18 +32,29 @@ class WorkItemConstants:
     Parameters
     ----------
     divider_adds : float
-        Time of a scalar division or square root, in additions: 3 cycles where two additions
-        start per cycle, between the published figures of recent x86-64 cores (3 to 5).
+        Time of a scalar division or square root, in additions.
     divider_adds_per_lane : float
         The same per lane of a vector, whose lanes go through the divider in turn.
     gather_adds_per_lane : float
         Time per lane of a vector load or store whose lanes do not lie side by side; twice that for
         lanes of less than 32 bits, for which processors have no such instruction.
+    masked_gather, masked_access : float
+        How many times as long accesses take, lane by lane and side by side, that some lanes may
+        leave out, on vectors without mask registers: one lane after the other is asked.
+    mask_adds : float
+        Time to narrow the lanes that are active at a branch, likewise, per vector.
+    multiply_long : float
+        Products of 32 bits that one of 64 bits takes on vectors.
+    divide_integers : float
+        Integer operations that a division or remainder takes, mean of constant divisors and others.
     barrier_adds_per_work_item : float
         Time of a barrier per work-item: the loop over work-items ends and begins again, and what
         lives across the barrier goes to memory and back.
     chained_operations : float
         Operations of an iteration that wait for each other at most; those beyond run beside them.
+    window_operations : float
+        Operations that a core has in flight: what waits in one work-item goes on beside the next
+        ones where a work-item, or what it does between two barriers, is shorter.
     scalar_misses, gather_misses : float
         Cache misses that a core waits for at once, of independent loads and within a gather.
     functions : mapping of str to float
@@ -54,11 +65,17 @@ class WorkItemConstants:
         Functions of which vector libraries have no vector version.
     """
 
-    divider_adds: float = 6.0
+    divider_adds: float = 4.0
     divider_adds_per_lane: float = 2.0
-    gather_adds_per_lane: float = 2.0
+    gather_adds_per_lane: float = 2.5
+    masked_gather: float = 3.0
+    masked_access: float = 1.5
+    mask_adds: float = 6.0
+    multiply_long: float = 4.0
+    divide_integers: float = 8.0
     barrier_adds_per_work_item: float = 6.0
     chained_operations: float = 2.0
+    window_operations: float = 128.0
     scalar_misses: float = 12.0
     gather_misses: float = 6.0
     functions: Mapping[str, float] = field(default_factory=lambda: _FUNCTIONS)
@@ -67,4 +84,4 @@ class WorkItemConstants:
 
 
 FITTED = WorkItemConstants()
-"""Chosen with the examples."""
+"""Chosen with the examples and the corpus."""

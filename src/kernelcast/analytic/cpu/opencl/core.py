@@ -26,6 +26,7 @@ _FLOAT = frozenset({
     OperationKind.SELECT, OperationKind.CONVERT,
 })  # fmt: skip
 _GATHERED_BYTES = _ELEMENT_BYTES = 4
+_SCALAR_BYTES = 8
 _COUNTER_OPERATIONS = 3
 """Addition, comparison and branch."""
 _CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
@@ -38,28 +39,22 @@ class CoreTimes:
     Parameters
     ----------
     ports : mapping of str to float
-        ``fp32``, ``fp64``, ``int``, ``special``, ``L1``: they go on beside each other, but that
-        functions share the ports of arithmetic, and all vector instructions do.
+        ``fp32``, ``fp64``, ``int``, ``special``, which share a core's ports, and ``L1``.
     chain_s : float
         Waiting for the result of the operation before.
-    is_vector : bool
-        Whether work-items run in the lanes of vectors.
     notes : tuple of str
         What was not known.
     """
 
     ports: dict[str, float]
     chain_s: float
-    is_vector: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
         """Time of a work-item whose data is near."""
-        arithmetic = sum(self.ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
-        integer = self.ports.get("int", 0.0)
-        both = arithmetic + integer if self.is_vector else max(arithmetic, integer)
-        return max(both, self.ports.get("L1", 0.0), self.chain_s)
+        arithmetic = sum(self.ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int"))
+        return max(arithmetic, self.ports.get("L1", 0.0), self.chain_s)
 
 
 def time_core(
@@ -76,7 +71,6 @@ def time_core(
     elements = executed.count_memory(MemorySpace.PRIVATE, is_store=True)
     if elements:
         _unroll_elements(adder, executed, elements, constants)
-    adder.ports["L1"] = _time_accesses(device, execution.width, patterns, constants)
     branches = executed.count(OperationKind.BRANCH)
     chained = min(
         executed.count(*_CHAINED, number=NumberClass.FLOAT),
@@ -84,10 +78,14 @@ def time_core(
     )
     # Each element of a private array is a chain of its own.
     chained = max(0.0, chained - constants.chained_operations * elements)
+    total = sum(executed.operations.values()) + sum(executed.memory.values())
+    waited = min(1.0, total / (execution.barriers + 1) / constants.window_operations)
     return CoreTimes(
-        ports=dict(adder.ports),
-        chain_s=chained * device.add_latency_s / execution.width,
-        is_vector=execution.width > 1,
+        ports={
+            **{port: seconds / execution.efficiency for port, seconds in adder.ports.items()},
+            "L1": _time_accesses(device, execution, patterns, constants),
+        },
+        chain_s=chained * waited * device.add_latency_s / execution.width / execution.efficiency,
         notes=tuple(dict.fromkeys(adder.notes)),
     )
 
@@ -125,7 +123,9 @@ class _Adder:
             self._add_instructions("int", "int32", operation, times)
         elif operation.kind is OperationKind.BRANCH:
             one = Operation(kind=OperationKind.COMPARE, number=NumberClass.INTEGER, bits=32)
-            self._add_instructions("int", "int32", one, times)
+            masks = self._width > 1 and not self._device.has_masks
+            adds = self._constants.mask_adds if masks else 1.0
+            self._add_instructions("int", "int32", one, times * adds)
 
     def add_counters(self, times: float) -> None:
         """Add (or take off) what the counter of a loop costs per iteration."""
@@ -163,7 +163,17 @@ class _Adder:
             return
         lanes = self._device.lanes_of(operation.bits)
         instructions = -(-operation.lanes * self._width // lanes) / self._width
-        self.ports[port] += times * instructions * one * flops
+        self.ports[port] += times * instructions * one * flops * self._weigh(operation)
+
+    def _weigh(self, operation: Operation) -> float:
+        """Give how much longer or shorter it takes than an addition's instruction."""
+        if operation.kind is OperationKind.DIVIDE:
+            return self._constants.divide_integers
+        is_long = operation.number is NumberClass.INTEGER and operation.bits == 64
+        is_vector = self._width * operation.lanes > 1
+        if is_vector and is_long and operation.kind is OperationKind.MULTIPLY:
+            return self._constants.multiply_long
+        return 1.0
 
     def _time_divider(self, operation: Operation) -> float:
         lanes = operation.lanes * self._width
@@ -189,23 +199,31 @@ class _Adder:
 
 def _time_accesses(
     device: CpuDevice,
-    width: int,
+    execution: Execution,
     patterns: Sequence[AccessPattern],
     constants: WorkItemConstants,
 ) -> float:
     """Give the time of loads and stores that the nearest cache answers."""
-    nearest = device.levels[0]
+    nearest, width = device.levels[0], execution.width
     register_bytes = 4 * device.lanes
     instruction_s = register_bytes * nearest.load_s_per_byte * device.cores
+    # Some runtimes load lane by lane whatever the pattern; no gather is faster than that.
+    lane_s = max(constants.gather_adds_per_lane * device.add_s, instruction_s / device.lanes)
     total = 0.0
     for one in patterns:
+        is_asked = width > 1 and one.is_masked and not device.has_masks
         if width > 1 and one.lanes is LanePattern.SCATTERED:
-            adds = constants.gather_adds_per_lane * (2 if one.access.bytes < _GATHERED_BYTES else 1)
-            total += one.executions * one.issued * adds * device.add_s
+            lanes = max(1.0, one.access.bytes / _SCALAR_BYTES)
+            lanes *= 2 if one.access.bytes < _GATHERED_BYTES else 1
+            lanes *= constants.masked_gather if is_asked else 1.0
+            issued = one.issued if one.recorded else 1 / execution.efficiency
+            total += one.executions * issued * lanes * lane_s
             continue
-        lanes = 1 if one.lanes is LanePattern.UNIFORM else width
-        instructions = -(-one.access.bytes * lanes // register_bytes) / width
+        is_uniform = one.lanes is LanePattern.UNIFORM
+        instructions = -(-one.access.bytes * (1 if is_uniform else width) // register_bytes) / width
         if one.lanes is LanePattern.INTERLEAVED:
             instructions *= 1 + log2(one.access.bytes / _ELEMENT_BYTES)
-        total += one.executions * instructions * instruction_s
+        instructions *= constants.masked_access if is_asked else 1.0
+        own_s = min(instruction_s, 2 * device.add_s) if is_uniform else instruction_s
+        total += one.executions * instructions * own_s / execution.efficiency
     return total

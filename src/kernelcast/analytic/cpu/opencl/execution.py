@@ -1,14 +1,20 @@
 """How a CPU runtime runs a launch: which work-items go through the vector lanes together."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log2
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, OperationKind
+from kernelcast.records.software_counters import WarpCounters
 
 _BRANCHES_PER_BARRIER = 1.5
 """A loop whose every iteration passes a barrier has one branch per barrier; with an if in each
 iteration, compilers no longer vectorise what lies between."""
+
+_MOST_GUARDS = 8
+"""Branches of a work-item that compilers turn into masks where there is no loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +30,15 @@ class Execution:
         Barriers that a work-item passes.
     reason : str
         Why this width.
+    efficiency : float
+        Share of the lanes that do useful work: all alternatives that some lane takes are issued
+        for all of them.
     """
 
     width: int
     reason: str
     barriers: float = 0.0
+    efficiency: float = 1.0
 
     @property
     def steps_together(self) -> bool:
@@ -53,6 +63,11 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     device : CpuDevice
         A runtime that vectorises every kernel, or one that leaves it to loop vectorisation.
     """
+    found = _choose_width(launch, device)
+    return replace(found, efficiency=_find_efficiency(launch.warps, found.width))
+
+
+def _choose_width(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     counts = launch.executed
     barriers = counts.count(OperationKind.BARRIER)
     branches = counts.count(OperationKind.BRANCH)
@@ -64,7 +79,8 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
             reason = f"local size {first} is no multiple of {device.width}"
             return Execution(width=1, barriers=barriers, reason=reason)
         return Execution(width=device.width, barriers=barriers, reason="the runtime vectorises")
-    if branches > _BRANCHES_PER_BARRIER * barriers:
+    has_loops = barriers or branches > _MOST_GUARDS or any(one.loops for one in launch.accesses)
+    if has_loops and branches > _BRANCHES_PER_BARRIER * barriers:
         return Execution(width=1, barriers=barriers, reason="branches or loops between barriers")
     width = device.lanes if first % device.lanes == 0 else 1
     return Execution(width=width, barriers=barriers, reason="straight code between barriers")
@@ -83,3 +99,13 @@ def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:
         wide += times * (operation.lanes > 1 and fills)
         total += times
     return total > 0 and wide > total / 2
+
+
+def _find_efficiency(warps: Sequence[WarpCounters], width: int) -> float:
+    """Read the lanes' efficiency at a width, the logarithm linear in the width's."""
+    narrowest = min(warps, key=lambda one: one.width, default=None)
+    if narrowest is None or width == 1:
+        return 1.0
+    share = min(1.0, log2(width) / log2(narrowest.width))
+    found: float = max(narrowest.lane_efficiency, 1 / narrowest.width) ** share
+    return found

@@ -54,6 +54,8 @@ class AccessPattern:
         Where the lanes of a vector go.
     executions : float
         Per work-item, as the kernel's counts say.
+    is_masked : bool
+        Whether some lanes may leave it out while others do not.
     issued : float
         Iterations of a vector per iteration of its lanes: above 1 where lanes wait for the one
         that runs longest.
@@ -64,6 +66,7 @@ class AccessPattern:
     recorded: tuple[GroupAddresses, ...]
     lanes: LanePattern
     executions: float
+    is_masked: bool = False
     issued: float = 1.0
 
     @property
@@ -105,7 +108,7 @@ def _find(
         return AccessPattern(
             access=access, groups={}, recorded=tuple(tables), lanes=LanePattern.SCATTERED,
             executions=sum(one.executions for one in tables) / items if items else 0.0,
-            issued=_compare_lanes(tables, execution.width),
+            is_masked=_is_masked(access), issued=_compare_lanes(tables, execution.width),
         )  # fmt: skip
     groups = {one: evaluate_group(access, launch, one) for one in places}
     items = sum(len(one.table) for one in groups.values())
@@ -122,6 +125,7 @@ def _find(
             else _find_lanes(access, list(groups.values()), execution)
         ),
         executions=executions,
+        is_masked=_is_masked(access),
     )
 
 
@@ -162,6 +166,16 @@ def _is_divergent(loop: LoopFacts) -> bool:
     if loop.trip_count is None:
         return True
     return any(one.kind in _OF_ITEMS for one in loop.trip_count.symbols())
+
+
+def _is_masked(access: MemoryAccess) -> bool:
+    """Tell whether a condition on data or ids decides which lanes execute an access."""
+    guard = access.guard
+    return (
+        not guard.is_exact
+        or any(one.kind in _OF_ITEMS for one in guard.symbols())
+        or any(_is_divergent(one) for one in access.loops)
+    )
 
 
 def _compare_lanes(tables: list[GroupAddresses], width: int) -> float:

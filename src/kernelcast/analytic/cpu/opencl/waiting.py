@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from kernelcast.analytic.cpu.opencl.addresses import ABSENT
 from kernelcast.analytic.cpu.opencl.constants import WorkItemConstants
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 
@@ -18,12 +22,13 @@ def time_waiting(
 ) -> float:
     """Give the seconds of one core per work-item.
 
-    Neighbouring lines of one work-item's stream are found by prefetchers: a wait is counted for
-    each different line of a work-group, not for each access.
+    A wait is counted for each line that a work-group has not touched before, not for each access.
+    Neighbouring lines of one work-item's stream are found by prefetchers, and nobody waits for
+    what is stored.
     """
     total = 0.0
     for one in patterns:
-        if one.groups or one.is_local or not one.recorded:
+        if one.groups or one.is_local or not one.recorded or one.access.kind is AccessKind.STORE:
             continue
         is_chained = one.access.buffer in one.access.sources
         total += (
@@ -35,13 +40,15 @@ def time_waiting(
 
 
 def _count_jumps(pattern: AccessPattern, line_bytes: int) -> float:
-    """Give the accesses of a work-item that leave the line of the one before, and the next."""
+    """Give the lines per work-item that are new to its work-group and far from the last one."""
     jumps = items = 0
     for one in pattern.recorded:
-        lines = one.table // line_bytes
-        step = lines[:, 1:] - lines[:, :-1]
-        valid = one.table[:, 1:] >= 0
-        jumps += int((((step < 0) | (step > 1)) & valid).sum()) + int((one.table[:, :1] >= 0).sum())
+        valid = one.table != ABSENT
+        lines = one.table[valid] // line_bytes
+        first = np.zeros(lines.shape, dtype=np.bool_)
+        first[np.unique(lines, return_index=True)[1]] = True
+        steps = np.diff(lines, prepend=lines[:1] - 2)
+        jumps += int((first & ((steps < 0) | (steps > 1))).sum())
         items += len(one.table)
     return jumps / items if items else 0.0
 
