@@ -33,6 +33,7 @@ _DRIVER = shutil.which("chromedriver")
 _MISSING = not (_BROWSER and _DRIVER)
 pytestmark = pytest.mark.skipif(_MISSING, reason="apt install chromium chromium-driver")
 _PATIENCE_S = 60.0
+KERNEL = "suite/application0/kernel0"
 _TOO_WIDE = """
 const most = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth <= most) return [];
@@ -138,6 +139,8 @@ def _text(browser: webdriver.Chrome) -> str:
 
 def _check(browser: webdriver.Chrome) -> None:
     """See to it that pictures are drawn, nothing was blocked and nothing failed."""
+    undrawn = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
+    _wait(lambda: browser.execute_script(undrawn) == 0)
     script = "return [...document.images].filter(one => !(one.complete && one.naturalWidth)).length"
     _wait(lambda: browser.execute_script(script) == 0)
     assert all(one.get_attribute("alt") for one in browser.find_elements(By.TAG_NAME, "img"))
@@ -157,6 +160,8 @@ def test_pages_with_data(
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     for path, told in (
         ("/accuracy?device=device-1", "Where linear errs most"),
+        ("/observations", "launches: each once"),
+        (f"/kernels/of?name={KERNEL}", "Every size and device"),
         ("/comparing", "Who wins where"),
         ("/jobs", "Comparison"),
     ):
@@ -169,6 +174,7 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     """Each says what to do, and its button leads to the open form."""
     for path, told in (
         ("/accuracy", "holds no observations yet"),
+        ("/observations", "holds no observations yet"),
         ("/comparing", "Nothing was compared yet"),
         ("/jobs", "No job was started yet"),
     ):
@@ -179,6 +185,45 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     browser.find_element(By.LINK_TEXT, "Start a collection").send_keys(Keys.ENTER)
     _wait(lambda: "/jobs?new=collect" in browser.current_url)
     assert browser.find_element(By.ID, "collect-kernels").is_displayed()
+
+
+def test_a_point_leads_to_its_kernel(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """Arrow keys read points out, a click on one opens its kernel's page, as Enter does."""
+    browser.get(service[0] + "/accuracy?device=device-1")
+    _check(browser)
+    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+    assert "Mean error" in (canvas.get_attribute("aria-label") or "")
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    told = browser.find_element(By.ID, "announcer").get_attribute("textContent") or ""
+    assert "measured time: " in told
+    assert "suite/application" in told
+    canvas.send_keys(Keys.ENTER)
+    _wait(lambda: "/kernels/of?name=suite%2Fapplication" in browser.current_url)
+    assert "Every size and device" in _text(browser)
+    _check(browser)
+
+
+def test_tables_are_sorted_and_searched(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """By a head's button and by words; the address keeps both."""
+
+    def list_shown() -> list[str]:
+        rows = browser.find_elements(By.CSS_SELECTOR, "#kernels tbody tr")
+        return [one.find_element(By.TAG_NAME, "th").text for one in rows if one.is_displayed()]
+
+    browser.get(service[0] + "/accuracy?device=device-1")
+    before = list_shown()
+    head = browser.find_element(By.CSS_SELECTOR, "#kernels th button")
+    head.send_keys(Keys.ENTER)
+    assert list_shown() == sorted(before)
+    browser.find_element(By.ID, "kernels-search").send_keys("kernel3")
+    assert list_shown() == [one for one in sorted(before) if "kernel3" in one]
+    browser.get(browser.current_url)
+    assert list_shown() == [one for one in sorted(before) if "kernel3" in one]
+    assert browser.find_element(By.CSS_SELECTOR, "#kernels th").get_attribute("aria-sort")
 
 
 def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, ServiceState]) -> None:

@@ -222,7 +222,7 @@ class Estimating:
                 estimate = await self._ask_device(wanted)
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
-        self._predictions.remember(estimate)
+        self._predictions.remember(estimate, wanted.digest)
         found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
         if lasts:
             self._kept[wanted.key] = found

@@ -23,6 +23,7 @@ from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.filters import FILTERS
+from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.session import forget_token, read_token
 
 FIRST_PAGE: Final = "/lab"
@@ -56,6 +57,7 @@ NAVIGATION: Final = (
     NavigationEntry("/lab", "Lab"),
     NavigationEntry("/devices", "Devices"),
     NavigationEntry("/accuracy", "Accuracy"),
+    NavigationEntry("/observations", "Observations"),
     NavigationEntry("/comparing", "A/B"),
     NavigationEntry("/jobs", "Jobs"),
 )
@@ -169,5 +171,5 @@ def _lead_to_sign_in(request: Request) -> Response:
 @cache
 def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
-    found.filters.update(FILTERS)
+    found.filters.update(FILTERS | {"kernel_link": link_kernel})
     return found
