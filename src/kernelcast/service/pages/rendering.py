@@ -26,7 +26,7 @@ from kernelcast.service.pages.filters import FILTERS
 from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.session import forget_token, read_token
 
-FIRST_PAGE: Final = "/lab"
+FIRST_PAGE: Final = "/"
 """Where a visit begins."""
 FRAGMENT_HEADER: Final = "x-fragment"
 """Is sent by scripts that want a part of a page only."""
@@ -54,12 +54,14 @@ class NavigationEntry:
 
 
 NAVIGATION: Final = (
+    NavigationEntry("/", "Home"),
     NavigationEntry("/lab", "Lab"),
     NavigationEntry("/devices", "Devices"),
     NavigationEntry("/accuracy", "Accuracy"),
     NavigationEntry("/observations", "Observations"),
-    NavigationEntry("/comparing", "A/B"),
+    NavigationEntry("/comparing", "Compare"),
     NavigationEntry("/jobs", "Jobs"),
+    NavigationEntry("/models", "Models"),
 )
 """All pages, in the order of the navigation."""
 

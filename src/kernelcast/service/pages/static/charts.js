@@ -145,6 +145,11 @@ function draw(Chart, place, told) {
     place.after(makeTable(told));
     walk(canvas, place, told);
   }
+  const values = told.isUpright ? makeAxis(told.y, false) : makeAxis(told.y, true);
+  // Intervals of bars belong into the picture; those of points may reach beyond it.
+  const ends = told.series.filter((one) => one.kind === "bars").flatMap((one) => one.points.map(read))
+    .flatMap((point) => [point.low, point.high]).filter((end) => end != null);
+  if (ends.length) Object.assign(values, { suggestedMin: Math.min(...ends), suggestedMax: Math.max(...ends) });
   const bars = told.isUpright ? 0 : Math.max(told.x.names.length, 1);
   place.style.setProperty("height", bars ? `${Math.min(110 + 24 * bars, 900)}px` : "");
   const follow = (event, elements, chart) => {
@@ -164,8 +169,8 @@ function draw(Chart, place, told) {
         canvas.style.cursor = link ? "pointer" : "";
       },
       scales: told.isUpright
-        ? { x: makeAxis(told.x, true), y: makeAxis(told.y, false) }
-        : { x: makeAxis(told.y, true), y: makeAxis(told.x, false) },
+        ? { x: makeAxis(told.x, true), y: values }
+        : { x: values, y: makeAxis(told.x, false) },
       plugins: {
         legend: {
           display: told.series.length > 1,
