@@ -5,6 +5,9 @@ Results are made by::
     kernelcast corpus check --json > benchmarks/results/corpus/checks.json
     python benchmarks/corpus_times.py --usual --json benchmarks/results/corpus/times.json
 
+Rows of further kernels can be added to both, from other devices too: a column is a runtime, and a
+kernel's last row for it counts.
+
 ``python benchmarks/corpus_table.py`` then writes the page; with ``--check`` it only says, by its
 exit status, whether the page is up to date.
 """
@@ -29,11 +32,11 @@ sampling paper. All are our own implementations. `kernelcast corpus ls` lists th
 `kernelcast corpus check` compares what they compute with NumPy, `kernelcast corpus write` copies
 them into a folder.
 
-Columns of devices: how the check ended ("-": not checked), and the least time of two whole runs at
+Columns of runtimes: how the check ended ("-": not checked), and the least time of two whole runs at
 the usual size, with the usual local size, while other processes were at work on the machine. "size"
 is the parameter that makes the launch larger, with its least and greatest value.
 
-Checks: {checks}.
+Checks: {checks}, on {devices}.
 """
 
 Results = Sequence[Mapping[str, Any]]
@@ -44,46 +47,63 @@ def make_page(applications: Sequence[Application], checks: Results, times: Resul
     kernels = [kernel for one in applications for kernel in one.kernels]
     known = {kernel.name for kernel in kernels}
     devices = list(dict.fromkeys(row["device_id"] for row in checks))
+    runtimes = list(dict.fromkeys(find_runtime(one) for one in devices))
     counts = Counter(row["status"] for row in checks if row["kernel"] in known)
     header = _HEADER.format(
         kernels=len(kernels),
         applications=len(applications),
         table_2=sum(kernel.table_2 is not None for kernel in kernels),
         checks=", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+        devices=", ".join(devices),
     )
     cells = _Cells(checks, times)
     suites = dict.fromkeys(one.suite for one in applications)
     sections = [
-        "\n".join(_list_suite([one for one in applications if one.suite is suite], devices, cells))
+        "\n".join(_list_suite([one for one in applications if one.suite is suite], runtimes, cells))
         for suite in sorted(suites)
     ]
     return "\n\n".join([header.rstrip(), *sections]) + "\n"
 
 
+def find_runtime(device_id: str) -> str:
+    """Give the part of a device's id that names its runtime.
+
+    Examples
+    --------
+    >>> find_runtime("pocl-skylake-avx512-amd-5d25")
+    'pocl'
+    """
+    return device_id.partition("-")[0]
+
+
 class _Cells:
-    """What is written into the columns of the devices."""
+    """What is written into the columns of the runtimes."""
 
     def __init__(self, checks: Results, times: Results) -> None:
-        self._statuses = {(row["kernel"], row["device_id"]): row["status"] for row in checks}
+        self._statuses = {
+            (row["kernel"], find_runtime(row["device_id"])): row["status"] for row in checks
+        }
         self._seconds = {
-            (row["kernel"], row["device_id"], tuple(row["local_size"])): row["seconds"]
+            (row["kernel"], find_runtime(row["device_id"]), tuple(row["local_size"])): row[
+                "seconds"
+            ]
             for row in times
             if "seconds" in row
         }
 
-    def of(self, kernel: CorpusKernel, device_id: str) -> str:
-        """Give status and time of a kernel on a device."""
-        status = self._statuses.get((kernel.name, device_id), "-")
-        seconds = self._seconds.get((kernel.name, device_id, kernel.local_sizes[0]))
+    def of(self, kernel: CorpusKernel, runtime: str) -> str:
+        """Give status and time of a kernel on a runtime."""
+        status = self._statuses.get((kernel.name, runtime), "-")
+        seconds = self._seconds.get((kernel.name, runtime, kernel.local_sizes[0]))
         return status if seconds is None else f"{status}, {seconds:.2f} s"
 
 
 def _list_suite(
-    applications: Sequence[Application], devices: Sequence[str], cells: _Cells
+    applications: Sequence[Application], runtimes: Sequence[str], cells: _Cells
 ) -> Iterator[str]:
     yield f"## {applications[0].suite}\n"
-    yield f"| kernel | what | Table 2 | size | local sizes | {' | '.join(devices)} |"
-    yield "|---" * (5 + len(devices)) + "|"
+    yield f"| kernel | what | Table 2 | size | local sizes | {' | '.join(runtimes)} |"
+    yield "|---" * (5 + len(runtimes)) + "|"
     for application in applications:
         for kernel in application.kernels:
             columns = [
@@ -92,7 +112,7 @@ def _list_suite(
                 kernel.table_2 or "",
                 f"{kernel.size.parameter} {kernel.size.least:,} to {kernel.size.most:,}",
                 ", ".join("x".join(map(str, one)) for one in kernel.local_sizes),
-                *(cells.of(kernel, device) for device in devices),
+                *(cells.of(kernel, runtime) for runtime in runtimes),
             ]
             yield f"| {' | '.join(columns)} |"
 

@@ -42,8 +42,8 @@ class Answer:
         Its name.
     predicted_s, measured_s : float
         Of the whole launch, in seconds.
-    error, noise, cost : float
-        Signed relative error; half the 10-90 % spread of the measured runs over their median;
+    error, one_run_error, cost : float
+        Signed relative error; what one measured run is off the median of the others, in the mean;
         device time of the samples over the measured time.
     """
 
@@ -51,7 +51,7 @@ class Answer:
     predicted_s: float
     measured_s: float
     error: float
-    noise: float
+    one_run_error: float
     cost: float
 
 
@@ -123,7 +123,7 @@ def _run_device(
 ) -> Iterator[Answer | Refusal]:
     """Run the examples one after the other, printing each as it ends."""
     console.print(
-        f"         {'example':<16} {'predicted':>10} {'measured':>10} {'error':>8} {'noise':>7} "
+        f"         {'example':<16} {'predicted':>10} {'measured':>10} {'error':>8} {'one run':>8} "
         f"{'cost':>7}"
     )
     begin = time.monotonic()
@@ -154,7 +154,7 @@ def _run_example(device: str, problem: Path, timeout_s: float) -> Answer | Refus
         predicted_s=found["seconds"],
         measured_s=found["measured_seconds"],
         error=found["error"],
-        noise=found["noise"],
+        one_run_error=found["one_run_error"],
         cost=found["sampling_seconds"] / found["measured_seconds"],
     )
 
@@ -178,7 +178,7 @@ def _print_outcome(outcome: Answer | Refusal) -> None:
         return
     console.print(
         f"{name} {_format_s(outcome.predicted_s):>10} {_format_s(outcome.measured_s):>10} "
-        f"{outcome.error:>+8.1%} {outcome.noise:>7.1%} {outcome.cost:>7.1%}"
+        f"{outcome.error:>+8.1%} {outcome.one_run_error:>8.1%} {outcome.cost:>7.1%}"
     )
 
 
@@ -187,18 +187,18 @@ def _format_s(seconds: float) -> str:
 
 
 def _print_summary(answers: Sequence[Answer], asked: int, took_s: float) -> None:
-    """Print mean and median absolute error beside the noise floor."""
+    """Print errors beside what one whole run says of the others: what was possible here and now."""
     line = f"{len(answers)} of {asked} examples answered in {took_s:.0f} s"
     if answers:
         errors = [abs(one.error) for one in answers]
+        runs = [one.one_run_error for one in answers]
         worst = max(answers, key=lambda one: abs(one.error))
         line += (
             f"\nabsolute error: mean {statistics.mean(errors):.1%}, "
             f"median {statistics.median(errors):.1%}, "
             f"largest {abs(worst.error):.1%} ({worst.example})"
-            f"\nnoise floor (repeated whole runs differ by): "
-            f"median {statistics.median(one.noise for one in answers):.1%}, "
-            f"largest {max(one.noise for one in answers):.1%}"
+            f"\none whole run for the others: mean {statistics.mean(runs):.1%}, "
+            f"median {statistics.median(runs):.1%}, largest {max(runs):.1%}"
             f"\nsampling cost: median {statistics.median(one.cost for one in answers):.1%} of the "
             f"whole run, largest {max(one.cost for one in answers):.1%}"
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
@@ -13,7 +13,6 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.estimates import Tier
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.replay import ReplayLaunch
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -64,15 +63,15 @@ def test_the_recording_repeats_the_estimate(outcome: EstimateOutcome, tmp_path: 
     write_recordings(tmp_path / "samples.json", [outcome.recording])
     (recording,) = read_recordings(tmp_path / "samples.json")
     assert recording == outcome.recording
-    again = sample_launch(
-        ReplayLaunch(recording), outcome.estimate.kernel, EstimateSettings(seed=SETTINGS.seed)
+    again = estimate_runs(
+        recording, outcome.estimate.kernel, recording.runs, outcome.estimate.coverage
     ).estimate
     assert again.interval == outcome.estimate.interval
 
 
 def test_the_sampled_work_groups_are_never_repeated(outcome: EstimateOutcome) -> None:
     """Times no work-group twice on a real device."""
-    boxes = [box for box, _ in outcome.recording.launches]
+    boxes = [one.box for run in outcome.recording.runs for one in run.launches]
     assert boxes
     for index, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:index])

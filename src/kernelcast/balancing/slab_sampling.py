@@ -8,6 +8,7 @@ from kernelcast.balancing.messages import Sample, SlabSamples
 from kernelcast.launches.settings import DEFAULT_COVERAGE
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.records.balance import SlabSpace, Span
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Interval
@@ -68,7 +69,7 @@ class SlabLaunch:
         """Run a slab whose time does not count: compilation may be part of it."""
         self._run(box)
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Do nothing: the work itself keeps the device busy."""
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
@@ -89,6 +90,10 @@ class SlabLaunch:
         if durations and len(self.rates) <= _MOST_HINTS:
             self.tell(sum(box.shape[0] for box in boxes) / sum(durations))
         return durations
+
+    def measure_contention(self) -> Contention | None:
+        """Give none: slabs are whole work, timed as it is now."""
+        return None
 
     def time_whole(self) -> float:
         """Refuse: samples are no whole run."""

@@ -66,6 +66,9 @@ class EstimateAnswer(_Answer):
         Predicted time and its interval, in seconds; None where the device has no answer.
     coverage : float or None
         Share of times that the interval is meant to hold.
+    now : mapping or None
+        ``seconds``, ``low`` and ``high`` beside other programs that are at work, and the
+        ``slowdown``; None on an idle machine.
     tier : str or None
         ``history``, ``hybrid``, ``linear`` or ``analytic``, best first.
     limiter : str or None
@@ -86,6 +89,7 @@ class EstimateAnswer(_Answer):
     low: float | None = None
     high: float | None = None
     coverage: float | None = None
+    now: Plain | None = None
     tier: str | None = None
     limiter: str | None = None
     warnings: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from kernelcast.collection.corpus.corpus import PreparedProblem, prepare_launch
@@ -29,7 +28,7 @@ from kernelcast.records.launch_identity import (
     LaunchIdentity,
     digest_arguments,
 )
-from kernelcast.records.observation import FailureRecord, ObservationFlag
+from kernelcast.records.observation import FailureRecord
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -152,15 +151,14 @@ def _plan(
 def _observe(
     session: DeviceSession, planned: _Planned, task: KernelTask, report: Reporter
 ) -> Iterator[RowMeasured | RowFailed | RowSkipped]:
-    """Observe a launch; once more if somebody else was busy."""
+    """Observe a launch. A disturbed one is observed again by the next collection.
+
+    Not at once: samples that users get are taken before the kernel has run.
+    """
     try:
-        observe = partial(
-            observe_launch, session, planned.problem, planned.identity, task.settings, report=report
+        found = observe_launch(
+            session, planned.problem, planned.identity, task.settings, report=report
         )
-        found = observe()
-        if ObservationFlag.CONTAMINATED in found.flags:
-            report("disturbed, once more")
-            found = min(found, observe(), key=lambda one: one.runs.noise or 0.0)
         yield RowMeasured(observation=found)
     except TooLongError as error:
         yield RowSkipped(launch_key=planned.identity.key, reason=str(error))

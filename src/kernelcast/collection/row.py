@@ -1,19 +1,25 @@
-"""Observes one launch: samples, counts, and times the whole kernel in between."""
+"""Observes one launch: samples it as an estimate does, and then times the whole kernel.
 
+The first two moments are what an estimate of a new launch sees: nothing of the kernel ran before.
+Whole runs follow, with further moments between them, so that both states can be compared.
+"""
+
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
+from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.feature_counts import summarise_run
 from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.launches.preparing import prepared_launch
-from kernelcast.launches.weighing import sample_by_source, weigh_run
-from kernelcast.models.linear import fit_linear
+from kernelcast.launches.weighing import SourceSampler, weigh_run
+from kernelcast.models.linear import combine_fits, fit_linear
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -26,7 +32,7 @@ from kernelcast.records.observed_times import (
 )
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.machine_state import read_processor_times, read_state_since
@@ -49,43 +55,47 @@ class _Row:
 
     launch: CountingLaunch
     settings: CollectionSettings
-    samples: list[SampleSet]
-    durations_s: list[float]
     problem: Problem
+    sampler: SourceSampler
+    samples: list[SampleSet] = field(default_factory=list)
+    moments: list[SampleRun] = field(default_factory=list)
+    durations_s: list[float] = field(default_factory=list)
+    started_s: list[float] = field(default_factory=list)
 
-    def sample_default(self, window_set: int) -> SampleRun:
-        """Sample as an estimate does, at places of their own."""
-        plan = SamplingPlan(seed=self.settings.seed + window_set)
-        problem = self.problem
-        run = sample_by_source(self.launch, plan, problem.kernel, problem.arguments)
-        self._keep(run, 0, window_set, is_even=run.is_even)
-        return run
+    def take_moment(self) -> None:
+        """Sample as an estimate does, at places of their own, as long as there are any left."""
+        run = self.sampler.take_moment()
+        if run is not None:
+            self._keep(run, 0, len(self.moments))
+            self.moments.append(run)
 
     def sample_pairs(self, window_set: int, unit: int) -> None:
         """Sample at multiples of the saturation point."""
         multiples = range(1, self.settings.multiples + 1)
+        at_s = time.time()
         for pair in sample_pairs(self.launch, multiples, window_set=window_set, unit=unit):
-            run = self._weigh(_as_run(self.launch, pair.launches))
-            self._keep(run, pair.multiple, window_set, is_even=True)
+            run = replace(self.moments[0], launches=pair.launches, is_even=True, at_s=at_s)
+            run = weigh_run(run, self.problem.kernel, self.problem.arguments)
+            self._keep(replace(run, is_even=True), pair.multiple, window_set)
 
-    def _keep(self, run: SampleRun, multiple: int, window_set: int, *, is_even: bool) -> None:
+    def _keep(self, run: SampleRun, multiple: int, window_set: int) -> None:
         self.samples.append(
             SampleSet(
                 multiple=multiple,
                 window_set=window_set,
                 launches=run.launches,
                 launch_overhead_s=run.launch_overhead_s,
-                is_even=is_even,
+                is_even=run.is_even,
                 linear_s=fit_linear(run).seconds,
+                at_s=run.at_s,
             )
         )
 
-    def _weigh(self, run: SampleRun) -> SampleRun:
-        return weigh_run(run, self.problem.kernel, self.problem.arguments)
-
     def time_whole(self) -> None:
         """Time the whole kernel once."""
+        started_s = time.time()
         self.durations_s.append(self.launch.time_whole())
+        self.started_s.append(started_s)
 
     @property
     def noise(self) -> float:
@@ -114,34 +124,36 @@ def observe_launch(
         If the first samples foretell a time beyond what the settings allow.
     """
     kernel = problem.kernel
-    features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
-    compiler = read_compiler_facts(session, kernel, problem.ndrange)
     with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
-        row = _Row(
-            launch=launch,
-            settings=settings,
-            samples=[],
-            durations_s=[],
-            problem=problem,
-        )
+        plan = SamplingPlan(seed=settings.seed)
+        sampler = SourceSampler(launch, plan, kernel, problem.arguments)
+        row = _Row(launch=launch, settings=settings, problem=problem, sampler=sampler)
         before = read_processor_times()
         report("sampling")
-        run = row.sample_default(0)
-        _check_time(run, settings)
-        _measure(row, run, report)
+        row.take_moment()
+        _check_time(row.moments[0], settings)
+        # As in an estimate, what can be known without samples lies between the moments.
+        features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
+        compiler = read_compiler_facts(session, kernel, problem.ndrange)
+        _wait_for_another_moment(row.moments[0])
+        row.take_moment()
+        first = tuple(row.moments)
+        _measure(row, report)
         state = read_state_since(before)
         found = DeviceFindings(
             ndrange=launch.ndrange,
             compute_units=session.description.compute_units,
             compiler=compiler,
             saturation=launch.saturation,
-            run=run,
-            linear_s=row.samples[0].linear_s,
+            run=join_moments(first),
+            linear_s=combine_fits([fit_linear(one) for one in first]).seconds,
         )
-        report(COUNTING)
-        recorded = _count(launch, problem, found)
+        recorded = None
+        if settings.counts:
+            report(COUNTING)
+            recorded = _count(launch, problem, found)
     add_analytic_findings(found, problem, session.description.id, recorded)
-    times = summarise_runs(row.durations_s)
+    times = summarise_runs(row.durations_s, row.started_s)
     return Observation(
         launch=identity,
         runs=times,
@@ -172,14 +184,18 @@ def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
         raise TooLongError(msg)
 
 
-def _measure(row: _Row, run: SampleRun, report: Callable[[str], None]) -> None:
-    """Time whole runs with the other samples between them; twice as many where they disagree."""
+def _wait_for_another_moment(run: SampleRun) -> None:
+    time.sleep(max(0.0, run.at_s + run.sampling_s + MOMENTS_APART_S - time.time()))
+
+
+def _measure(row: _Row, report: Callable[[str], None]) -> None:
+    """Time whole runs with further samples between them; twice as many where they disagree."""
     report("whole runs")
     row.launch.time_whole()  # not counted: it warms up what sampling does not reach
-    others = _other_samples(row, run)
+    others = _other_samples(row)
     for _ in range(row.settings.runs):
-        next(others, None)
         row.time_whole()
+        next(others, None)
     for _ in others:
         pass
     if row.noise > row.settings.most_noise:
@@ -187,14 +203,15 @@ def _measure(row: _Row, run: SampleRun, report: Callable[[str], None]) -> None:
             row.time_whole()
 
 
-def _other_samples(row: _Row, run: SampleRun) -> Iterator[None]:
-    """Sample at other places and other points, a set at each step."""
-    unit = choose_unit(row.launch, fit_linear(run).rate_s)
+def _other_samples(row: _Row) -> Iterator[None]:
+    """Sample at other moments and other points, a set at each step."""
+    unit = choose_unit(row.launch, fit_linear(row.moments[0]).rate_s)
     for window_set in range(row.settings.window_sets):
-        row.sample_pairs(window_set, unit)
+        row.take_moment()
         yield
-        row.sample_default(window_set + 1)
-        yield
+        if row.settings.multiples:
+            row.sample_pairs(window_set, unit)
+            yield
 
 
 def _count(
@@ -209,17 +226,6 @@ def _count(
         found.notes.append(f"counters are derived from the source: {error}")
         return None
     return counted.addresses
-
-
-def _as_run(launch: CountingLaunch, launches: tuple[TimedLaunch, ...]) -> SampleRun:
-    return SampleRun(
-        kernel_digest=launch.kernel_digest,
-        device_id=launch.device.id,
-        ndrange=launch.ndrange,
-        launches=launches,
-        launch_overhead_s=launch.launch_overhead_s,
-        is_even=True,
-    )
 
 
 def _flag(

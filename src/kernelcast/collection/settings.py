@@ -26,6 +26,8 @@ class CollectionSettings:
         Whole runs of each launch; as many again where they disagree.
     multiples : int
         Sampling points up to this multiple of saturation and its successor (Fig. 15: 1,2 to 5,6).
+    counts : bool
+        Whether an instrumented copy of the kernel is run to count; else the source tells counts.
     window_sets : int
         Choices of places that each of them is sampled at.
     most_noise : float
@@ -56,6 +58,7 @@ class CollectionSettings:
     least_work_groups: int = 256
     runs: int = 5
     multiples: int = 5
+    counts: bool = True
     window_sets: int = 2
     most_noise: float = 0.05
     worst_noise: float = 0.1

@@ -1,19 +1,24 @@
-"""From a prepared launch to an estimate: sample, fit the line, say what it is worth."""
+"""From a prepared launch to an estimate: sample at moments, lay lines, say what it is worth."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.linear import LinearFit, fit_linear, make_interval
+from kernelcast.models.linear import LinearFit, combine_fits, fit_linear, make_interval
 from kernelcast.records.arguments import Argument
+from kernelcast.records.contention import combine_contention, list_contention
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
+from kernelcast.sampling.sampler import Sampler
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
@@ -23,31 +28,45 @@ _FEW_WORK_GROUPS = 64
 _COSTLY_SHARE = 0.05
 
 
+MOMENTS_APART_S = 0.1
+"""Moments that lie closer together share what disturbs them."""
+
+
+class Sampled(Protocol):
+    """What was sampled: a launch on a device, or the recording of one."""
+
+    @property
+    def device(self) -> DeviceDescription:
+        """The device."""
+        ...
+
+    @property
+    def ndrange(self) -> NDRange:
+        """The whole index space, local size chosen."""
+        ...
+
+    @property
+    def saturation(self) -> SaturationPoint:
+        """P_sat of the kernel."""
+        ...
+
+    @property
+    def launch_overhead_s(self) -> float:
+        """What a launch costs beside its work-groups, about, in seconds."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEstimate:
-    """An estimate with the plan, the samples and the line behind it."""
+    """An estimate with the samples of each moment and the line behind it."""
 
     estimate: Estimate
-    plan: SamplingPlan
-    run: SampleRun
+    runs: tuple[SampleRun, ...]
     fit: LinearFit
 
 
-def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
-    launch: PreparedLaunch,
-    kernel: Kernel | str,
-    settings: EstimateSettings,
-    *,
-    arguments: Sequence[Argument] = (),
-    weights: Sequence[float] = (),
-    is_planned: bool = False,
-    report: ReportProgress = lambda _: None,
-    started_s: float | None = None,
-) -> SampledEstimate:
-    """Predict the time of a whole launch, and measure it where that is asked for.
-
-    Places are planned and samples weighed by what the source says of the work-groups, then the
-    line is laid through them.
+class LaunchSampling:
+    """Samples a launch, as many moments as its settings say, with time between them.
 
     Parameters
     ----------
@@ -59,14 +78,92 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
         Budget, coverage, measurement.
     arguments : sequence of Argument
         Of the launch.
-    weights : sequence of float
-        Of the samples, where a recording has them and no source is known.
-    is_planned : bool
-        Whether the settings' plan is that of an earlier sampling of the launch.
-    report : callable, optional
-        Is told of each stage.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
+
+    Raises
+    ------
+    PersistentKernelError
+        If work-groups fetch their work.
+    """
+
+    def __init__(
+        self,
+        launch: PreparedLaunch,
+        kernel: Kernel | str,
+        settings: EstimateSettings,
+        *,
+        arguments: Sequence[Argument] = (),
+        started_s: float | None = None,
+    ) -> None:
+        self._launch, self._settings = launch, settings
+        self._name = kernel if isinstance(kernel, str) else kernel.name
+        self._begun_s = time.perf_counter() if started_s is None else started_s
+        self._ended_s = -math.inf
+        self._runs: list[SampleRun] = []
+        self._sample = _open_sampler(launch, kernel, settings.plan, arguments)
+
+    def take_moment(self) -> bool:
+        """Sample once more; tell whether there was anything left to sample.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails.
+        """
+        run = self._sample()
+        self._ended_s = time.perf_counter()
+        if run is not None:
+            self._runs.append(run)
+        return run is not None
+
+    def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
+        """Sample as often as the settings say, and as long as their time allows.
+
+        Parameters
+        ----------
+        wait : callable, optional
+            Lets so many seconds pass between two moments.
+        """
+        ends_s = self._begun_s + (self._settings.within_s or 0.0)
+        while True:
+            soonest_s = self._ended_s + MOMENTS_APART_S
+            if len(self._runs) >= self._settings.plan.moments and soonest_s > ends_s:
+                return
+            if self._runs:
+                wait(max(0.0, soonest_s - time.perf_counter()))
+            if not self.take_moment():
+                return
+
+    def conclude(self) -> SampledEstimate:
+        """Predict the time of the whole launch from what was sampled so far."""
+        sampling_s = sum(one.sampling_s for one in self._runs)
+        overhead_s = time.perf_counter() - self._begun_s - sampling_s
+        found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
+        return replace(
+            found, estimate=replace(found.estimate, overhead_seconds=max(overhead_s, 0.0))
+        )
+
+
+def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
+    launch: PreparedLaunch,
+    kernel: Kernel | str,
+    settings: EstimateSettings,
+    *,
+    arguments: Sequence[Argument] = (),
+    report: ReportProgress = lambda _: None,
+    wait: Callable[[float], None] = time.sleep,
+) -> SampledEstimate:
+    """Predict the time of a whole launch from samples, and measure it where that is asked for.
+
+    Parameters
+    ----------
+    launch, kernel, settings, arguments
+        As of `LaunchSampling`.
+    report : callable, optional
+        Is told of each stage.
+    wait : callable, optional
+        Lets so many seconds pass between two moments.
 
     Raises
     ------
@@ -75,50 +172,71 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
     DeviceError
         If the device fails.
     """
-    begin = time.perf_counter() if started_s is None else started_s
+    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     report("sampling")
-    plan = settings.plan
-    # Source analysis takes longer to import than samples to take.
+    sampling.take_rest(wait=wait)
+    found = sampling.conclude()
+    if not settings.measure:
+        return found
+    measured = measure(launch, settings.measured_runs, report=report)
+    return replace(found, estimate=replace(found.estimate, measurement=measured))
+
+
+def _open_sampler(
+    launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
+) -> Callable[[], SampleRun | None]:
     if isinstance(kernel, str):
-        run = sample(launch, plan)
-        if weights:
-            from kernelcast.launches.weighing import apply_weights
+        return Sampler(launch, plan).take_moment
+    # Source analysis takes longer to import than samples to take.
+    from kernelcast.launches.weighing import SourceSampler
 
-            run = apply_weights(run, weights)
-    else:
-        from kernelcast.launches.weighing import sample_as_planned
+    return SourceSampler(launch, plan, kernel, arguments).take_moment
 
-        plan, run = sample_as_planned(launch, plan, kernel, arguments, is_planned=is_planned)
-    fit = fit_linear(run)
-    interval = make_interval(fit, coverage=settings.coverage)
-    overhead_s = time.perf_counter() - begin - run.sampling_s
+
+def estimate_runs(
+    sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun], coverage: float
+) -> SampledEstimate:
+    """Lay a line through the samples of each moment, and put the lines together.
+
+    Parameters
+    ----------
+    sampled : Sampled
+        Launch or recording.
+    kernel_name : str
+        Of its kernel.
+    runs : sequence of SampleRun
+        One per moment, weighed.
+    coverage : float
+        Share of true times that the interval shall hold.
+    """
+    fit = combine_fits([fit_linear(one) for one in runs])
+    contention = combine_contention([one.contention for one in runs if one.contention])
+    sampling_s = sum(one.sampling_s for one in runs)
     estimate = Estimate(
-        device=launch.device.name,
-        device_id=launch.device.id,
-        kernel=kernel if isinstance(kernel, str) else kernel.name,
-        ndrange=launch.ndrange,
-        compute_units=launch.device.compute_units,
-        saturation=launch.saturation,
+        device=sampled.device.name,
+        device_id=sampled.device.id,
+        kernel=kernel_name,
+        ndrange=sampled.ndrange,
+        compute_units=sampled.device.compute_units,
+        saturation=sampled.saturation,
         sample_work_groups=(fit.p1, fit.p2),
-        sampled_work_groups=run.sampled_work_groups,
-        interval=interval,
+        sampled_work_groups=sum(one.sampled_work_groups for one in runs),
+        interval=make_interval(fit, coverage=coverage),
         tier=Tier.LINEAR,
         estimates_s=_methods(fit),
-        sampling_seconds=run.sampling_s,
-        overhead_seconds=max(overhead_s, 0.0),
-        warnings=tuple(_warn(launch, run, fit)),
-        in_domain=not _is_too_small(run, fit),
-        launch_seconds=launch.launch_overhead_s,
+        sampling_seconds=sampling_s,
+        overhead_seconds=0.0,
+        warnings=(*list_contention(contention), *_warn(sampled, sampling_s, fit)),
+        in_domain=not _is_too_small(sampled, fit),
+        launch_seconds=sampled.launch_overhead_s,
         explanation=Explanation(
             tier=Tier.LINEAR,
             interval="the spread of the samples, and what whole runs differ by beside it",
-            linear=_describe(run, fit),
+            linear=_describe(runs, fit),
+            contention=contention,
         ),
     )
-    if settings.measure:
-        measured = measure(launch, settings.measured_runs, report=report)
-        estimate = replace(estimate, measurement=measured)
-    return SampledEstimate(estimate=estimate, plan=plan, run=run, fit=fit)
+    return SampledEstimate(estimate=estimate, runs=tuple(runs), fit=fit)
 
 
 def measure(
@@ -142,34 +260,35 @@ def _methods(fit: LinearFit) -> dict[str, float]:
     return methods
 
 
-def _describe(run: SampleRun, fit: LinearFit) -> LinearFacts:
+def _describe(runs: Sequence[SampleRun], fit: LinearFit) -> LinearFacts:
+    launches = [one for run in runs for one in run.launches]
     return LinearFacts(
         p1=fit.p1,
         p2=fit.p2,
-        launches=len(run.launches),
+        launches=len(launches),
         intercept_s=fit.intercept_s,
         rate_s=fit.rate_s,
         standard_error_s=fit.standard_error_s,
-        is_even=run.is_even,
-        is_weighed=any(one.weight != 1 for one in run.launches),
+        is_even=runs[-1].is_even,
+        is_weighed=any(one.weight != 1 for one in launches),
     )
 
 
-def _is_too_small(run: SampleRun, fit: LinearFit) -> bool:
-    return fit.seconds < _SHORT_KERNEL_S or run.ndrange.work_group_count < _FEW_WORK_GROUPS
+def _is_too_small(sampled: Sampled, fit: LinearFit) -> bool:
+    return fit.seconds < _SHORT_KERNEL_S or sampled.ndrange.work_group_count < _FEW_WORK_GROUPS
 
 
-def _warn(launch: PreparedLaunch, run: SampleRun, fit: LinearFit) -> list[str]:
+def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
     warnings = []
-    if launch.saturation.disagreement:
-        warnings.append(launch.saturation.disagreement)
-    if _is_too_small(run, fit):
+    if sampled.saturation.disagreement:
+        warnings.append(sampled.saturation.disagreement)
+    if _is_too_small(sampled, fit):
         warnings.append(
-            f"the launch is small ({run.ndrange.work_group_count} work-groups, about "
+            f"the launch is small ({sampled.ndrange.work_group_count} work-groups, about "
             f"{fit.seconds * 1e3:.2g} ms): sampling was made for at least {_FEW_WORK_GROUPS} "
             f"work-groups and {_SHORT_KERNEL_S * 1e3:.0f} ms"
         )
-    share = run.sampling_s / fit.seconds
+    share = sampling_s / fit.seconds
     if share > _COSTLY_SHARE:
         warnings.append(
             f"sampling took {share:.0%} of the predicted time: there are too few work-groups, or "

@@ -3,19 +3,23 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kernelcast.records.errors import InputError, RecordingError
+from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.private_files import written_whole
-from kernelcast.sampling.replay import Recording
+from kernelcast.records.recording import Recording
+from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.workers.decoding import structure
 
 __all__ = ["RecordedAnswer", "Recording", "read_recordings", "save_recordings"]
 
-FORMAT_VERSION = 1
-"""1 (0.1.0): device, ndrange, saturation, launches, whole runs; later files may hold the plan."""
+FORMAT_VERSION = 2
+"""1: launches without what the sampler knew of them. 2: the samples of each moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,8 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
     """Write recordings as JSON."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, default=datetime.isoformat)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_recordings(path: Path) -> list[Recording]:
@@ -65,12 +70,13 @@ def read_recordings(path: Path) -> list[Recording]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
         raise RecordingError(msg) from error
-    if version != FORMAT_VERSION:
+    if version not in (1, FORMAT_VERSION):
         msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
         raise RecordingError(msg)
     try:
-        return [_read(dict(one)) for one in content["recordings"]]
-    except (KeyError, TypeError, ValueError, InputError) as error:
+        told = [dict(one) for one in content["recordings"]]
+        return [_read(_modernise(one) if version == 1 else one) for one in told]
+    except (KeyError, TypeError, ValueError, InputError, KernelRunError) as error:
         msg = f"{path}: the recording is incomplete ({error}); record again"
         raise RecordingError(msg) from error
 
@@ -85,11 +91,43 @@ def _read(content: dict[str, Any]) -> Recording:
     return recording
 
 
+def _modernise(content: dict[str, Any]) -> dict[str, Any]:
+    """Make samples of one moment of the launches of the first format, each a window."""
+    launches = [
+        TimedLaunch(box=structure(box, GroupBox), window=number, duration_s=duration_s)
+        for number, (box, duration_s) in enumerate(content.pop("launches"))
+    ]
+    weights = content.pop("weights", ())
+    if len(weights) == len(launches):
+        pairs = zip(launches, weights, strict=True)
+        launches = [replace(one, weight=weight) for one, weight in pairs]
+    run = SampleRun(
+        kernel_digest=content["kernel_digest"],
+        device_id=content["device"]["id"],
+        ndrange=structure(content["ndrange"], NDRange),
+        launches=tuple(launches),
+        launch_overhead_s=content["launch_overhead_s"],
+        is_even=not launches or is_even(rates_of(launches)),
+    )
+    for gone in ("order", "plan"):
+        content.pop(gone, None)
+    # The first whole run warmed up.
+    return {
+        **content,
+        "runs": json.loads(json.dumps([asdict(run)])),
+        "whole_s": content.get("whole_s", [])[1:],
+    }
+
+
 def _check(recording: Recording) -> None:
     """Refuse boxes outside the index space, negative times and launches without work-groups."""
-    for box, _ in recording.launches:
-        recording.ndrange.work_items_of(box)
-    times_s = (recording.launch_overhead_s, *dict(recording.launches).values(), *recording.whole_s)
+    launches = [one for run in recording.runs for one in run.launches]
+    if not launches:
+        msg = "it holds no samples"
+        raise ValueError(msg)
+    for one in launches:
+        recording.ndrange.work_items_of(one.box)
+    times_s = (recording.launch_overhead_s, *recording.whole_s)
     point = recording.saturation
     if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
         msg = f"{point}: each number is at least 1; and no time is negative"

@@ -32,6 +32,9 @@ class EstimateSettings:
         sampling. Where whole runs are measured, history only stands beside the sampled answer.
     uses_models : bool
         Whether a learned model corrects the sampled answer, where there is one for the device.
+    within_s : float or None
+        Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
+        those of the plan. None: those of the plan.
 
     Raises
     ------
@@ -47,6 +50,7 @@ class EstimateSettings:
     samples: bool = True
     uses_history: bool = True
     uses_models: bool = True
+    within_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.measure and not self.samples:

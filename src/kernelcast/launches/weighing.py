@@ -37,7 +37,7 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
+from kernelcast.sampling.sampler import Sampler, sample
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -56,22 +56,8 @@ _BETTER = 0.8
 _LEAST_WEIGHT = 0.02
 
 
-def sample_by_source(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
-) -> SampleRun:
-    """Time a few work-groups as `sample_as_planned` does, and give the samples alone."""
-    return sample_as_planned(launch, plan, kernel, arguments)[1]
-
-
-def sample_as_planned(
-    launch: PreparedLaunch,
-    plan: SamplingPlan,
-    kernel: Kernel,
-    arguments: Sequence[Argument],
-    *,
-    is_planned: bool = False,
-) -> tuple[SamplingPlan, SampleRun]:
-    """Time a few work-groups, chosen and weighed by what the source says of their work.
+class SourceSampler:
+    """Samples a launch moment by moment, chosen and weighed by what its source tells of the work.
 
     Parameters
     ----------
@@ -83,15 +69,41 @@ def sample_as_planned(
         Its kernel.
     arguments : sequence of Argument
         Of the launch.
-    is_planned : bool
-        Whether the source was asked already for this plan.
 
-    Returns
-    -------
-    SamplingPlan
-        What was followed.
-    SampleRun
-        The samples, weighed.
+    Raises
+    ------
+    PersistentKernelError
+        If work-groups fetch their work.
+    """
+
+    def __init__(
+        self,
+        launch: PreparedLaunch,
+        plan: SamplingPlan,
+        kernel: Kernel,
+        arguments: Sequence[Argument],
+    ) -> None:
+        refuse_persistent(kernel)
+        self._kernel, self._arguments = kernel, arguments
+        plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+        self._sampler = Sampler(launch, plan)
+
+    def take_moment(self) -> SampleRun | None:
+        """Time a few work-groups; give them, or None if all were timed before.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails.
+        """
+        run = self._sampler.take_moment()
+        return None if run is None else weigh_run(run, self._kernel, self._arguments)
+
+
+def sample_by_source(
+    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
+) -> SampleRun:
+    """Time a few work-groups in one moment, for the whole of a plan's budget.
 
     Raises
     ------
@@ -101,9 +113,8 @@ def sample_as_planned(
         If the device fails.
     """
     refuse_persistent(kernel)
-    if not is_planned:
-        plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-    return plan, weigh_run(sample(launch, plan), kernel, arguments)
+    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+    return weigh_run(sample(launch, plan), kernel, arguments)
 
 
 def plan_by_source(
@@ -201,24 +212,6 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         most = _KNOWN if profile.is_exact else _ASSUMED
         agrees = _spread(after) <= most * _spread(before)
     return replace(run, launches=weighed, is_even=is_even(after)) if agrees else run
-
-
-def apply_weights(run: SampleRun, weights: Sequence[float]) -> SampleRun:
-    """Put the weights of an earlier weighing on the launches of a sample run.
-
-    Parameters
-    ----------
-    run : SampleRun
-        The samples.
-    weights : sequence of float
-        One per launch; they are ignored where there are more or fewer.
-    """
-    if len(weights) != len(run.launches) or all(one == 1 for one in weights):
-        return run
-    launches = tuple(
-        replace(one, weight=weight) for one, weight in zip(run.launches, weights, strict=True)
-    )
-    return replace(run, launches=launches, is_even=is_even(_find_rates(launches)))
 
 
 def _put_on(

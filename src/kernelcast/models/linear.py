@@ -11,8 +11,8 @@ slope, launches that disagree give the rate.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist, median
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -24,17 +24,10 @@ from kernelcast.models.launch_arrays import (
     gather_launches,
 )
 from kernelcast.records.estimates import Interval
-from kernelcast.records.samples import (
-    PILOT_WINDOW,
-    Continuation,
-    SampleRun,
-    find_continuations,
-    is_warming_up,
-    join_continuations,
-)
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun
 
-# Windows that can stand for the whole without the pilot's launches.
-_FEWEST_WINDOWS = 3
+# Launches that can stand for the whole without the pilot's.
+_FEWEST_LAUNCHES = 3
 # Launches of even work this much above the lower quartile of the longer ones were disturbed: the
 # machine only ever lengthens a launch.
 _DISTURBED = 1.1
@@ -110,47 +103,42 @@ def fit_linear(run: SampleRun) -> LinearFit:
     run : SampleRun
         Launches in windows; those of the pilot are left out where there are enough others.
     """
-    continuations = find_continuations(run.launches)
-    if is_warming_up(continuations, run.launch_overhead_s):
-        return _fit_warm(continuations, run)
-    launches = collect_windows(join_continuations(run.launches, run.launch_overhead_s))
-    has_pilot = any(one.window == PILOT_WINDOW for one in run.launches)
-    if has_pilot and len(np.unique(launches.windows)) < _FEWEST_WINDOWS:
+    launches = collect_windows(run.launches)
+    if _has_seen_little(run, launches):
         return _fit_every_launch(run, launches)
     intercept = fit_intercept(launches, run)
-    if continuations and intercept[0] > run.launch_overhead_s:
-        # Windows in two parts have paid it twice.
-        launches = collect_windows(join_continuations(run.launches, intercept[0]))
     find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
     rate = find_rate(launches.net_of(intercept[0]), launches)
     return _draw_line(run, launches, intercept, rate, points_of=launches)
 
 
-def _fit_warm(continuations: Sequence[Continuation], run: SampleRun) -> LinearFit:
-    """Draw the line through the end of each window's first part and that of its second.
+def combine_fits(fits: Sequence[LinearFit]) -> LinearFit:
+    """Put the lines of several moments of one launch together: the geometric mean of their times.
 
-    It is the paper's line with P1 and P2 in one place: the second part has what the first has
-    brought into the caches, as most of the whole launch has.
+    Parameters
+    ----------
+    fits : sequence of LinearFit
+        One per moment, at least one. Points and the paper's formula are those of the last.
     """
-    total = run.ndrange.work_group_count
-    rests = gather_launches([one.rest for one in continuations])
-    overhead_s = run.launch_overhead_s
-    rate, error, degrees = _rate_of_even_work(rests.net_of(overhead_s), rests)
-    cold = [one.lead.duration_s - rate * one.lead.mean_work_groups for one in continuations]
-    intercept = max(float(median(cold)), 0.0)
-    joined = collect_windows(join_continuations(run.launches, overhead_s))
-    p1 = round(float(median([one.lead.box.work_group_count for one in continuations])))
-    return LinearFit(
-        seconds=intercept + rate * total,
-        standard_error_s=total * error,
-        degrees_of_freedom=degrees,
-        intercept_s=intercept,
-        rate_s=rate,
-        p1=p1,
-        p2=p1 + round(float(median(rests.counts))),
-        two_point_s=_paper_points(joined, total)[2],
-        pooled_s=total * float(joined.times.sum() / joined.counts.sum()),
+    if len(fits) == 1:
+        return fits[0]
+    told = np.log([one.seconds for one in fits])
+    seconds = float(np.exp(told.mean()))
+    within = float(np.mean([(one.standard_error_s / one.seconds) ** 2 for one in fits]))
+    error = math.sqrt((within + float(told.var(ddof=1))) / len(fits))
+    return replace(
+        fits[-1],
+        seconds=seconds,
+        standard_error_s=seconds * error,
+        degrees_of_freedom=sum(one.degrees_of_freedom for one in fits),
+        pooled_s=float(np.exp(np.mean(np.log([one.pooled_s for one in fits])))),
     )
+
+
+def _has_seen_little(run: SampleRun, windows: LaunchArrays) -> bool:
+    """Tell whether the pilot has seen more than the few windows there are."""
+    pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
+    return len(windows.counts) < _FEWEST_LAUNCHES and pilot > 0 and 2 * pilot > windows.counts.sum()
 
 
 def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
@@ -242,13 +230,20 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
-    """Give P1, P2 and the paper's prediction from the means of shorter and longer launches."""
-    short, long = launches.is_short, launches.is_long
-    if not launches.has_two_sizes:
+    """Give P1, P2 and the paper's prediction, from shorter and longer launches or from two parts.
+
+    Where parts of a window ran one behind the other, P1 ends with the first and P2 with the second.
+    """
+    if launches.has_two_sizes:
+        short, long = launches.is_short, launches.is_long
+        # Means per launch, so that both points hold one intercept.
+        p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
+        t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
+    elif len(launches.counts) > 1 and launches.windows[0] == launches.windows[1]:
+        p1, p2 = np.cumsum(launches.counts[:2]).tolist()
+        t1, t2 = np.cumsum(launches.times[:2]).tolist()
+    else:
         return _count(launches.counts[0]), _count(launches.counts.sum()), None
-    # Means per launch, so that both points hold one intercept.
-    p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
-    t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
     prediction = two_point(t1, t2, p1, p2, total)
     return _count(p1), _count(p2), prediction if prediction > 0 else None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kernelcast.predictor.answering.composing import Remembered
+from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.tasks import EstimateOutcome
@@ -89,7 +90,7 @@ class KnownLaunches:
         asked = self._asked.get((id(problem), device_id))
         if asked is None or (asked.files and asked.files != stamp_files(problem)):
             return None
-        return asked.known.answer
+        return forget_old_contention(asked.known.answer)
 
     def remember_asked(
         self, problem: Problem, device_id: str, known: KnownLaunch, files: FileStamps

@@ -11,6 +11,7 @@ from kernelcast.predictor.answering.composing import (
     keep_methods,
     widen,
 )
+from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
@@ -261,7 +262,7 @@ class LaunchAnswers:
         while answer is None:
             known = self.ask(request)
             answer = known.answer
-        return answer
+        return forget_old_contention(answer)
 
     def take(self, known: KnownLaunch, seen: Seen) -> frozenset[ObservationFlag]:
         """Judge an observation of a launch, and change its answer accordingly."""

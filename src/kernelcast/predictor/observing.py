@@ -19,7 +19,8 @@ from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes
+from kernelcast.records.observed_times import MachineState, RunTimes
+from kernelcast.sampling.machine_state import read_load
 from kernelcast.sampling.plan import SAMPLER
 
 _MOST: Final = 100_000
@@ -98,6 +99,7 @@ class Observer:
             runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
             origin=Origin.OBSERVED,
             measurement=key or f"{self._run}-{next(self._number)}",
+            machine_state=MachineState(load=read_load()),
             versions=_list_versions(),
             measured_at=datetime.now(UTC),
         )

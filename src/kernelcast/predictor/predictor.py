@@ -35,7 +35,7 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.replay import Recording
+from kernelcast.records.recording import Recording
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import ReportProgress
@@ -20,12 +20,12 @@ from kernelcast.predictor.answering.tasks import (
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import DeviceError, KernelcastError, RecordingError
-from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.recording import Recording
 from kernelcast.sampling.discovery import match_device_id
-from kernelcast.sampling.replay import Recording, ReplayLaunch
 
 _NO_FACTS = "the recording holds no facts about the launch; record it again"
 
@@ -38,44 +38,36 @@ class RecordedSamples:
     ----------
     recording : Recording
         The one that answers next.
-    knows_source : bool
-        Whether the problem that is asked for has the kernel's source.
     """
 
     recording: Recording
-    knows_source: bool = True
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Lay the line through recorded samples, and make features of recorded facts.
+        """Lay lines through recorded samples, and make features of recorded facts.
 
         Raises
         ------
         RecordingError
             If the recording lacks what the settings ask for.
         """
-        del timeout_s
-        recording, kernel = self.recording, task.problem.kernel
-        # The first whole run of a recording is the warm-up.
-        runs = max(1, min(task.settings.measured_runs, len(recording.whole_s) - 1))
-        plan = recording.plan or task.settings.plan
-        sampled = sample_launch(
-            ReplayLaunch(recording),
-            kernel if self.knows_source else kernel.name,
-            replace(task.settings, measured_runs=runs, plan=plan),
-            arguments=task.problem.arguments,
-            weights=recording.weights,
-            is_planned=True,
-            report=report,
+        del timeout_s, report
+        recording = self.recording
+        sampled = estimate_runs(
+            recording, task.problem.kernel.name, recording.runs, task.settings.coverage
         )
-        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recording)
+        estimate = sampled.estimate
+        if task.settings.measure:
+            estimate = replace(estimate, measurement=_find_measurement(recording, task.settings))
+        outcome = EstimateOutcome(estimate=estimate, recording=recording)
         if recording.facts is None:
             return replace(outcome, row_failure=_NO_FACTS if task.wants_row else "")
         facts = _read(recording)
-        estimate = put_analytic(sampled.estimate, facts.analytic)
         return replace(
-            outcome, estimate=estimate, row=make_row(sampled, facts) if task.wants_row else None
+            outcome,
+            estimate=put_analytic(estimate, facts.analytic),
+            row=make_row(sampled, facts) if task.wants_row else None,
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
@@ -89,6 +81,13 @@ class RecordedSamples:
         del timeout_s, report
         msg = f"{task.device_id}: a recording has samples alone"
         raise DeviceError(msg)
+
+
+def _find_measurement(recording: Recording, settings: EstimateSettings) -> Measurement:
+    if not recording.whole_s:
+        msg = f"the recording of {recording.device.id} has no whole runs; record with --measure"
+        raise RecordingError(msg)
+    return Measurement(durations_s=recording.whole_s[: settings.measured_runs])
 
 
 def _read(recording: Recording) -> LaunchFacts:
@@ -142,7 +141,7 @@ def replay(
         have = ", ".join(f"{one.kernel_name} on {one.device.id}" for one in recordings) or "nothing"
         msg = f"{what} with this source, build options and sizes; recorded are: {have}"
         raise RecordingError(msg)
-    executor = RecordedSamples(chosen[0], knows_source=problem is not None)
+    executor = RecordedSamples(chosen[0])
     settings = replace(settings, uses_history=False)
     predictor = Predictor(options=PredictorOptions(settings=settings, executor=executor))
     for one in chosen:

@@ -22,6 +22,8 @@ class DispatchOrder(StrEnum):
     """Dimension 0 fastest: GPUs, PoCL, llvmpipe."""
     TILES = "tiles"
     """Cut recursively into tiles (Intel's CPU runtime, through TBB)."""
+    TILE_ROWS = "tile_rows"
+    """Likewise, where windows are rows of such a tile, launched as one row of work-groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,43 +7,12 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.frames import Frame, make_frame
+from kernelcast.records.interval import Interval
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_range, format_seconds
 
 __all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement", "Tier"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A prediction with its interval, in seconds.
-
-    Parameters
-    ----------
-    seconds, low, high : float
-        ``0 < low <= seconds <= high``.
-    coverage : float
-        Share of cases in which the true time is meant to lie inside, between 0 and 1.
-
-    Raises
-    ------
-    KernelcastError
-        If the numbers are not finite, not positive or not in order.
-    """
-
-    seconds: float
-    low: float
-    high: float
-    coverage: float
-
-    def __post_init__(self) -> None:
-        numbers = (self.low, self.seconds, self.high)
-        if (
-            not all(math.isfinite(n) for n in numbers)
-            or not 0 < self.low <= numbers[1] <= self.high
-        ):
-            msg = f"interval {self.low} <= {self.seconds} <= {self.high}: not finite and ordered"
-            raise KernelcastError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +38,20 @@ class Measurement:
         spread = _quantile(self.durations_s, 0.9) - _quantile(self.durations_s, 0.1)
         return spread / 2 / self.seconds
 
+    @property
+    def one_run_error(self) -> float | None:
+        """Mean of what one run is off the median of the others: no prediction does much better.
+
+        None with fewer than three runs.
+        """
+        if len(self.durations_s) < 3:
+            return None
+        found = []
+        for place, one in enumerate(self.durations_s):
+            others_s = _quantile((*self.durations_s[:place], *self.durations_s[place + 1 :]), 0.5)
+            found.append(abs(one - others_s) / others_s)
+        return sum(found) / len(found)
+
     def error_of(self, predicted_s: float) -> float:
         """Signed relative error of a prediction: (predicted - measured) / measured."""
         return (predicted_s - self.seconds) / self.seconds
@@ -79,6 +62,7 @@ class Measurement:
             "measured_seconds": self.seconds,
             "measured_runs": len(self.durations_s),
             "noise": self.noise,
+            "one_run_error": self.one_run_error,
             "error": self.error_of(predicted_s),
         }
 
@@ -103,7 +87,7 @@ class Estimate:
     sampled_work_groups : int
         Work-groups that ran in all sampling launches together.
     interval : Interval
-        The prediction, in seconds.
+        The prediction, in seconds: the time on a machine that does nothing else.
     tier : Tier
         How it was obtained.
     estimates_s : dict of str to float
@@ -171,6 +155,9 @@ class Estimate:
             "low_s": self.low,
             "high_s": self.high,
             "coverage": self.coverage,
+            "now_s": None if self.now is None else self.now.seconds,
+            "now_low_s": None if self.now is None else self.now.low,
+            "now_high_s": None if self.now is None else self.now.high,
             "tier": str(self.tier),
             "limiter": self.limiter,
             "in_domain": self.in_domain,
@@ -180,19 +167,18 @@ class Estimate:
             "launch_s": self.launch_seconds,
             "measured_s": None if self.measurement is None else self.measurement.seconds,
             "noise": None if self.measurement is None else self.measurement.noise,
+            "one_run_error": None if self.measurement is None else self.measurement.one_run_error,
             "relative_error": self.error,
             "warnings": self.warnings,
             **{f"{name}_s": seconds for name, seconds in self.estimates_s.items()},
         }
 
     def __str__(self) -> str:
-        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}"
+        now = "" if self.now is None else f"; now, beside other programs, {_describe(self.now)}"
+        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}{now}"
 
     def _describe_interval(self) -> str:
-        return (
-            f"{format_seconds(self.seconds)} "
-            f"({format_range(self.low, self.high)} with {self.coverage * 100:g} % coverage)"
-        )
+        return _describe(self.interval)
 
     def _repr_html_(self) -> str:
         from kernelcast.records.interval_html import draw_interval, make_table  # notebooks only
@@ -201,6 +187,7 @@ class Estimate:
             ("kernel", self.kernel),
             ("device", self.device),
             ("predicted", self._describe_interval()),
+            *([] if self.now is None else [("now, beside other programs", _describe(self.now))]),
             ("tier", str(self.tier)),
         ]
         measured_s = None if self.measurement is None else self.measurement.seconds
@@ -234,6 +221,7 @@ class Estimate:
             "low": self.low,
             "high": self.high,
             "coverage": self.coverage,
+            "now": self._now_to_dict(),
             "tier": str(self.tier),
             "limiter": self.limiter,
             "estimates": list_methods(self.estimates_s),
@@ -244,12 +232,33 @@ class Estimate:
             "in_domain": self.in_domain,
             "warnings": list(self.warnings),
             "explanation": explanation_to_dict(self.explain()),
-            **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
+            **({} if self.measurement is None else self.measurement.to_dict(self.expected.seconds)),
         }
 
     def to_frame(self) -> Frame:
         """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
+
+    @property
+    def now(self) -> Interval | None:
+        """The time beside the programs that were at work meanwhile; None on an idle machine."""
+        seen = None if self.explanation is None else self.explanation.contention
+        return seen.slow(self.interval) if seen is not None and seen.is_noticeable else None
+
+    @property
+    def expected(self) -> Interval:
+        """What a run right afterwards is held against: the time as it is now."""
+        return self.now or self.interval
+
+    def _now_to_dict(self) -> dict[str, float] | None:
+        if self.now is None:
+            return None
+        return {
+            "seconds": self.now.seconds,
+            "low": self.now.low,
+            "high": self.now.high,
+            "slowdown": self.now.seconds / self.seconds,
+        }
 
     @property
     def seconds(self) -> float:
@@ -273,8 +282,10 @@ class Estimate:
 
     @property
     def error(self) -> float | None:
-        """Signed relative error against the measurement, where there is one."""
-        return None if self.measurement is None else self.measurement.error_of(self.seconds)
+        """Signed relative error of what is expected now, where whole runs were measured."""
+        return (
+            None if self.measurement is None else self.measurement.error_of(self.expected.seconds)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +347,13 @@ class DeviceAnswer:
     def to_frame(self) -> Frame:
         """Give the answer as a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
+
+
+def _describe(interval: Interval) -> str:
+    return (
+        f"{format_seconds(interval.seconds)} "
+        f"({format_range(interval.low, interval.high)} with {interval.coverage * 100:g} % coverage)"
+    )
 
 
 def _quantile(values: tuple[float, ...], q: float) -> float:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from kernelcast.records.contention import Contention
+
 
 class Tier(StrEnum):
     """How an estimate was obtained, best first."""
@@ -154,6 +156,9 @@ class Explanation:
         Seconds that each part of the launch alone would take, by the analytic model.
     notes : tuple of str
         What was assumed or could not be had.
+    contention : Contention or None
+        What other programs left to the device while it was sampled; None where nothing was seen of
+        them, or nothing can be known.
     """
 
     tier: Tier
@@ -166,3 +171,4 @@ class Explanation:
     influences: tuple[Influence, ...] = ()
     limiters: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    contention: Contention | None = None

@@ -23,6 +23,8 @@ class RunTimes:
         Half the 10-90 % spread over the median; None where it is not known, as of a single run.
     run_count : int
         Number of runs.
+    started_s : tuple of float
+        When each run began, in seconds since 1970; empty where that is not known.
 
     Raises
     ------
@@ -35,6 +37,7 @@ class RunTimes:
     durations_s: tuple[float, ...] = ()
     noise: float | None = None
     run_count: int = 1
+    started_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for seconds in (self.median_s, *self.durations_s):
@@ -50,15 +53,23 @@ class RunTimes:
                 "one time each, or none where only their median is known"
             )
             raise InputError(msg)
+        if self.started_s and len(self.started_s) != self.run_count:
+            msg = (
+                f"observation: {self.run_count} runs and {len(self.started_s)} times at which they "
+                "began; expected one each, or none where they are not known"
+            )
+            raise InputError(msg)
 
 
-def summarise_runs(durations_s: Sequence[float]) -> RunTimes:
+def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()) -> RunTimes:
     """Make the record of whole runs from each run's time.
 
     Parameters
     ----------
     durations_s : sequence of float, in seconds
         At least one.
+    started_s : sequence of float, optional
+        When each began, in seconds since 1970.
 
     Raises
     ------
@@ -83,6 +94,7 @@ def summarise_runs(durations_s: Sequence[float]) -> RunTimes:
         durations_s=times,
         noise=measured.noise if len(times) > 1 else None,
         run_count=len(times),
+        started_s=tuple(map(float, started_s)),
     )
 
 
@@ -107,6 +119,8 @@ class SampleSet:
         The linear model's time of the whole launch, in seconds; None where it has no answer.
     overhead_s : float
         Host time of everything but the launches: copies of buffers, warm-up, arithmetic.
+    at_s : float or None
+        When the first of them ran, in seconds since 1970; None where that is not known.
 
     Raises
     ------
@@ -121,6 +135,7 @@ class SampleSet:
     is_even: bool
     linear_s: float | None = None
     overhead_s: float = 0.0
+    at_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.launches:

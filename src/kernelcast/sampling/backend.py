@@ -1,12 +1,12 @@
 """The contract between sampling and whatever runs the work-groups.
 
-Implementations: `kernelcast.sampling.launch` (a real device) and
-`kernelcast.sampling.replay` (recorded durations). A CUDA backend would be a third.
+`kernelcast.sampling.launch` implements it for a real device. A CUDA backend would be another.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -48,8 +48,14 @@ class PreparedLaunch(Protocol):
         """Run a box untimed, so that compilation and thread start happen outside the timing."""
         ...
 
-    def settle(self) -> None:
-        """Make ready for an estimate: true buffer contents, a device at its usual rate."""
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Make ready for samples: true buffer contents, a device at its usual rate.
+
+        Parameters
+        ----------
+        keeps_contents : bool
+            Whether buffers may stay as earlier samples left them: other work-groups run now.
+        """
         ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
@@ -63,8 +69,13 @@ class PreparedLaunch(Protocol):
         Returns
         -------
         list of float, in seconds
-            One duration per box. No user buffer is changed.
+            One duration per box, a `LaunchTime` where work and clock are known. No user buffer is
+            changed.
         """
+        ...
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
         ...
 
     def time_whole(self) -> float:

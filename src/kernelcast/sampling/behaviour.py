@@ -12,7 +12,7 @@ _REPEATS = 7
 _TARGET_S = 150e-6
 # Where launches are slow, a probe must still be work for the most part, or it tells nothing.
 _TIMES_THE_OVERHEAD = 4.0
-_SETTLE_GROUPS = 32
+SETTLE_GROUPS = 32
 _TRIALS = 3
 _FULL_RATE = 1.2
 """A launch runs at full rate if its time per work-group is within this of the best."""
@@ -101,7 +101,7 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
     good = 0
     longest_s = _longest_settling_s(behaviour.settled_s)
     while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < longest_s:
-        duration_s = probe.run((_SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
+        duration_s = probe.run((SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
         good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
     return time.perf_counter() - begin
 
@@ -109,9 +109,9 @@ def settle(probe: Probe, behaviour: DeviceBehaviour) -> float:
 def _find_settled(probe: Probe, steps: int) -> float:
     """Find the best time of the probe, long enough after any start."""
     begin = time.perf_counter()
-    best_s = probe.run((_SETTLE_GROUPS,), steps=steps).duration_s
+    best_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
     while time.perf_counter() - begin < 2 * _longest_settling_s(best_s):
-        best_s = min(best_s, probe.run((_SETTLE_GROUPS,), steps=steps).duration_s)
+        best_s = min(best_s, probe.run((SETTLE_GROUPS,), steps=steps).duration_s)
     return best_s
 
 
@@ -125,7 +125,7 @@ def _choose_steps(probe: Probe, overhead_s: float) -> int:
     steps = 64
     target_s = max(_TARGET_S, _TIMES_THE_OVERHEAD * overhead_s)
     while steps < 2**24:
-        tried = (probe.run((_SETTLE_GROUPS,), steps=steps).duration_s for _ in range(_TRIALS))
+        tried = (probe.run((SETTLE_GROUPS,), steps=steps).duration_s for _ in range(_TRIALS))
         if min(tried) - overhead_s >= target_s:
             break
         steps *= 2

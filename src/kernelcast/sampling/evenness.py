@@ -31,32 +31,3 @@ def is_even(rates: npt.NDArray[np.float64]) -> bool:
     if len(rates) < _FEW_RATES:
         return bool(np.ptp(rates) < _EVEN_RANGE * middle)
     return bool(1.4826 * median(np.abs(rates - middle)) < EVEN_SPREAD * middle)
-
-
-def compare_places(survey: Sequence[TimedLaunch]) -> dict[int, float]:
-    """Compare the places of a survey, each of which ran one or two launches.
-
-    A heavy place is slow in both its launches, a disturbance hits one of them: of the two rates,
-    each relative to the median of its size, the lower one counts.
-
-    Parameters
-    ----------
-    survey : sequence of TimedLaunch
-        Launches of at most two sizes; those of one place share their window.
-
-    Returns
-    -------
-    dict of int to float
-        Window to its rate relative to the middle.
-    """
-    sizes = sorted({one.box.work_group_count for one in survey})
-    middle_size = (sizes[0] * sizes[-1]) ** 0.5
-    short = [one for one in survey if one.box.work_group_count <= middle_size]
-    long = [one for one in survey if one.box.work_group_count > middle_size]
-    lowest: dict[int, float] = {}
-    for launches in (short, long):
-        rates = rates_of(launches)
-        for one, rate in zip(launches, rates, strict=True):
-            relative = float(rate / median(rates))
-            lowest[one.window] = min(relative, lowest.get(one.window, relative))
-    return lowest

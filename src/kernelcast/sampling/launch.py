@@ -7,10 +7,20 @@ from functools import partial
 from typing import Self
 
 from kernelcast.records.arguments import Access
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
-from kernelcast.records.errors import DeviceLimitError, KernelRunError
+from kernelcast.records.errors import CompileError, DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import scale_time
+from kernelcast.sampling.mapped_windows import (
+    MappedForm,
+    can_map,
+    choose_rows,
+    find_row_width,
+    measure_scale,
+    row_launch,
+)
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
@@ -44,8 +54,10 @@ class OpenCLLaunch:
         self._session = session
         self._kernel = kernel
         self._ndrange = ndrange
-        self._has_run = False
+        self._has_run = self._has_run_whole = False
         self._has_read_pages = False
+        self._mapped: cl.Kernel | None = None
+        self._scale = 1.0
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
@@ -54,9 +66,12 @@ class OpenCLLaunch:
                 session.queue, arguments, accesses, session.description
             )
             for target in {id(one): one for one in (self._whole, self._window)}.values():
-                for index, argument in enumerate(self._scratch.arguments):
-                    target.set_arg(index, argument)
+                self._set_arguments(target)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
+
+    def _set_arguments(self, kernel: cl.Kernel) -> None:
+        for index, argument in enumerate(self._scratch.arguments):
+            kernel.set_arg(index, argument)
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +102,8 @@ class OpenCLLaunch:
     @property
     def order(self) -> DispatchOrder:
         """Order in which the device starts work-groups."""
-        return self._session.behaviour.order
+        order = self._session.behaviour.order
+        return DispatchOrder.TILE_ROWS if find_row_width(self._ndrange, order) else order
 
     @property
     def launch_overhead_s(self) -> float:
@@ -99,20 +115,83 @@ class OpenCLLaunch:
         """Bytes of user buffers that had to be copied."""
         return self._scratch.copied_bytes
 
+    @property
+    def walks_as_whole(self) -> bool:
+        """Whether windows go through memory as the whole launch does.
+
+        False before `warm_up`, and where the device cuts the index space into tiles but rows of
+        work-groups cannot be mapped to them: estimates of such launches are less certain.
+        """
+        if self._mapped is not None or self.order is DispatchOrder.ROWS:
+            return True
+        return sum(count > 1 for count in self._ndrange.group_counts) <= 1
+
     def warm_up(self, box: GroupBox) -> None:
-        """Run a box untimed, once per compiled kernel and local size on this device."""
+        """Run a box untimed, once per compiled kernel and local size on this device.
+
+        Then windows may be launched as rows whose ids are mapped, where that was found to be the
+        same code.
+        """
         # With the prelude, each index space has a build of its own.
         build = "" if self._window is self._whole else repr(self._ndrange)
         key = (self._kernel.digest, build, self._ndrange.known_local_size)
-        if key in self._session.warmed:
-            return
-        self.time_boxes([box])
-        self._has_run = False  # its work-group is not sampled again
-        self._session.warmed.add(key)
+        if key not in self._session.warmed:
+            self.time_boxes([box])
+            self._has_run = False  # its work-group is not sampled again
+            self._session.warmed.add(key)
+        self._map_windows()
 
-    def settle(self) -> None:
+    def _map_windows(self) -> None:
+        """Take the mapped form that keeps the kernel's code; look for it where nobody did."""
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
+        if not row_width or self._mapped is not None:
+            return
+        key = (self._kernel.digest, self._ndrange.known_local_size)
+        forms = self._session.mapped_forms
+        if key not in forms:
+            self._session.settle()
+            forms[key] = self._find_mapped_form(row_width)
+        form = forms[key]
+        if form is not None:
+            self._mapped = self._build_mapped(row_width, is_wide=form.is_wide)
+            self._scale = form.scale
+
+    def _find_mapped_form(self, row_width: int) -> MappedForm | None:
+        """Compare mapped forms with the plain one; None where none is the same code."""
+        rows = choose_rows(self._ndrange, row_width)
+        for is_wide in (False, True):
+            try:
+                mapped = self._build_mapped(row_width, is_wide=is_wide)
+            except CompileError:  # a source that names a work-item function in a way of its own
+                return None
+            scale = measure_scale(rows, partial(self._time_forms, mapped), self.launch_overhead_s)
+            if scale is not None:
+                return MappedForm(is_wide=is_wide, scale=scale)
+        return None
+
+    def _build_mapped(self, row_width: int, *, is_wide: bool) -> cl.Kernel:
+        built = self._session.mapped_kernel(self._kernel, self._ndrange, row_width, is_wide=is_wide)
+        self._set_arguments(built.kernel)
+        return built.kernel
+
+    def _time_forms(self, mapped: cl.Kernel, boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
+        """Time pieces of rows in their mapped or plain form."""
+        self._has_run = True
+        with explained_errors(self._kernel, self.device):
+            return self._session.timer.by_work(
+                [
+                    partial(
+                        self._enqueue,
+                        mapped if is_mapped else self._window,
+                        *self._ndrange.work_items_of(box),
+                    )
+                    for box, is_mapped in boxes
+                ]
+            )
+
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Give the copies their true content, keep the device busy until it runs as usual."""
-        if self._has_run:
+        if self._has_run_whole or (self._has_run and not keeps_contents):
             self._refresh()
         if self._session.works_in_host_memory and not self._has_read_pages:
             # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
@@ -123,23 +202,36 @@ class OpenCLLaunch:
 
     def _refresh(self) -> None:
         self._scratch.refresh()
-        self._has_run = False
+        self._has_run = self._has_run_whole = False
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
-        launches = [self._ndrange.work_items_of(box) for box in boxes]
+        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
+        launches, scales = [], []
+        for box in boxes:
+            kernel, where, scale = self._window, self._ndrange.work_items_of(box), 1.0
+            if self._mapped is not None and can_map(box, self._ndrange, row_width):
+                kernel, where = self._mapped, row_launch(box, self._ndrange)
+                scale = self._scale
+            launches.append(partial(self._enqueue, kernel, *where))
+            scales.append(scale)
         self._has_run = True
         with explained_errors(self._kernel, self.device):
-            durations = self._session.timer.by_work(
-                [partial(self._enqueue, self._window, *launch) for launch in launches]
-            )
+            durations = self._session.timer.by_work(launches)
             self._session.note_busy()
-        return durations
+        return [
+            one if scale == 1 else scale_time(one, scale)
+            for one, scale in zip(durations, scales, strict=True)
+        ]
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+        return self._session.measure_contention()
 
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
-        self._has_run = True
+        self._has_run = self._has_run_whole = True
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
                 partial(enqueue, self._session.queue, self._whole, self._ndrange)

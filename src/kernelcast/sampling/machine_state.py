@@ -78,7 +78,7 @@ def read_machine_state() -> MachineState:
     """Read load, governor, clock and temperature; None is what cannot be read here."""
     clock_khz = _read_number(_CLOCKS / "scaling_cur_freq")
     return MachineState(
-        load=_read_load(),
+        load=read_load(),
         governor=_read(_CLOCKS / "scaling_governor") or None,
         temperature_celsius=_read_warmest(),
         clock_hz=None if clock_khz is None else clock_khz * 1e3,
@@ -95,7 +95,8 @@ def read_processor() -> Processor:
     return Processor(name=said.get("model name", ""), generation=" ".join(filter(None, numbers)))
 
 
-def _read_load() -> float | None:
+def read_load() -> float | None:
+    """Read how many processes wanted to run, averaged over the last minute."""
     try:
         return os.getloadavg()[0]
     except OSError:

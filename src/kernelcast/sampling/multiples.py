@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import TimedLaunch
+from kernelcast.records.samples import TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.windows import find_free_box, spread_positions
 
@@ -76,7 +76,8 @@ def sample_pairs(
             multiple=multiple,
             window_set=window_set,
             launches=tuple(
-                TimedLaunch(box=box, window=0, duration_s=next(durations)) for box in boxes
+                TimedLaunch(box=box, window=0, duration_s=one, clock_s=clock_of(one))
+                for box, one in zip(boxes, durations, strict=False)
             ),
         )
         for multiple, boxes in chosen

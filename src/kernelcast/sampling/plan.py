@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kernelcast.records.errors import InputError
 
-SAMPLER = 3
+SAMPLER = 4
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
 model's time from them, come to be of another size. Observations keep it under this name among
 their versions; models refuse samples of revisions that they have not learned from.
@@ -15,6 +15,8 @@ their versions; models refuse samples of revisions that they have not learned fr
    compiled as the whole launch is (ADR 0004).
 3. With every page of the buffers read before (ADR 0020), and every work-group of a window counted
    where index buffers tell the work (ADR 0019).
+4. At two moments, as pairs of 3 and 4 units where work is even, in windows that threads walk as
+   they walk the whole launch (ADR 0032, 0034).
 """
 
 
@@ -25,15 +27,12 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost; up to 1.5 times that where work is
-        uneven or there are few work-groups.
+        Share of the predicted time that sampling may cost in all; up to 1.5 times that where work
+        is uneven.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.
-    long_launches : int
-        Long launches for even work, at least 2.
-    ratio : int
-        Least size of a long launch in units of a short one. The paper's two points are as 2 to
-        3; a wider ratio amplifies noise less.
+    moments : int
+        Moments that share the budget.
     seed : int
         Seed of the windows' places and order.
     is_known_even : bool
@@ -50,8 +49,7 @@ class SamplingPlan:
 
     budget: float = 0.02
     min_launch_s: float = 100e-6
-    long_launches: int = 4
-    ratio: int = 3
+    moments: int = 2
     seed: int = 0
     is_known_even: bool = False
     places: tuple[float, ...] = ()
@@ -60,8 +58,8 @@ class SamplingPlan:
         if not 0 < self.budget <= 1:
             msg = f"budget {self.budget}: give a share of the predicted time, above 0, at most 1"
             raise InputError(msg)
-        if self.ratio < 2 or self.long_launches < 2:
-            msg = f"ratio {self.ratio}, long launches {self.long_launches}: give at least 2 of each"
+        if self.moments < 1:
+            msg = f"moments {self.moments}: give a whole number of at least 1"
             raise InputError(msg)
         if not all(0 <= one < 1 for one in self.places):
             msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"

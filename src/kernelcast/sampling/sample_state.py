@@ -2,29 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch
+from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import GOLDEN, find_free_box, split_box, spread_positions
 
-STRETCHED_BUDGET = 1.5
-"""Uneven work, and work of few work-groups, may cost so many times the budget.
-
-A handful of places would tell nothing.
-"""
+# Uneven work may cost so many times the budget: a handful of places would tell nothing.
+_STRETCHED_BUDGET = 1.5
 # A launch of unknown work is at most this share of the work-groups that the budget allows.
 _SURVEY_LAUNCH_SHARE = 1 / 16
 # Samples pay for cold caches what the whole launch does not: plan for less than the budget.
 _PLANNED = 0.8
-# Windows of so many units are launched in two parts, the first with this share of them.
-_FEWEST_TO_SPLIT = 6
-_LEAD = 1 / 3
 _BALANCED = 4
 _HANDFUL = 5
 # A launch of less than so many times what an empty one takes may hold next to no work.
@@ -41,6 +35,8 @@ class Sampling:
     taken: list[GroupBox] = field(default_factory=list)
     timed: list[TimedLaunch] = field(default_factory=list)
     next_window: int = 0
+    moments: int = 0
+    """Moments that are over."""
     is_even: bool = True
     intercept_s: float = 0.0
     """What each launch of this kernel seems to pay once, by the pilot."""
@@ -87,11 +83,6 @@ class Sampling:
         affordable = int(self.plan.budget * self.total * _SURVEY_LAUNCH_SHARE)
         return max(self.unit, affordable // self.unit * self.unit)
 
-    @property
-    def work_groups(self) -> int:
-        """Work-groups of the launches so far."""
-        return sum(one.box.work_group_count for one in self.timed)
-
     def most_of_pilot(self, last: TimedLaunch) -> int:
         """Give the work-groups of the pilot's largest launch.
 
@@ -121,10 +112,14 @@ class Sampling:
         net_s = max(last.duration_s - self.paid_once_s, 0.1 * last.duration_s)
         return net_s / last.box.work_group_count
 
+    def share_s(self, rate_s: float) -> float:
+        """Device time of one moment if a work-group takes `rate_s`."""
+        budget = _PLANNED * self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
+        return budget * rate_s * self.total / self.plan.moments
+
     def available_s(self, rate_s: float) -> float:
-        """Device time left to spend if a work-group takes `rate_s`."""
-        budget = _PLANNED * self.plan.budget * (1 if self.is_even else STRETCHED_BUDGET)
-        return max(budget * rate_s * self.total - self.spent_s, 0.0)
+        """Device time left to spend by the end of this moment."""
+        return max((self.moments + 1) * self.share_s(rate_s) - self.spent_s, 0.0)
 
     def reserve(self, position: int, work_groups: int) -> GroupBox | None:
         """Take a free box around a place, or None if there is none."""
@@ -157,63 +152,52 @@ class Sampling:
         """Time boxes, given with their window, one after the other."""
         durations = self.launch.time_boxes([box for _, box in boxes])
         self.timed += [
-            TimedLaunch(box=box, window=window, duration_s=duration)
+            TimedLaunch(box=box, window=window, duration_s=duration, clock_s=clock_of(duration))
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
 
     def run_windows(self, sizes: Sequence[int], windows: int) -> list[TimedLaunch]:
-        """Time one launch of each size in each of so many strata; give these launches."""
+        """Time a launch in each of so many strata; give them.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Work-groups of the launches, taken in turn.
+        windows : int
+            Number of strata.
+
+        Notes
+        -----
+        In random order: a disturbance of some milliseconds hits launches of several parts of the
+        index space rather than one part of it.
+        """
+        if windows < 1:
+            return []
         positions = spread_positions(
             windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
         )
         boxes = []
-        for position in positions:
-            for size in sorted(sizes, reverse=True):
-                box = self.reserve(position, size)
-                if box is not None:
-                    boxes.append([(self.next_window, box)])
-            self.next_window += 1
-        return self._run_in_random_order(boxes)
-
-    def run_long_windows(self, size: int, windows: int) -> list[TimedLaunch]:
-        """Time one window in each of so many strata, in two parts where it is large enough."""
-        positions = spread_positions(
-            windows, self.launch.ndrange.group_counts, shift=self.plan.seed + self.next_window
-        )
-        groups = []
-        for position in positions:
-            box = self.reserve(position, size)
+        for number, position in enumerate(positions):
+            box = self.reserve(position, sizes[number % len(sizes)])
             if box is not None:
-                parts = split_box(box, _LEAD) if self._can_split(box) else (box,)
-                groups.append([(self.next_window, part) for part in parts])
+                boxes.append((self.next_window, box))
             self.next_window += 1
-        return self._run_in_random_order(groups)
-
-    def _can_split(self, box: GroupBox) -> bool:
-        """Tell whether a window may be launched in two parts.
-
-        A runtime that hands out tiles makes them smaller for a smaller launch, which is slower:
-        two parts would not take what one launch does.
-        """
-        is_large = box.work_group_count >= _FEWEST_TO_SPLIT * self.unit
-        return is_large and self.launch.order is DispatchOrder.ROWS
-
-    def _run_in_random_order(
-        self, groups: Sequence[Sequence[tuple[int, GroupBox]]]
-    ) -> list[TimedLaunch]:
-        """Time groups of boxes, each group's one right behind the other.
-
-        In random order: a disturbance of some milliseconds hits one launch each of several
-        windows, where the other one tells, rather than one part of the index space.
-        """
-        order = self.rng.permutation(len(groups))
         before = len(self.timed)
-        self.run([box for index in order for box in groups[index]])
-        follows = [place > 0 for index in order for place in range(len(groups[index]))]
-        self.timed[before:] = [
-            replace(one, is_continuation=goes_on)
-            for one, goes_on in zip(self.timed[before:], follows, strict=True)
-        ]
+        self.run([boxes[index] for index in self.rng.permutation(len(boxes))])
+        return self.timed[before:]
+
+    def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
+        """Time a window at a new place in parts, each right behind the one before it; give them."""
+        counts = self.launch.ndrange.group_counts
+        (position,) = spread_positions(1, counts, shift=self.plan.seed + self.next_window)
+        # One window lies in the middle of its only stratum; the next one of the sequence elsewhere.
+        place = (0.5 + (self.plan.seed + self.next_window + 1) * GOLDEN) % 1.0
+        box = self.reserve(position if self.plan.places else int(place * self.total), work_groups)
+        if box is None:
+            return []
+        before = len(self.timed)
+        self.run([(self.next_window, part) for part in split_box(box, parts)])
+        self.next_window += 1
         return self.timed[before:]
 
 

@@ -1,28 +1,30 @@
-"""Decides which work-groups to time, and times them.
+"""Decides which work-groups to time, and times them, a moment at a time.
 
-The paper samples at 2 and 3 times the saturation point (sampling-svr, section 5.1). On a CPU that
-is 4 and 6 work-groups, a microsecond of pure noise, so the sampling points are scaled up until
-they last long enough, and spread over the index space, because work need not be even:
+What makes samples scatter is the moment more than their number: two moments of a few launches say
+more than one moment of many. The first moment finds out what kind of work it is; each further one
+takes the same again at new places.
 
 1. *Pilot*: launches that grow at scattered places until one lasts long enough. They tell the
    approximate rate, from which the budget in seconds follows.
-2. *Survey*: short launches, one per stratum of the index space, each with a shorter one beside
-   it. They tell even work from uneven, and what a launch pays once (start, cold caches, waking
-   threads) beside its work-groups.
-3. *Even work* gets a few long windows, in which that share is small; each is launched in two
-   parts, one right behind the other, so that caches that fill, or data that settles, can be told
-   from work that differs. *Uneven work* gets as many places as the budget reaches for with launches
+2. *Survey*: short launches, one per stratum of the index space, that tell even work from uneven; a
+   few where the source proves that all work-groups do the same, since these may still find their
+   data far away.
+3. *Even work* gets one window at each moment, launched in parts, each right behind the one before
+   it: the paper's line through P1 and P2 (sampling-svr, section 5.1), in one place. The first part
+   finds neither its data nor the translations of its addresses in any cache, the later ones do as
+   most of the whole launch does. A window is of 8 units, where a unit fills the device as often as
+   needed to be timed: on a CPU the paper's 2 and 3 times the saturation point are a microsecond of
+   noise.
+   *Uneven work* gets as many places as a moment's share of the budget reaches for, with launches
    just long enough.
-   Where the source proves that all work-groups do the same, no survey is made: a few short
-   launches show what is paid once, all the rest goes into long ones. Unless one of them stays three
-   times as slow as the others: work-groups that do the same may find their data far away.
-4. *Repetitions*: a launch that is much slower than the others of even work, or that alone took a
-   good part of what uneven work was given, is repeated on its neighbours: a disturbance does not
-   repeat, a heavy region does.
+4. *Repetitions*: a launch that alone took a good part of what uneven work was given is repeated
+   on its neighbours: a disturbance does not repeat, a heavy region does.
 
 No work-group runs twice: its data would be in the cache the second time.
 """
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -30,80 +32,215 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.samples import (
-    PILOT_WINDOW,
-    SampleRun,
-    TimedLaunch,
-    find_continuations,
-    find_intercepts,
-    is_warming_up,
-    join_continuations,
-)
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.evenness import compare_places, is_even, rates_of
+from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sample_state import STRETCHED_BUDGET, Sampling, run_pilot
+from kernelcast.sampling.sample_state import Sampling, run_pilot
 from kernelcast.sampling.windows import box_near, position_of
 
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
-_MOST_SURVEYED = 12
 _FEWEST_SURVEYED = 3
-_SURVEY_SHARE = 0.4
-_ENOUGH_SURVEYED = 10
-_LARGEST_SURVEY_SHARE = 0.8
-_MINI_SHARE = 4
+# Work that lies in a quarter of the index space is missed by five places in a fourth of all
+# estimates, by ten in a twentieth.
+_SURVEYED = 10
+_SURVEYED_IF_KNOWN = 4
+# A window of even work is of so many units, launched in so many parts.
+_UNITS = 8
+_PARTS = 3
+# A unit lasts so long, in seconds: less is noise, more says no more.
+_UNIT_S = (0.3e-3, 2e-3)
+# Short kernels get shorter units; a window may still cost so many times a moment's share.
+_STRETCHED_WINDOW = 1.5
+# And so many times what a launch pays once.
+_TIMES_PAID_ONCE = 1.3
+# A window takes at most this share of the index space.
+_LARGEST_SHARE = 1 / 8
 # Launches of uneven work last this many times what a launch pays once, within limits.
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 _FEW_SINGLES = 3
-_SHORTS = 4
-# Work that is known to be even is taken for uneven where data make rates differ so much.
-_CONTRADICTS = 3.0
-# Rate of a long launch over that of short ones, beyond which they saw different work: what short
-# ones pay once cannot be more than three fifths of their time.
-_SAME_WORK = (0.4, 1.5)
+_FEW_RATES = 5
+# Places so much slower than the others are looked at again: work that is known to be even is
+# taken for uneven where data make rates differ so much.
+_STICKS_OUT, _CONTRADICTS = 1.5, 3.0
 _MOST_REPEATED = 3
-_STICKS_OUT = 1.5
 # Share of all time spent, beyond what its work-groups usually take.
 _GOOD_PART = 0.15
 
 
-def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time a few work-groups of a launch."""
-    sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
-    middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
-    if sampling.total >= _FEWEST_TO_SPARE_ONE:
-        sampling.taken.append(middle)
-    launch.warm_up(middle)
-    launch.settle()
-    short, rate_s = run_pilot(sampling)
-    affordable = sampling.available_s(rate_s) / (short * rate_s)
-    if affordable * _SURVEY_SHARE < _FEWEST_SURVEYED:
-        _run_few(sampling, short, affordable)
-    elif plan.is_known_even:
-        _run_known_even(sampling, short)
-    else:
-        _run_survey(sampling, short, _count_survey_places(affordable))
-    return SampleRun(
-        kernel_digest=launch.kernel_digest,
-        device_id=launch.device.id,
-        ndrange=launch.ndrange,
-        launches=tuple(sampling.timed),
-        launch_overhead_s=_choose_overhead(sampling),
-        is_even=sampling.is_even,
-    )
+class Sampler:
+    """Samples a launch, a moment at a time.
 
-
-def _count_survey_places(affordable: float) -> int:
-    """Give the number of places to survey that so many launches leave room for.
-
-    Work that lies in a quarter of the index space is missed by five places in a fourth of all
-    estimates, by ten in a twentieth: where there is room for few, the survey comes first.
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch; nobody else may use it meanwhile.
+    plan : SamplingPlan
+        How much to sample.
     """
-    enough = min(_ENOUGH_SURVEYED, int(affordable * _LARGEST_SURVEY_SHARE))
-    return max(enough, min(_MOST_SURVEYED, int(affordable * _SURVEY_SHARE)))
+
+    def __init__(self, launch: PreparedLaunch, plan: SamplingPlan) -> None:
+        self._sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
+        self._short = 0
+        """Work-groups of a launch worth timing."""
+        self._rate_s = self._usual_rate_s = 0.0
+        """Mean and median of the short launches."""
+        self._has_room = True
+
+    def take_moment(self) -> SampleRun | None:
+        """Time a few work-groups; give them, or None if all were timed before."""
+        sampling = self._sampling
+        before, at_s = len(sampling.timed), time.time()
+        if sampling.moments == 0:
+            self._begin()
+        else:
+            sampling.launch.settle(keeps_contents=True)
+        if sampling.is_even and self._can_pay_window():
+            self._take_window()
+        elif sampling.is_even or not self._has_room:
+            self._take_few()
+        else:
+            self._take_many()
+        sampling.moments += 1
+        launches = tuple(sampling.timed[before:])
+        if not launches:
+            return None
+        return SampleRun(
+            kernel_digest=sampling.launch.kernel_digest,
+            device_id=sampling.launch.device.id,
+            ndrange=sampling.launch.ndrange,
+            launches=launches,
+            launch_overhead_s=_choose_overhead(sampling),
+            is_even=sampling.is_even,
+            at_s=at_s,
+            contention=sampling.launch.measure_contention(),
+        )
+
+    def _begin(self) -> None:
+        """Warm up, and find out what work it is."""
+        sampling = self._sampling
+        launch = sampling.launch
+        middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
+        if sampling.total >= _FEWEST_TO_SPARE_ONE:
+            sampling.taken.append(middle)
+        launch.warm_up(middle)
+        launch.settle()
+        self._short, self._rate_s = run_pilot(sampling)
+        if sampling.plan.is_known_even:
+            # Half of the budget is for the window.
+            shorts = sampling.run_windows(
+                [self._short], min(_SURVEYED_IF_KNOWN, int(self._affordable / 2))
+            )
+        else:
+            shorts = sampling.run_windows(
+                [self._short], min(_SURVEYED, max(1, int(self._affordable)))
+            )
+        if len(shorts) < _FEWEST_SURVEYED:
+            # The pilot may have seen the lightest work-groups of all.
+            shorts = [sampling.timed[len(sampling.timed) - len(shorts) - 1], *shorts]
+            self._rate_s = float(rates_of(shorts).mean())
+            more = min(_SURVEYED, int(self._affordable))
+            self._has_room = more >= _FEWEST_SURVEYED
+            if self._has_room and not sampling.plan.is_known_even:
+                shorts += sampling.run_windows([self._short], more)
+        self._rate_s = float(rates_of(shorts).mean())
+        self._judge(shorts)
+
+    @property
+    def _affordable(self) -> float:
+        """Launches worth timing that the budget has room for."""
+        return self._sampling.available_s(self._rate_s) / (self._short * self._rate_s)
+
+    def _judge(self, shorts: Sequence[TimedLaunch]) -> None:
+        """Tell even work from uneven by short launches at places all over the index space."""
+        sampling = self._sampling
+        rates = rates_of(shorts)
+        self._usual_rate_s = _lower_median(rates)
+        is_known = sampling.plan.is_known_even
+        heavy = rates > (_CONTRADICTS if is_known else _STICKS_OUT) * _lower_median(rates)
+        suspects = [one for one, is_heavy in zip(shorts, heavy, strict=True) if is_heavy]
+        is_heavy_again = _is_heavy_again(sampling, suspects, middle_s=_lower_median(rates))
+        is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
+        sampling.is_even = not is_heavy_again and bool(is_known or is_noise or is_even(rates))
+
+    def _take_window(self) -> None:
+        """Run the parts of a window of even work, one right behind the other."""
+        sampling = self._sampling
+        before = len(sampling.timed)
+        parts = sampling.run_in_parts(_UNITS * self._choose_unit(), _PARTS)
+        if sampling.moments or not parts:
+            return
+        most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
+        sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
+        # Short launches tell less than a window of even work, and a window less than they do else.
+        useless = slice(0, before) if sampling.is_even else slice(before, None)
+        sampling.timed[useless] = [
+            replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
+        ]
+        if not sampling.is_even:
+            self._take_many()
+
+    def _can_pay_window(self) -> bool:
+        """Tell whether index space and budget have room for a window of even work."""
+        sampling = self._sampling
+        work_groups = _UNITS * self._choose_unit()
+        fits = work_groups <= 2 * _LARGEST_SHARE * sampling.total
+        most_s = 2 * _STRETCHED_WINDOW * sampling.share_s(self._rate_s)
+        return fits and work_groups * self._rate_s <= most_s
+
+    def _choose_unit(self) -> int:
+        """Give the work-groups of a unit: what fills the device, as often as needed."""
+        sampling = self._sampling
+        least_s, most_s = _UNIT_S
+        share_s = sampling.share_s(self._rate_s) / _UNITS
+        unit_s = max(min(least_s, _STRETCHED_WINDOW * share_s), min(share_s, most_s))
+        unit_s = max(unit_s, _TIMES_PAID_ONCE * sampling.paid_once_s)
+        filled = sampling.launch.saturation.concurrency
+        most = int(_LARGEST_SHARE * sampling.total / _UNITS)
+        wanted = filled * math.ceil(unit_s / (self._rate_s * filled))
+        return max(1, min(wanted, most // filled * filled or most))
+
+    def _take_many(self) -> None:
+        """Run launches at as many places as possible.
+
+        In two rounds: a small survey may be far off the mean rate that the budget follows from.
+        """
+        sampling = self._sampling
+        shortest_s, longest_s = _UNEVEN_LAUNCH_S
+        launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
+        launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
+        for share in (0.5, 1.0):
+            size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
+            cost_s = self._rate_s * size
+            affordable = int(share * sampling.available_s(self._rate_s) / cost_s)
+            most = _MOST_WINDOWS // 2
+            if affordable > most:
+                size = sampling.unit * max(1, size * affordable // most // sampling.unit)
+            if affordable:
+                sampling.run_windows([size], min(affordable, most))
+                self._rate_s = _mean_rate_s(sampling.timed)
+        _repeat_outliers(sampling)
+
+    def _take_few(self) -> None:
+        """Run what a budget of a handful of launches allows; the first moment has run some."""
+        sampling = self._sampling
+        launches = int(self._affordable)
+        if sampling.moments:
+            launches = min(_FEW_SINGLES, max(1, launches))
+        if launches and not (sampling.is_even and sampling.moments == 0):
+            sampling.run_windows([self._short], launches)
+
+
+def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
+    """Time a few work-groups of a launch in one moment, for the whole of a plan's budget."""
+    run = Sampler(launch, replace(plan, moments=1)).take_moment()
+    if run is None:  # the first moment of a launch has work-groups
+        msg = "the first moment timed nothing"
+        raise AssertionError(msg)
+    return run
 
 
 def _choose_overhead(sampling: Sampling) -> float:
@@ -116,156 +253,14 @@ def _choose_overhead(sampling: Sampling) -> float:
     return sampling.paid_once_s if is_slow else told_s
 
 
-def _run_few(sampling: Sampling, short: int, affordable: float) -> None:
-    """Make the most of a budget of a handful of launches; go beyond it rather than guess."""
-    pilot = len(sampling.timed) - 1
-    singles = sampling.run_windows([short], min(_FEW_SINGLES, max(1, int(affordable))))
-    if not singles:
-        return
-    rates = _find_undisturbed_rates(sampling, [sampling.timed[pilot], *singles])
-    is_known = sampling.plan.is_known_even and not _differ_much(rates).any()
-    sampling.is_even = is_known or is_even(rates)
-    if sampling.is_even and sampling.timed[pilot].box.work_group_count == short:
-        # The pilot's place was not chosen to stand for a stratum; in even work any place will do.
-        sampling.timed[pilot] = replace(sampling.timed[pilot], window=sampling.next_window)
-        sampling.next_window += 1
-    left = STRETCHED_BUDGET * sampling.plan.budget * sampling.total - sampling.work_groups
-    more = int(left / short)
-    if sampling.is_even and more >= 2:
-        long = sampling.run_windows([short * more], 1)
-        again = _repeat_slow_launches(sampling, float(median(rates)))
-        sampling.is_even = is_known or _is_same_work(float(median(rates)), long, again)
-    elif more > 0:
-        sampling.run_windows([short], more)
-    if not sampling.is_even:
-        _repeat_outliers(sampling)
-
-
-def _run_known_even(sampling: Sampling, short: int) -> None:
-    """Run a few short launches for what is paid once, and long ones for the rest."""
-    shorts = sampling.run_windows([short], _SHORTS)
-    if _contradict(sampling, shorts):
-        sampling.is_even = False
-        _run_many(sampling, shorts)
-        _repeat_outliers(sampling)
-        return
-    short_rate_s = float(median(rates_of(shorts or sampling.timed)))
-    _run_long(sampling, short, short_rate_s)
-    _repeat_slow_launches(sampling, short_rate_s)
-
-
-def _contradict(sampling: Sampling, shorts: Sequence[TimedLaunch]) -> bool:
-    """Tell whether some work that should take the same takes much longer, again and again."""
-    if not shorts:
-        return False
-    rates = rates_of(shorts)
-    heavy = [one for one, is_apart in zip(shorts, _differ_much(rates), strict=True) if is_apart]
-    return _is_heavy_again(sampling, heavy, middle_s=_lower_median(rates))
-
-
-def _differ_much(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Tell which rates are no noise of even work, if they stay as they are when repeated."""
-    return np.asarray(rates > _CONTRADICTS * _lower_median(rates))
-
-
 def _lower_median(rates: npt.NDArray[np.float64]) -> float:
     return float(np.sort(rates)[(len(rates) - 1) // 2])
 
 
-def _find_undisturbed_rates(
-    sampling: Sampling, launches: Sequence[TimedLaunch]
-) -> npt.NDArray[np.float64]:
-    """Give the rates of a handful of launches; those that stick out are repeated beside."""
-    rates = rates_of(launches)
-    if is_even(rates):
-        return rates
-    stick_out = rates > _STICKS_OUT * median(rates)
-    again = _repeat_beside(
-        sampling, [one for one, does in zip(launches, stick_out, strict=True) if does]
-    )
-    return _take_faster(launches, again)
-
-
-def _run_survey(sampling: Sampling, short: int, survey: int) -> None:
-    mini = short // _MINI_SHARE // sampling.unit * sampling.unit
-    timed = sampling.run_windows([mini, short] if mini else [short], survey)
-    shorts = [one for one in timed if one.box.work_group_count > 2 * mini]
-    places = compare_places(timed)
-    heavy = [one for one in shorts if places[one.window] > _STICKS_OUT]
-    sampling.is_even = is_even(np.array(list(places.values()))) and not _is_heavy_again(
-        sampling, heavy, middle_s=median(rates_of(shorts))
-    )
-    if sampling.is_even:
-        short_rate_s = float(median(rates_of(shorts)))
-        long = _run_long(sampling, short, short_rate_s)
-        again = _repeat_slow_launches(sampling, short_rate_s)
-        warms_up = is_warming_up(find_continuations(long), sampling.launch.launch_overhead_s)
-        sampling.is_even = warms_up or _is_same_work(short_rate_s, long, again)
-    else:
-        _run_many(sampling, timed)
-        _repeat_outliers(sampling)
-
-
-def _is_same_work(
-    short_rate_s: float, long: Sequence[TimedLaunch], again: Sequence[TimedLaunch]
-) -> bool:
-    """Tell whether long launches can be the same work as short ones, less what is paid once.
-
-    Of a long launch that was repeated beside, the faster one tells.
-    """
-    if not long:
-        return True
-    lowest, highest = _SAME_WORK
-    return bool(lowest < median(_take_faster(long, again)) / short_rate_s < highest)
-
-
-def _take_faster(
-    launches: Sequence[TimedLaunch], again: Sequence[TimedLaunch]
-) -> npt.NDArray[np.float64]:
-    """Give the rate of each launch, or that of its repetition beside if that was faster."""
-    repeated = dict(zip((one.window for one in again), rates_of(again), strict=True))
-    return np.array(
-        [
-            min(rate, repeated.get(one.window, rate))
-            for one, rate in zip(launches, rates_of(launches), strict=True)
-        ]
-    )
-
-
-def _run_long(sampling: Sampling, short: int, rate_s: float) -> list[TimedLaunch]:
-    """Spend what is left on a few launches, as long as possible."""
-    available = sampling.available_s(rate_s) / rate_s
-    launches = sampling.plan.long_launches
-    while launches > 1 and available / launches < sampling.plan.ratio * short:
-        launches -= 1
-    long = sampling.unit * max(1, round(available / launches / sampling.unit))
-    return sampling.run_long_windows(long, launches)
-
-
-def _run_many(sampling: Sampling, survey: Sequence[TimedLaunch]) -> None:
-    """Spend what is left on as many places as possible.
-
-    In two rounds: a small survey may be far off the mean rate that the budget follows from.
-    """
-    intercept_s = median(find_intercepts(survey) or [0.0])
-    shortest_s, longest_s = _UNEVEN_LAUNCH_S
-    launch_s = min(max(_TIMES_THE_INTERCEPT * intercept_s, shortest_s), longest_s)
-    launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
-    seen = list(survey)
-    for share in (0.5, 1.0):
-        rate_s = _mean_rate_s(seen)
-        size = sampling.unit * max(1, round(launch_s / (rate_s * sampling.unit)))
-        affordable = int(share * sampling.available_s(rate_s) / (rate_s * size))
-        most = _MOST_WINDOWS // 2
-        if affordable > most:
-            size = sampling.unit * max(1, size * affordable // most // sampling.unit)
-        if affordable:
-            seen += sampling.run_windows([size], min(affordable, most))
-
-
 def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
-    groups = sum(one.box.work_group_count for one in launches)
-    return sum(one.duration_s for one in launches) / groups
+    windows = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    groups = sum(one.box.work_group_count for one in windows)
+    return sum(one.duration_s for one in windows) / groups
 
 
 def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_s: float) -> bool:
@@ -281,23 +276,6 @@ def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], *, middle_
     return any(one.window not in undisturbed for one in repeated)
 
 
-def _repeat_slow_launches(sampling: Sampling, short_rate_s: float) -> list[TimedLaunch]:
-    """Repeat long launches that stick out, so that the fit can tell what was disturbed.
-
-    They stick out of the long ones, or of the short ones where there are too few long ones to
-    tell: per work-group, a short launch costs more than a long one, never less.
-    """
-    timed = join_continuations(sampling.timed, sampling.launch.launch_overhead_s)
-    largest = max(one.box.work_group_count for one in timed)
-    long = [one for one in timed if one.box.work_group_count > largest // 2]
-    rates = rates_of(long)
-    usual_s = min(median(rates), short_rate_s)
-    worst = np.argsort(rates)[::-1][:_MOST_REPEATED]
-    return _repeat_beside(
-        sampling, [long[index] for index in worst if rates[index] > _STICKS_OUT * usual_s]
-    )
-
-
 def _repeat_outliers(sampling: Sampling) -> None:
     """Repeat single launches that took a good part of all the time that uneven work was given.
 
@@ -305,6 +283,8 @@ def _repeat_outliers(sampling: Sampling) -> None:
     neighbour goes into the mean of the window, so that neither is believed alone.
     """
     timed = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+    if not timed:
+        return
     times = np.array([one.duration_s for one in timed])
     usual_s = median(rates_of(timed)) * np.array([one.box.work_group_count for one in timed])
     excess = (times - usual_s) / times.sum()

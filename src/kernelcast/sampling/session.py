@@ -4,10 +4,11 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 from cachetools import LRUCache
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -18,7 +19,9 @@ from kernelcast.sampling.building import (
     build_program,
     take_kernel,
 )
+from kernelcast.sampling.contention import measure_contention
 from kernelcast.sampling.device_check import check_device
+from kernelcast.sampling.mapped_windows import MappedForm
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
@@ -64,6 +67,7 @@ class DeviceSession:
         self.lock = threading.RLock()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
+        self.mapped_forms: dict[tuple[str, tuple[int, ...]], MappedForm | None] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
@@ -104,6 +108,14 @@ class DeviceSession:
         if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
             settle(self.probe, self.behaviour)
 
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+        if self.description.kind is not DeviceKind.CPU:
+            return None
+        timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
+        steps_per_s = self.behaviour.settle_steps / self.behaviour.settled_s
+        return measure_contention(Probe(timer, self._probe_program), steps_per_s)
+
     def note_busy(self) -> None:
         """Note that a launch has just ended."""
         self._last_busy_s = time.perf_counter()
@@ -122,13 +134,30 @@ class DeviceSession:
         """
         if not needs_prelude(kernel.source, kernel.build_options):
             return self.whole_kernel(kernel)
-        source = add_prelude(kernel.source, ndrange, source_name=kernel.source_name)
-        return self._remember(
-            (kernel.digest, repr(ndrange)),
-            lambda: take_kernel(
-                build_program(self.context, self.device, source, kernel.build_options), kernel
-            ),
+        return self._build_behind(kernel, ndrange, "box", add_prelude)
+
+    def mapped_kernel(
+        self, kernel: Kernel, ndrange: NDRange, row_width: int, *, is_wide: bool = False
+    ) -> BuiltKernel:
+        """Build, or find built, the kernel for a row of work-groups mapped to several."""
+        return self._build_behind(
+            kernel,
+            ndrange,
+            f"{row_width} {is_wide}",
+            partial(add_prelude, row_width=row_width, is_wide=is_wide),
         )
+
+    def _build_behind(
+        self, kernel: Kernel, ndrange: NDRange, form: str, prelude: Callable[..., str]
+    ) -> BuiltKernel:
+        """Build, or find built, a kernel behind a prelude for an index space."""
+
+        def build() -> BuiltKernel:
+            source = prelude(kernel.source, ndrange, source_name=kernel.source_name)
+            program = build_program(self.context, self.device, source, kernel.build_options)
+            return take_kernel(program, kernel)
+
+        return self._remember((kernel.digest, f"{form} {ndrange!r}"), build)
 
     def counting_program(self, source: str, options: tuple[str, ...]) -> cl.Program:
         """Build, or find built, a counting copy: most do not depend on the index space."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,6 +13,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 """The golden ratio's fraction: multiples of it fall nowhere twice near the same place."""
 # Inverse of the plastic number: the golden ratio's relative for two dimensions.
 _PLASTIC = 0.7548776662466927
+# 128 tiles: 64 for each of two threads.
+_HALVINGS = 7
 _SMALL_TILE = 256
 _MOST_TRIES = 4096
 
@@ -26,8 +29,8 @@ def box_near(
 
     A launch is a box. Where rows are dispatched one after the other, a run of consecutive
     work-groups is cut to a piece of a row, to whole rows or to whole planes. Where the index
-    space is cut into tiles, neighbours in every dimension share caches, and the box is a tile
-    too: a row's piece would find less in the caches than the whole launch does.
+    space is cut into tiles, it is cut to rows of a tile, as one thread runs them; in three
+    dimensions to a small tile: neighbours in every dimension share caches.
 
     Parameters
     ----------
@@ -41,20 +44,50 @@ def box_near(
     GroupBox(start=(30, 1), shape=(3, 1))
     >>> box_near(130, 250, (100, 50))
     GroupBox(start=(0, 1), shape=(100, 2))
-    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILES)
-    GroupBox(start=(48, 23), shape=(4, 4))
+    >>> box_near(2550, 16, (100, 50), DispatchOrder.TILE_ROWS)
+    GroupBox(start=(49, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
     place = _coordinates(position, counts)
-    if order is DispatchOrder.TILES:
-        shape = _tile_shape(work_groups, counts)
+    if order is not DispatchOrder.ROWS:
+        by_rows = order is DispatchOrder.TILE_ROWS and is_cut_in_two(counts)
+        shape = (_rows_of_tile if by_rows else _tile_shape)(work_groups, counts)
         place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
+        if by_rows and shape[0] == tile_of(counts)[0]:
+            # Elsewhere a row would straddle one more cache line and page than the whole's do.
+            place = (round(place[0] / shape[0]) * shape[0], *place[1:])
     else:
         shape = _run_shape(work_groups, counts)
     start = tuple(
         max(0, min(p, count - n)) for p, n, count in zip(place, shape, counts, strict=True)
     )
     return GroupBox(start=start, shape=shape)
+
+
+def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:
+    """Give the work-groups per dimension of the tiles that an index space is cut into.
+
+    Intel's CPU runtime halves the longest dimension, the slowest of equal ones, until each of its
+    threads has 64 tiles. The rule was traced for two threads; with more of them tiles are smaller.
+    An index space with one dimension is dealt out in a few long runs.
+
+    Examples
+    --------
+    >>> tile_of((512, 2048)), tile_of((512, 20)), tile_of((32, 32, 32)), tile_of((512, 1))
+    ((128, 64), (8, 10), (8, 8, 4), (512, 1))
+    """
+    tile = [int(count) for count in group_counts]
+    if sum(count > 1 for count in tile) <= 1:
+        return tuple(tile)
+    for _ in range(_HALVINGS):
+        axis = max(range(len(tile)), key=lambda one: (tile[one], one))
+        tile[axis] = -(-tile[axis] // 2)
+    return tuple(tile)
+
+
+def is_cut_in_two(group_counts: Sequence[int]) -> bool:
+    """Tell whether a launch has work-groups in dimensions 0 and 1, and only there."""
+    return min([*group_counts[:2], len(group_counts)]) > 1 and math.prod(group_counts[2:]) == 1
 
 
 def find_free_box(
@@ -82,37 +115,25 @@ def find_free_box(
     return None
 
 
-def split_box(box: GroupBox, share: float) -> tuple[GroupBox, ...]:
-    """Cut a box in two along its slowest dimension, in the order in which work-groups start.
-
-    Parameters
-    ----------
-    share : float
-        Share of the work-groups in the first part, about, between 0 and 1.
-
-    Returns
-    -------
-    tuple of GroupBox
-        Two parts; the box alone if it is a single work-group.
+def split_box(box: GroupBox, parts: int) -> list[GroupBox]:
+    """Cut a box into about equal parts along its slowest dimension, in the order they start.
 
     Examples
     --------
-    >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 1 / 3)
-    (GroupBox(start=(0, 4), shape=(100, 1)), GroupBox(start=(0, 5), shape=(100, 2)))
+    >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 2)
+    [GroupBox(start=(0, 4), shape=(100, 2)), GroupBox(start=(0, 6), shape=(100, 1))]
     """
-    axes = [axis for axis, extent in enumerate(box.shape) if extent > 1]
-    if not axes:
-        return (box,)
-    axis = axes[-1]
-    first = min(max(1, round(share * box.shape[axis])), box.shape[axis] - 1)
-    shape, rest = list(box.shape), list(box.shape)
-    start = list(box.start)
-    shape[axis], rest[axis] = first, box.shape[axis] - first
-    start[axis] += first
-    return (
-        GroupBox(start=box.start, shape=tuple(shape)),
-        GroupBox(start=tuple(start), shape=tuple(rest)),
-    )
+    axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
+    extent = box.shape[axis]
+    parts = min(parts, extent)
+    edges = [-(-extent * part // parts) for part in range(parts + 1)]
+    found = []
+    for first, end in pairwise(edges):
+        start, shape = list(box.start), list(box.shape)
+        start[axis] += first
+        shape[axis] = end - first
+        found.append(GroupBox(start=tuple(start), shape=tuple(shape)))
+    return found
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
@@ -171,6 +192,15 @@ def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
         shape[axis] = count
         row *= count
     return tuple(shape)
+
+
+def _rows_of_tile(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents of rows of a tile, wider ones where the index space has no room for so many."""
+    width = min(tile_of(counts)[0], work_groups)
+    height = min(counts[1], max(1, round(work_groups / width)))
+    if height == counts[1]:
+        width = min(counts[0], max(width, round(work_groups / height)))
+    return (width, height, *(1 for _ in counts[2:]))
 
 
 def _tile_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:

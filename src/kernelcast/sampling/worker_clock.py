@@ -21,7 +21,9 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
+from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.waiting import count_others, leave_waiting_out, read_waiting
 
 _THREADS = Path("/proc/self/task")
 # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
@@ -104,6 +106,7 @@ class Trial:
     """One launch of some milliseconds, and a pause right after it."""
 
     duration_s: float
+    """By the clock, less what threads waited for a processor that others had."""
     caller_s: float
     """Processor time of the calling thread during the launch."""
     busy_s: Seconds
@@ -217,10 +220,12 @@ def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial
 
 
 def _try_once(run_probe: RunProbe, groups: int, steps: int) -> Trial:
+    waiting = read_waiting()
     before, caller_s = _read_threads(), time.thread_time()
     duration_s = run_probe(groups, steps)
     caller_s = time.thread_time() - caller_s
     between, end_s = _read_threads(), time.perf_counter()
+    duration_s = leave_waiting_out(duration_s, waiting, read_waiting())
     time.sleep(_PAUSE_S)
     after, rested_s = _read_threads(), time.perf_counter()
     return Trial(
@@ -316,7 +321,9 @@ class LaunchTimer:
 
         That is the time by the clock, or less where the device's threads are known to have worked
         for less than that: they were asleep, without a processor, or two on one. The clock is
-        believed where they are not known to have worked at all, or hardly in a long launch.
+        believed where they are not known to have worked at all, or hardly in a long launch that
+        other programs have not kept waiting. Where
+        their work is counted, each is a `LaunchTime` that has the time by the clock beside it.
         """
         if self.workers is not None:
             try:
@@ -333,13 +340,15 @@ class LaunchTimer:
         self.queue.finish()
         return [_event_seconds(event) for event in events]
 
-    def _by_work(self, enqueue: Enqueue, workers: WorkerClock) -> float:
+    def _by_work(self, enqueue: Enqueue, workers: WorkerClock) -> LaunchTime:
         before_s = workers.read()
         duration_s = self.by_clock(enqueue)
         worked_s = workers.read() - before_s + workers.asleep_s
-        least_s = _LEAST_SHARE * duration_s if duration_s > _LONG_S else 0.0
-        is_uncounted = worked_s <= least_s
-        return duration_s if is_uncounted else min(duration_s, worked_s)
+        is_long = duration_s > _LONG_S
+        is_uncounted = worked_s <= 0 or (
+            is_long and worked_s <= _LEAST_SHARE * duration_s and not count_others()
+        )
+        return LaunchTime(duration_s if is_uncounted else min(duration_s, worked_s), duration_s)
 
 
 def _event_seconds(event: cl.Event) -> float:

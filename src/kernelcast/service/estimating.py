@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
+from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
@@ -123,8 +124,12 @@ class _Kept:
         )
 
     def may_stand(self, models: int) -> bool:
-        """Tell whether it stands although something was observed: not if it was from that."""
-        return self.models == models and self.tier is not Tier.HISTORY
+        """Tell whether it stands although something was observed.
+
+        Not if it was from that, nor if it says what other programs did.
+        """
+        is_lasting = self.tier is not Tier.HISTORY and self.estimate.now is None
+        return self.models == models and is_lasting
 
     def write(self, *, is_kept: bool) -> bytes:
         """Give the whole JSON."""
@@ -222,6 +227,8 @@ class Estimating:
                 estimate = await self._ask_device(wanted)
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
+        if estimate.now is not None:
+            ends_s = time.monotonic() + HOLDS_S
         self._predictions.remember(estimate, wanted.digest)
         found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
         if lasts:

@@ -92,7 +92,7 @@ class Predictions:
         if estimate.identity is None:
             return
         self._known[estimate.identity.key] = _Prediction(
-            estimate.interval, estimate.tier, _find_deviation(estimate.interval)
+            estimate.expected, estimate.tier, _find_deviation(estimate.expected)
         )
 
     def compare(self, launch: LaunchIdentity, measured_s: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -30,7 +31,6 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.fakes import SyntheticLaunch
 from kernelcast.training.peaks import DevicePeaks
@@ -87,9 +87,10 @@ class FakeExecutor:
         work_group_s = self.work_group_s
         launch = SyntheticLaunch(choose_local(task.problem.ndrange), lambda _: work_group_s)
         launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
-        recorder = RecordingLaunch(launch, kernel.name)
-        sampled = sample_launch(recorder, kernel.name, task.settings)
-        outcome = EstimateOutcome(estimate=sampled.estimate, recording=recorder.recording())
+        sampled = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
+        outcome = EstimateOutcome(
+            estimate=sampled.estimate, recording=record(launch, kernel.name, sampled.runs)
+        )
         if not task.wants_row:
             return outcome
         facts = LaunchFacts(values={}, issued_per_work_item=None, analytic=None)

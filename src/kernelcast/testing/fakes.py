@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
@@ -103,7 +104,7 @@ class SyntheticLaunch:
         if self.ndrange.work_group_count >= _FEWEST_TO_SPARE_ONE:
             self._take([box])
 
-    def settle(self) -> None:
+    def settle(self, *, keeps_contents: bool = False) -> None:
         """Do nothing: a formula runs at its usual rate."""
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
@@ -116,6 +117,10 @@ class SyntheticLaunch:
         """
         self._take(boxes)
         return [self._disturb(self._undisturbed_s(box)) for box in boxes]
+
+    def measure_contention(self) -> Contention | None:
+        """Give none: nothing else runs in a formula."""
+        return None
 
     def time_whole(self) -> float:
         """Compute the time of the whole launch."""

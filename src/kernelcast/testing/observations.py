@@ -134,6 +134,7 @@ def observations(draw: st.DrawFn) -> Observation:
                     window=draw(st.integers(-1, 5)),
                     duration_s=draw(times),
                     weight=draw(st.just(1.0) | st.floats(0.02, 50)),
+                    clock_s=draw(st.none() | times),
                 )
                 for box in draw(disjoint_boxes(ndrange))
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -20,7 +21,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.replay import RecordingLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 from kernelcast.service.backend import Ask, PredictorBackend
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.fakes import SyntheticLaunch
@@ -102,10 +104,9 @@ class FakeDevices:
         device = next(one for one in make_devices() if one.id == task.device_id)
         ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
         estimate = make_answer(ask, Tier.LINEAR)
-        launch = RecordingLaunch(SyntheticLaunch(estimate.ndrange, lambda _: 1e-6), estimate.kernel)
-        return EstimateOutcome(
-            estimate=estimate, recording=replace(launch.recording(), device=device)
-        )
+        launch = SyntheticLaunch(estimate.ndrange, lambda _: 1e-6)
+        recording = record(launch, estimate.kernel, [sample(launch, SamplingPlan())])
+        return EstimateOutcome(estimate=estimate, recording=replace(recording, device=device))
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Answer where the device counts as calibrated."""

@@ -1,5 +1,7 @@
 """Hypothesis strategies for the records that pass between rooms."""
 
+from datetime import UTC
+
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import (
@@ -11,13 +13,14 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.device import DispatchOrder, SaturationPoint
+from kernelcast.records.contention import Contention
+from kernelcast.records.device import SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.recording import Recording
+from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.replay import Recording
 from kernelcast.testing.builders import make_description
 
 _LARGEST_OFFSET = 100
@@ -78,6 +81,42 @@ def disjoint_boxes(draw: st.DrawFn, ndrange: NDRange, *, most: int = 4) -> tuple
         if not any(box.overlaps(other) for other in chosen):
             chosen.append(box)
     return tuple(chosen)
+
+
+def contentions() -> st.SearchStrategy[Contention]:
+    """Draw what other programs left to a device."""
+    return st.builds(
+        Contention,
+        worked_s=st.floats(1e-3, 1.0),
+        waited_s=st.floats(0.0, 9.0),
+        others=st.floats(0.0, 99.0),
+        trials=st.integers(1, 9),
+        measured_at=st.datetimes(timezones=st.just(UTC)),
+    )
+
+
+@st.composite
+def sample_runs(draw: st.DrawFn, ndrange: NDRange) -> SampleRun:
+    """Draw the samples of one moment."""
+    durations = st.floats(1e-7, 10.0)
+    return SampleRun(
+        kernel_digest="0" * 64,
+        device_id=make_description().id,
+        ndrange=ndrange,
+        launches=tuple(
+            TimedLaunch(
+                box=box,
+                window=number,
+                duration_s=draw(durations),
+                clock_s=draw(st.none() | durations),
+            )
+            for number, box in enumerate(draw(disjoint_boxes(ndrange)))
+        ),
+        launch_overhead_s=draw(durations),
+        is_even=draw(st.booleans()),
+        at_s=draw(st.floats(0.0, 2e9)),
+        contention=draw(st.none() | contentions()),
+    )
 
 
 def element_types() -> st.SearchStrategy[ElementType]:
@@ -141,7 +180,6 @@ def recordings(draw: st.DrawFn) -> Recording:
     """Draw recordings of a few launches on a made-up device."""
     ndrange = draw(ndranges())
     durations = st.floats(1e-7, 10.0)
-    places = st.lists(st.floats(0.0, 0.999), max_size=3).map(tuple)
     return Recording(
         kernel_name=draw(st.sampled_from(["triad", "nbody"])),
         kernel_digest=draw(st.text("0123456789abcdef", min_size=64, max_size=64)),
@@ -155,9 +193,7 @@ def recordings(draw: st.DrawFn) -> Recording:
             measured=draw(st.none() | st.integers(1, 32)),
             limiter=draw(st.none() | st.just("registers")),
         ),
-        order=draw(st.sampled_from(DispatchOrder)),
         launch_overhead_s=draw(durations),
-        launches=tuple((box, draw(durations)) for box in draw(disjoint_boxes(ndrange))),
+        runs=tuple(draw(st.lists(sample_runs(ndrange), min_size=1, max_size=2))),
         whole_s=tuple(draw(st.lists(durations, max_size=3))),
-        plan=draw(st.none() | st.builds(SamplingPlan, seed=st.integers(0, 9), places=places)),
     )

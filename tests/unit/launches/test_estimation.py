@@ -1,20 +1,25 @@
 import math
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from kernelcast.launches.estimation import measure, sample_launch
+from kernelcast.launches.estimation import estimate_runs, measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.replay import RecordingLaunch, ReplayLaunch
 from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
 
 LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))
+
+
+def no_wait(_: float) -> None:
+    """Let no time pass between moments."""
 
 
 def make_launch(noise: float = 0.0) -> SyntheticLaunch:
@@ -26,7 +31,9 @@ def test_estimates_are_complete() -> None:
     """Fills every field of an estimate with what launch and samples say."""
     launch = make_launch(noise=0.01)
     stages: list[str] = []
-    estimate = sample_launch(launch, "triad", EstimateSettings(), report=stages.append).estimate
+    estimate = sample_launch(
+        launch, "triad", EstimateSettings(), report=stages.append, wait=no_wait
+    ).estimate
     assert (estimate.kernel, estimate.device_id) == ("triad", launch.device.id)
     assert (estimate.ndrange, estimate.saturation) == (LARGE, launch.saturation)
     assert estimate.compute_units == launch.device.compute_units
@@ -47,7 +54,9 @@ def test_measured_runs_are_as_many_as_asked_for() -> None:
     """Measures as many whole runs as asked for, after one to warm up, and reports each."""
     stages: list[str] = []
     settings = EstimateSettings(measure=True, measured_runs=3)
-    estimate = sample_launch(make_launch(), "triad", settings, report=stages.append).estimate
+    estimate = sample_launch(
+        make_launch(), "triad", settings, report=stages.append, wait=no_wait
+    ).estimate
     assert estimate.measurement is not None
     assert len(estimate.measurement.durations_s) == 3
     assert estimate.error == pytest.approx(0.0, abs=1e-3)
@@ -59,30 +68,41 @@ def test_small_launches_are_out_of_domain() -> None:
     """Warns of a launch of few and short work-groups, and says that it is out of domain."""
     small = NDRange(global_size=(16 * 8,), local_size=(8,))
     estimate = sample_launch(
-        SyntheticLaunch(small, lambda at: 1e-5), "k", EstimateSettings()
+        SyntheticLaunch(small, lambda at: 1e-5), "k", EstimateSettings(), wait=no_wait
     ).estimate
     assert not estimate.in_domain
     assert any("small" in warning for warning in estimate.warnings)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_recordings_repeat_the_estimate(seed: int) -> None:
-    """Gives from a recording exactly the estimate that was made while it was recorded."""
-    settings = EstimateSettings(plan=SamplingPlan(seed=seed), measure=True, measured_runs=2)
-    recorder = RecordingLaunch(make_launch(noise=0.02), "triad")
-    first = sample_launch(recorder, "triad", settings).estimate
-    again = sample_launch(ReplayLaunch(recorder.recording()), "triad", settings).estimate
-    assert again.interval == first.interval
-    assert again.estimates_s == first.estimates_s
-    assert again.sampling_seconds == first.sampling_seconds
-    assert again.sample_work_groups == first.sample_work_groups
+def test_moments_lie_apart() -> None:
+    """Waits between moments, and takes more of them where the caller waits longer."""
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        time.sleep(min(seconds, 0.02))
+
+    sampled = sample_launch(make_launch(), "triad", EstimateSettings(), wait=wait)
+    assert len(sampled.runs) == 2
+    assert len(waits) == 1
+    assert 0.05 < waits[0] <= 0.1
+    patient = EstimateSettings(within_s=0.3)
+    assert len(sample_launch(make_launch(), "triad", patient).runs) >= 3
+
+
+def test_samples_of_a_recording_repeat_the_estimate() -> None:
+    """Gives from what was sampled exactly the estimate that was made of it."""
+    launch = make_launch(noise=0.02)
+    first = sample_launch(launch, "triad", EstimateSettings(), wait=no_wait)
+    again = estimate_runs(launch, "triad", first.runs, first.estimate.coverage).estimate
+    assert replace(again, overhead_seconds=first.estimate.overhead_seconds) == first.estimate
 
 
 def test_wider_coverage_is_never_narrower() -> None:
     """Gives an interval that holds those of all smaller coverages."""
     intervals = [
         sample_launch(
-            make_launch(noise=0.05), "k", EstimateSettings(coverage=coverage)
+            make_launch(noise=0.05), "k", EstimateSettings(coverage=coverage), wait=no_wait
         ).estimate.interval
         for coverage in (0.1, 0.5, 0.8, 0.9, 0.99)
     ]

@@ -3,13 +3,13 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.estimation import sample_launch
-from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings, make_settings
+from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.replay import RecordingLaunch
-from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.records.recording import Recording
+from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
 
 SETTINGS = make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7)
 
@@ -18,13 +18,13 @@ SETTINGS = make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7)
 def recording() -> Recording:
     """Give a recording of a launch that was sampled with another budget and seed than usual."""
     ndrange = NDRange(global_size=(80_000,), local_size=(8,))
-    launch = RecordingLaunch(SyntheticLaunch(ndrange, lambda _: 1e-5), "triad")
-    sample_launch(launch, "triad", SETTINGS)
-    return replace(launch.recording(), plan=SETTINGS.plan)
+    launch = SyntheticLaunch(ndrange, lambda _: 1e-5, disturbance=Disturbance(noise=0.05, seed=3))
+    sampled = sample_launch(launch, "triad", SETTINGS, wait=lambda _: None)
+    return record(launch, "triad", sampled.runs)
 
 
-def test_recordings_know_their_plan(recording: Recording) -> None:
-    """Answers with the recording's own budget and seed, whatever the settings are."""
+def test_recordings_need_no_plan(recording: Recording) -> None:
+    """Answers with what was sampled, whatever budget and seed the settings have."""
     given = [next(replay([recording], None, settings=s)) for s in (EstimateSettings(), SETTINGS)]
     first, second = (one.answer.estimate for one in given)
     assert first is not None
@@ -32,9 +32,13 @@ def test_recordings_know_their_plan(recording: Recording) -> None:
     assert first.interval == second.interval
 
 
-def test_recordings_without_a_plan_need_it(recording: Recording) -> None:
-    """Answers from a recording that does not know its plan with the caller's, or says so."""
-    old = replace(recording, plan=None)
-    assert next(replay([old], None, settings=SETTINGS)).answer.estimate is not None
-    with pytest.raises(RecordingError, match="the plan and seed it was made with"):
-        next(replay([old], None, settings=EstimateSettings()))
+def test_recorded_whole_runs_are_compared_with(recording: Recording) -> None:
+    """Gives as many recorded whole runs as are asked for; without any it says how to record."""
+    measuring = make_settings(budget=0.05, coverage=0.9, measured_runs=2, seed=7)
+    known = replace(recording, whole_s=(0.1, 0.2, 0.3))
+    (found,) = replay([known], None, settings=measuring)
+    assert found.answer.estimate is not None
+    assert found.answer.estimate.measurement is not None
+    assert found.answer.estimate.measurement.durations_s == (0.1, 0.2)
+    with pytest.raises(RecordingError, match="no whole runs; record with --measure"):
+        list(replay([recording], None, settings=measuring))

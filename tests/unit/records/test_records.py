@@ -115,6 +115,14 @@ def test_sample_runs_add_up() -> None:
     assert (run.sampling_s, run.sampled_work_groups) == (0.75, 5)
 
 
+def test_one_run_is_compared_with_the_others() -> None:
+    """The run that stands out is far off the others' median, and they are little off theirs."""
+    assert Measurement(durations_s=(1.0, 2.0)).one_run_error is None
+    assert Measurement(durations_s=(2.0, 2.0, 2.0)).one_run_error == 0.0
+    # Of 1, 1, 1 and 3: three times |1 - 1| / 1, and once |3 - 1| / 1.
+    assert Measurement(durations_s=(1.0, 1.0, 3.0, 1.0)).one_run_error == pytest.approx(0.5)
+
+
 @given(computed=st.none() | st.integers(1, 4), measured=st.none() | st.integers(1, 4))
 def test_disagreement_names_both_values(computed: int | None, measured: int | None) -> None:
     """Speaks of a disagreement only where rules and measurement differ, and names both."""

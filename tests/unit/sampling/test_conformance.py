@@ -3,7 +3,6 @@ from collections.abc import Sequence
 import pytest
 
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.replay import RecordingLaunch, ReplayLaunch
 from kernelcast.testing.conformance import PreparedLaunchConformance
 from kernelcast.testing.fakes import SyntheticLaunch
 
@@ -27,23 +26,6 @@ class TestSyntheticLaunch(PreparedLaunchConformance):
     def launch(self) -> SyntheticLaunch:
         """Prepare a fresh launch."""
         return make_synthetic()
-
-    @pytest.fixture
-    def sample_boxes(self) -> Sequence[GroupBox]:
-        """Give boxes that the launch answers for."""
-        return BOXES
-
-
-class TestReplayLaunch(PreparedLaunchConformance):
-    """The backend that answers from a recording."""
-
-    @pytest.fixture
-    def launch(self) -> ReplayLaunch:
-        """Prepare the replay of a recording."""
-        recorder = RecordingLaunch(make_synthetic(), "triad")
-        recorder.time_boxes(BOXES)
-        recorder.time_whole()
-        return ReplayLaunch(recorder.recording())
 
     @pytest.fixture
     def sample_boxes(self) -> Sequence[GroupBox]:

@@ -109,6 +109,32 @@ def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
     assert sorted(defined) == sorted(CORRECTED)
 
 
+@given(ndrange=strategies.ndranges(), source=SOURCES)
+def test_mapped_rows_rename_global_ids_too(ndrange: NDRange, source: str) -> None:
+    """Redefines global ids where a row is mapped, and still ends with the source."""
+    text = add_prelude(source, ndrange, source_name="k.cl", row_width=3)
+    defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
+    assert sorted(defined) == sorted((*CORRECTED, "get_global_id"))
+    assert text.endswith('\n#line 1 "k.cl"\n' + source)
+
+
+@pytest.mark.parametrize(
+    ("ndrange", "integer"),
+    [
+        (NDRange(global_size=(2**15, 2**15), local_size=(8, 8)), "int"),
+        (NDRange(global_size=(2**16, 2**15), local_size=(8, 8)), "long"),
+        (NDRange(global_size=(64, 64), local_size=(8, 8), global_offset=(0, 2**31)), "long"),
+    ],
+    ids=["fits", "many work-items", "far offset"],
+)  # fmt: skip
+def test_mapped_ids_never_overflow(ndrange: NDRange, integer: str) -> None:
+    """Sums ids in 32 bits only where the row's last one fits."""
+    text = add_prelude("", ndrange, source_name="k.cl", row_width=8)
+    assert f"({integer})get_global_id(0)" in text
+    wide = add_prelude("", ndrange, source_name="k.cl", row_width=8, is_wide=True)
+    assert "(long)get_global_id(0)" in wide
+
+
 @pytest.mark.parametrize(
     ("name", "printed"),
     [("a.cl", "a.cl"), ('say "hi".cl', "say 'hi'.cl"), ("dir\\a.cl", "dir/a.cl")],

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,9 +9,8 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.samples import find_continuations, is_warming_up
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
+from kernelcast.sampling.sampler import Sampler, sample
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import (
     Coordinates,
@@ -172,46 +172,6 @@ def test_the_fake_refuses_a_work_group_twice() -> None:
         launch.time_boxes([run.launches[0].box])
 
 
-class WarmingLaunch(SyntheticLaunch):
-    """A launch whose work-groups are slow until so many have run behind each other."""
-
-    def __init__(self, ndrange: NDRange, cost: Cost, *, slow: int, times: float) -> None:
-        super().__init__(ndrange, cost, disturbance=Disturbance(noise=0.01, seed=3))
-        self._slow, self._times = slow, times
-        self._end, self._run = -1, 0
-
-    def _undisturbed_s(self, box: GroupBox) -> float:
-        plain_s = super()._undisturbed_s(box)
-        (first,), (extent,) = box.start, box.shape
-        self._run = self._run if first == self._end else 0
-        still_slow = min(max(self._slow - self._run, 0), extent)
-        self._end, self._run = first + extent, self._run + extent
-        return plain_s + still_slow * (self._times - 1) * plain_s / extent
-
-
-@pytest.mark.parametrize(("slow", "times"), [(30, 10.0), (100, 3.0), (60, 20.0)])
-def test_what_only_starts_slowly_is_not_slow(slow: int, times: float) -> None:
-    """Caches that fill, or data that earlier work-groups settle, are charged once, not all over."""
-    launch = WarmingLaunch(LINE, EVEN["1-D"], slow=slow, times=times)
-    run = sample(launch, SamplingPlan())
-    assert is_warming_up(find_continuations(run.launches), run.launch_overhead_s)
-    assert run.is_even
-    fit = fit_linear(run)
-    assert fit.seconds == pytest.approx(launch.true_s, rel=0.1)
-    assert fit.pooled_s > 1.2 * launch.true_s
-
-
-def test_even_work_is_not_taken_for_warming_up() -> None:
-    """Noise and launch overhead alone do not make a second part look faster."""
-    for seed in range(20):
-        disturbance = Disturbance(noise=0.03, spike_share=0.05, seed=seed)
-        launch = SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance)
-        run = sample(launch, SamplingPlan(seed=seed))
-        found = find_continuations(run.launches)
-        assert len(found) >= 3
-        assert not is_warming_up(found, run.launch_overhead_s)
-
-
 @pytest.mark.parametrize("hidden_s", [0.0, 5e-4, 2.3e-3])
 @pytest.mark.parametrize("groups", [512, 23_040])
 def test_what_this_kernel_pays_per_launch_is_not_charged_to_work_groups(
@@ -255,7 +215,7 @@ def test_one_interruption_does_not_decide(groups: int, interrupted: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_known_even_work_gets_long_launches(seed: int) -> None:
+def test_known_even_work_is_not_searched(seed: int) -> None:
     """Nothing is spent on finding out, and noise is not taken for uneven work."""
     disturbance = Disturbance(noise=0.4, seed=seed)
     runs = [
@@ -265,10 +225,8 @@ def test_known_even_work_gets_long_launches(seed: int) -> None:
         )
         for is_known in (False, True)
     ]
-    largest = [max(one.box.work_group_count for one in run.launches) for run in runs]
     assert runs[1].is_even
     assert len(runs[1].launches) < len(runs[0].launches)
-    assert largest[1] > largest[0]
 
 
 @pytest.mark.parametrize("groups", [1, 5, 20, 64, 300])
@@ -300,3 +258,62 @@ def test_samples_may_contradict_what_is_known(seed: int) -> None:
     run = sample(launch, SamplingPlan(is_known_even=True, seed=seed))
     assert not run.is_even
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.15)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("costs", [EVEN, QUADRATIC], ids=["even", "uneven"])
+def test_moments_share_a_budget_and_no_work_group(costs: dict[str, Cost], shape: str) -> None:
+    """Each moment predicts the launch from work-groups of its own; together they cost a budget."""
+    launch = SyntheticLaunch(SHAPES[shape], costs[shape])
+    sampler = Sampler(launch, SamplingPlan(moments=3, budget=0.03))
+    runs = [sampler.take_moment() for _ in range(3)]
+    known = [one for one in runs if one is not None]
+    assert len(known) == 3
+    for one in known:
+        assert fit_linear(one).seconds == pytest.approx(launch.true_s, rel=0.12)
+    assert [one.at_s for one in known] == sorted(one.at_s for one in known)
+    assert sum(one.sampling_s for one in known) < 2 * 0.03 * launch.true_s
+
+
+@given(groups=st.integers(1, 60), moments=st.integers(1, 6))
+def test_moments_end_where_all_work_groups_ran(groups: int, moments: int) -> None:
+    """Gives nothing more once every work-group was timed, and never one twice."""
+    ndrange = NDRange(global_size=(8 * groups,), local_size=(8,))
+    sampler = Sampler(SyntheticLaunch(ndrange, lambda at: 1e-3), SamplingPlan())
+    runs = [sampler.take_moment() for _ in range(moments)]
+    assert runs[0] is not None
+    assert sum(one.sampled_work_groups for one in runs if one is not None) <= groups
+
+
+@pytest.mark.parametrize("order", DispatchOrder)
+def test_even_work_is_timed_in_parts(order: DispatchOrder) -> None:
+    """A later moment of even work is one window, in parts that go on where the last one ended."""
+    launch = SyntheticLaunch(LINE, EVEN["1-D"], order=order)
+    sampler = Sampler(launch, SamplingPlan(is_known_even=True))
+    sampler.take_moment()
+    run = sampler.take_moment()
+    assert run is not None
+    assert len(run.launches) == 3
+    assert len({one.window for one in run.launches}) == 1
+    for one, following in pairwise(run.launches):
+        assert following.box.start[0] == one.box.start[0] + one.box.shape[0]
+
+
+@pytest.mark.parametrize("times", [3.0, 20.0])
+def test_what_only_starts_slowly_is_not_slow(times: float) -> None:
+    """Work-groups that find nothing in caches at a new place are not taken for all."""
+
+    class ColdLaunch(SyntheticLaunch):
+        end = -1
+
+        def _undisturbed_s(self, box: GroupBox) -> float:
+            plain_s = super()._undisturbed_s(box)
+            is_cold, self.end = box.start[0] != self.end, box.start[0] + box.shape[0]
+            return times * plain_s if is_cold else plain_s
+
+    launch = ColdLaunch(LINE, EVEN["1-D"])
+    sampler = Sampler(launch, SamplingPlan(is_known_even=True))
+    for _ in range(2):
+        run = sampler.take_moment()
+        assert run is not None
+        assert fit_linear(run).seconds == pytest.approx(WHOLE_S, rel=0.02)

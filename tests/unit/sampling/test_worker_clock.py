@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from kernelcast.records.samples import clock_of
+from kernelcast.sampling import worker_clock
 from kernelcast.sampling.worker_clock import (
     LaunchTimer,
     Trial,
@@ -214,8 +216,23 @@ def test_a_launch_takes_its_work_or_its_time_if_that_is_less() -> None:
     assert timer.by_work([_enqueue(2_000_000_000), _enqueue(1_000_000_000)]) == [0.75, 1.0]
 
 
-def test_a_long_launch_without_work_was_not_counted() -> None:
+def test_both_times_of_a_launch_are_known() -> None:
+    """Says what passed on the clock beside what the work took; without workers there is one."""
+    [found] = _timer(_Workers(10.0, 10.5)).by_work([_enqueue(2_000_000_000)])
+    assert (found, clock_of(found)) == (0.75, 2.0)
+    assert clock_of(_timer(None).by_work([_enqueue(2_000_000_000)])[0]) is None
+
+
+def test_a_long_launch_that_others_kept_waiting_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Believes the threads although they did next to nothing, where others had the processors."""
+    monkeypatch.setattr(worker_clock, "count_others", lambda: 3)
+    timer = _timer(_Workers(10.0, 10.25))
+    assert timer.by_work([_enqueue(180_000_000_000)]) == [0.5]
+
+
+def test_a_long_launch_without_work_was_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Believes the clock where threads seem to have done next to nothing for a long time."""
+    monkeypatch.setattr(worker_clock, "count_others", lambda: 0)
     timer = _timer(_Workers(10.0, 10.0, 10.0, 10.25))
     assert timer.by_work([_enqueue(180_000_000_000), _enqueue(4_000_000_000)]) == [180.0, 0.5]
 

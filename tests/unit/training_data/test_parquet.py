@@ -134,7 +134,7 @@ def test_files_of_the_first_version_stay_readable(tmp_path: Path) -> None:
     with open_store(tmp_path / "rows.sqlite") as store:
         import_parquet(store, old)
         export_parquet(store, new)
-    assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == 2
+    assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == 3
     assert [*read_parquet(new)] == sorted(read_parquet(old), key=lambda one: one.key)
 
 

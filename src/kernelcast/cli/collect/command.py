@@ -64,6 +64,20 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
 )
 @runs_option(_DEFAULTS.runs, "Whole runs of each launch; twice as many where they disagree.")
 @click.option(
+    "--multiples",
+    metavar="K",
+    type=click.IntRange(min=0),
+    default=_DEFAULTS.multiples,
+    help="Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
+    "points; estimates do not need it.",
+)
+@click.option(
+    "--counters/--no-counters",
+    "counts",
+    default=_DEFAULTS.counts,
+    help="Count by an instrumented run, or from the source alone, which is sooner done.",
+)
+@click.option(
     "--shortest",
     "shortest_s",
     metavar="SECONDS",

@@ -43,6 +43,8 @@ class CollectRequest:
     sizes: int
     local_sizes: int
     runs: int
+    multiples: int
+    counts: bool
     shortest_s: float
     longest_s: float
     sizes_of: str | None
@@ -65,6 +67,8 @@ class CollectRequest:
             sizes=self.sizes,
             local_sizes=self.local_sizes,
             runs=self.runs,
+            multiples=self.multiples,
+            counts=self.counts,
             shortest_s=self.shortest_s,
             longest_s=self.longest_s,
             seed=self.seed,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kernelcast.records.contention import Contention
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import (
     Explanation,
@@ -33,6 +34,11 @@ def _explain(estimate: Estimate) -> Iterator[str]:
     yield "methods: " + _list_times(known.methods_s)
     interval = format_range(estimate.low, estimate.high)
     yield f"interval: {interval} ({format_share(estimate.coverage)}), from {known.interval}"
+    if known.contention is not None:
+        yield "other programs: " + _describe_contention(known.contention)
+    if estimate.now is not None:
+        now = estimate.now
+        yield f"now: {format_seconds(now.seconds)}, {format_range(now.low, now.high)}"
     yield from _describe_parts(known)
     yield f"cost: {_describe_cost(estimate)}"
     for note in known.notes:
@@ -54,6 +60,14 @@ def _describe_parts(known: Explanation) -> Iterator[str]:
     if known.limiters:
         order = sorted(known.limiters.items(), key=lambda one: -one[1])
         yield "limiters: " + _list_times(dict(order[:_MOST_LIMITERS]))
+
+
+def _describe_contention(seen: Contention) -> str:
+    return (
+        f"{seen.others:.1f} threads of theirs wanted to run; the device's waited "
+        f"{format_seconds(seen.waited_s)} in {format_seconds(seen.worked_s)} of work, so that "
+        f"launches take {seen.slowdown:.2f} times as long as alone"
+    )
 
 
 def _describe_line(line: LinearFacts) -> str:

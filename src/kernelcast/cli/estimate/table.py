@@ -10,11 +10,13 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 
 # Columns side by side; on a narrow terminal those of a group stand above each other.
-_GROUPS = (
+_GROUPS: tuple[tuple[str, ...], ...] = (
     ("problem", "device"), ("predicted", "interval"), ("tier", "P_sat"),
     ("work-groups\nsampled", "sampling\ncost"),
 )  # fmt: skip
-_MEASURED_GROUPS = (("measured", "noise"), ("error",))
+# Where other programs are at work.
+_NOW_GROUPS = (("now", "now, interval"),)
+_MEASURED_GROUPS = (("measured", "noise"), ("error", "one run\noff others"))
 _TEXTS = frozenset({"problem", "device", "tier", "P_sat"})
 
 
@@ -22,7 +24,13 @@ def make_table(
     answers: Sequence[DeviceAnswer], *, coverage: float, is_measured: bool, is_narrow: bool = False
 ) -> Table:
     """Lay answers out, one per row; a device that failed says so, its error goes elsewhere."""
-    groups = _GROUPS + (_MEASURED_GROUPS if is_measured else ())
+    is_busy = any(one.estimate is not None and one.estimate.now is not None for one in answers)
+    groups = (
+        *_GROUPS[:2],
+        *(_NOW_GROUPS if is_busy else ()),
+        *_GROUPS[2:],
+        *(_MEASURED_GROUPS if is_measured else ()),
+    )
     if not is_narrow:
         groups = tuple((name,) for group in groups for name in group)
     titles = {
@@ -63,6 +71,9 @@ def _describe(answer: DeviceAnswer) -> dict[str, str]:
         "work-groups\nsampled": f"{sampled:,} of {total:,}",
         "sampling\ncost": format_share(estimate.sampling_seconds / estimate.seconds),
     }
+    if estimate.now is not None:
+        cells["now"] = format_seconds(estimate.now.seconds)
+        cells["now, interval"] = format_range(estimate.now.low, estimate.now.high)
     return cells | _describe_measurement(estimate)
 
 
@@ -70,10 +81,12 @@ def _describe_measurement(estimate: Estimate) -> dict[str, str]:
     measurement = estimate.measurement
     if measurement is None:
         return {}
+    one_run = measurement.one_run_error
     return {
         "measured": format_seconds(measurement.seconds),
         "noise": format_share(measurement.noise),
-        "error": format_share(measurement.error_of(estimate.seconds), signed=True),
+        "error": format_share(measurement.error_of(estimate.expected.seconds), signed=True),
+        "one run\noff others": "-" if one_run is None else format_share(one_run),
     }
 
 

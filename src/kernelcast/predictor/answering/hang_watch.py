@@ -14,11 +14,11 @@ from typing import Final, Self
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.wait_loops import find_wait_loop
+from kernelcast.records.contention import Contention
 from kernelcast.records.errors import EstimateTimeoutError, InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.replay import RecordingLaunch
 
 GiveUp = Callable[[KernelcastError], None]
 """Ends the process, with an error as its answer."""
@@ -91,32 +91,47 @@ class HangWatch:
             return
 
 
-class WatchedLaunch(RecordingLaunch):
-    """A launch that is recorded, and watched while it runs.
+class WatchedLaunch:
+    """A `PreparedLaunch` that is watched while its work-groups run.
 
     Parameters
     ----------
     launch : PreparedLaunch
         The launch that really runs.
-    kernel_name : str
-        For the recording.
     watch : HangWatch
         Is told what begins and ends.
     """
 
-    def __init__(self, launch: PreparedLaunch, kernel_name: str, watch: HangWatch) -> None:
-        super().__init__(launch, kernel_name)
-        self._watch = watch
+    def __init__(self, launch: PreparedLaunch, watch: HangWatch) -> None:
+        self._launch, self._watch = launch, watch
+        self.kernel_digest = launch.kernel_digest
+        self.device = launch.device
+        self.ndrange = launch.ndrange
+        self.saturation = launch.saturation
+        self.order = launch.order
+        self.launch_overhead_s = launch.launch_overhead_s
 
     def warm_up(self, box: GroupBox) -> None:
         """Warm the real launch up."""
         with self._watch.launching():
-            super().warm_up(box)
+            self._launch.warm_up(box)
+
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Settle the real device."""
+        self._launch.settle(keeps_contents=keeps_contents)
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Time boxes and record them."""
+        """Time boxes."""
         with self._watch.launching():
-            return super().time_boxes(boxes)
+            return self._launch.time_boxes(boxes)
+
+    def measure_contention(self) -> Contention | None:
+        """Ask the real device."""
+        return self._launch.measure_contention()
+
+    def time_whole(self) -> float:
+        """Time the whole launch, which may take as long as it does."""
+        return self._launch.time_whole()
 
 
 @lru_cache(maxsize=64)

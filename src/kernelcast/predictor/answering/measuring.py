@@ -11,7 +11,13 @@ from typing import Protocol
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.launches.bounds_check import list_overruns
-from kernelcast.launches.estimation import ReportProgress, SampledEstimate, sample_launch
+from kernelcast.launches.estimation import (
+    LaunchSampling,
+    ReportProgress,
+    Sampled,
+    SampledEstimate,
+    measure,
+)
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
@@ -30,10 +36,11 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.recording import Recording
+from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
-from kernelcast.sampling.replay import RecordingLaunch
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import COUNTING
 
@@ -94,50 +101,68 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
         session.whole_kernel(kernel)
         compile_s = time.perf_counter() - started_s
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
-            recorder = _record(launch, kernel.name, watch)
             overruns = (
                 () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
             )
             sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
-            sampled = sample_launch(
-                recorder,
+            sampling = LaunchSampling(
+                launch if watch is None else WatchedLaunch(launch, watch),
                 kernel,
                 task.settings,
                 arguments=problem.arguments,
-                report=report,
                 started_s=started_s,
             )
-            estimate = replace(
-                sampled.estimate,
-                compile_seconds=compile_s,
-                warnings=(*overruns, *sampled.estimate.warnings),
-            )
-            outcome = EstimateOutcome(
-                estimate=estimate,
-                recording=replace(
-                    recorder.recording(),
-                    plan=sampled.plan,
-                    weights=tuple(one.weight for one in sampled.run.launches),
-                ),
-                accesses=_complete_accesses(problem, accesses),
-            )
-            if not task.wants_row:
-                return replace(outcome, estimate=add_analytic(estimate, problem))
-            keep(outcome)
-            report(COUNTING)
-            return _add_row(
-                outcome,
-                sampled,
-                problem,
-                lambda: task.facts or _gather(session, launch, problem),
-            )
+
+            def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
+                sampled = sampling.conclude()
+                estimate = replace(
+                    sampled.estimate,
+                    compile_seconds=compile_s,
+                    warnings=(*overruns, *sampled.estimate.warnings),
+                )
+                return EstimateOutcome(
+                    estimate=estimate,
+                    recording=record(launch, kernel.name, sampled.runs),
+                    accesses=_complete_accesses(problem, accesses),
+                ), sampled
+
+            report("sampling")
+            sampling.take_moment()
+            found: LaunchFacts | str | None = None
+            if task.wants_row:
+                keep(make_outcome()[0])
+                report(COUNTING)
+                found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
+                report("sampling once more")
+            sampling.take_rest()
+            outcome, sampled = make_outcome()
+            if task.settings.measure:
+                outcome = _add_measurement(outcome, launch, task.settings.measured_runs, report)
+            return _add_facts(outcome, sampled, problem, found)
 
 
-def _record(launch: OpenCLLaunch, kernel_name: str, watch: HangWatch | None) -> RecordingLaunch:
-    """Keep what a launch answers, watched where somebody watches."""
-    if watch is None:
-        return RecordingLaunch(launch, kernel_name)
-    return WatchedLaunch(launch, kernel_name, watch)
+def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Recording:
+    """Keep what a launch on a device has answered."""
+    return Recording(
+        kernel_name=kernel_name,
+        kernel_digest=runs[0].kernel_digest,
+        device=sampled.device,
+        ndrange=sampled.ndrange,
+        saturation=sampled.saturation,
+        launch_overhead_s=sampled.launch_overhead_s,
+        runs=tuple(runs),
+    )
+
+
+def _add_measurement(
+    outcome: EstimateOutcome, launch: OpenCLLaunch, runs: int, report: ReportProgress
+) -> EstimateOutcome:
+    measured = measure(launch, runs, report=report)
+    return replace(
+        outcome,
+        estimate=replace(outcome.estimate, measurement=measured),
+        recording=replace(outcome.recording, whole_s=measured.durations_s),
+    )
 
 
 def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
@@ -203,30 +228,38 @@ def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
     return put_analytic(estimate, found)
 
 
-def _add_row(
+def _find_facts(find: Callable[[], LaunchFacts]) -> LaunchFacts | str:
+    """Find facts, or say why there are none: whatever fails, the sampled answer stands."""
+    try:
+        return find()
+    except KernelcastError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - a bug in reading features must not cost the answer
+        return f"features could not be made, please report it: {error!r}"
+
+
+def _add_facts(
     outcome: EstimateOutcome,
     sampled: SampledEstimate,
     problem: Problem,
-    find: Callable[[], LaunchFacts],
+    found: LaunchFacts | str | None,
 ) -> EstimateOutcome:
-    """Add features; whatever fails on the way, the sampled answer stands."""
-    started_s = time.perf_counter()
-    facts, row, failure = None, None, ""
+    """Add what is known beside samples: features, and the analytic model's answer."""
+    if not isinstance(found, LaunchFacts):
+        estimate = add_analytic(outcome.estimate, problem)
+        return replace(outcome, estimate=estimate, row_failure=found or "")
+    estimate = put_analytic(outcome.estimate, found.analytic)
+    row = _find_row(sampled, found)
+    if isinstance(row, str):
+        return replace(outcome, estimate=estimate, facts=found, row_failure=row)
+    return replace(outcome, estimate=estimate, facts=found, row=row)
+
+
+def _find_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow | str:
     try:
-        facts = find()
-        row = make_row(sampled, facts)
+        return make_row(sampled, facts)
     except KernelcastError as error:
-        failure = str(error)
-    except Exception as error:  # noqa: BLE001 - a bug in reading features must not cost the answer
-        failure = f"features could not be made, please report it: {error!r}"
-    estimate = outcome.estimate
-    overhead_s = estimate.overhead_seconds + time.perf_counter() - started_s
-    estimate = replace(estimate, overhead_seconds=overhead_s)
-    if facts is None:
-        estimate = add_analytic(estimate, problem)
-    else:
-        estimate = put_analytic(estimate, facts.analytic)
-    return replace(outcome, estimate=estimate, row=row, facts=facts, row_failure=failure)
+        return str(error)
 
 
 def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access | None, ...]:
@@ -258,7 +291,7 @@ def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
     """Put samples and facts together into what learned models see."""
     estimate, fit = sampled.estimate, sampled.fit
     source = SampledSource(
-        run=sampled.run,
+        run=join_moments(sampled.runs),
         linear_s=fit.seconds,
         compute_units=estimate.compute_units,
         issued_per_work_item=facts.issued_per_work_item,
@@ -268,7 +301,7 @@ def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
         linear_s=fit.seconds,
         linear_error=fit.standard_error_s / fit.seconds,
         two_point_s=fit.two_point_s,
-        sampling_s=sampled.run.sampling_s,
+        sampling_s=estimate.sampling_seconds,
         work_groups=estimate.ndrange.work_group_count,
         compute_units=estimate.compute_units,
         peaks=facts.peaks,

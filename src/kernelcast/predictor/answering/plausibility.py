@@ -61,15 +61,19 @@ class Expected:
         How far from it an observation may be.
     source : str
         Whose estimate it is, to be followed by the time.
+    slowdown : float
+        How many times as long the launch may have taken beside other programs, as samples saw them.
     """
 
     seconds: float
     factor: float = FAR
     source: str = SAMPLES
+    slowdown: float = 1.0
 
     def holds(self, seconds: float) -> bool:
         """Tell whether a time is near enough."""
-        return self.seconds / self.factor <= seconds <= self.seconds * self.factor
+        most_s = self.seconds * self.slowdown * self.factor
+        return self.seconds / self.factor <= seconds <= most_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,7 @@ def expect(estimate: Estimate) -> Expected:
         seconds=interval.seconds,
         factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
         source=MODEL if estimate.tier is Tier.ANALYTIC else SAMPLES,
+        slowdown=estimate.expected.seconds / interval.seconds,
     )
 
 

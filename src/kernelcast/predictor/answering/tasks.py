@@ -10,7 +10,7 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.replay import Recording
+from kernelcast.records.recording import Recording
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 
 
@@ -133,9 +133,7 @@ class EstimateOutcome:
 
     def without_launches(self) -> "EstimateOutcome":
         """Give all but the launches behind it: thousands of answers stay in memory."""
-        return replace(
-            self, recording=replace(self.recording, launches=(), whole_s=(), weights=(), facts=None)
-        )
+        return replace(self, recording=replace(self.recording, runs=(), whole_s=(), facts=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,11 @@ class EstimateOut(Open):
     low: float | None = Field(default=None, description="Lower end of the interval, in seconds.")
     high: float | None = Field(default=None, description="Upper end of the interval, in seconds.")
     coverage: float | None = Field(default=None, description="Share of times in the interval.")
+    now: dict[str, float] | None = Field(
+        default=None,
+        description="Where other programs are at work: seconds, low and high beside them, and the "
+        "slowdown, seconds over those alone; null on an idle machine.",
+    )
     tier: str | None = Field(
         default=None, description="history, hybrid, linear or analytic, best first."
     )

@@ -17,13 +17,19 @@ from kernelcast.training_data.store.tables import OBSERVATIONS
 _SIZES = pa.list_(pa.int64())
 _LAUNCH = {
     "window": pa.int64(), "start": _SIZES, "shape": _SIZES, "duration_s": pa.float64(),
-    "is_continuation": pa.bool_(), "weight": pa.float64(),
+    "clock_s": pa.float64(), "weight": pa.float64(),
 }  # fmt: skip
-_SAMPLES = pa.struct({
-    "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(_LAUNCH)),
+_LAUNCH_2 = {
+    name.replace("clock_s", "is_continuation"): pa.bool_() if name == "clock_s" else kind
+    for name, kind in _LAUNCH.items()
+}
+"""As version 2 had it: each launch said whether it went on where the one before it ended."""
+_SAMPLES_2 = {
+    "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(_LAUNCH_2)),
     "launch_overhead_s": pa.float64(), "is_even": pa.bool_(), "linear_s": pa.float64(),
     "overhead_s": pa.float64(),
-})  # fmt: skip
+}  # fmt: skip
+_SAMPLES = _SAMPLES_2 | {"launches": pa.list_(pa.struct(_LAUNCH)), "at_s": pa.float64()}
 _STATE = pa.struct({
     "load": pa.float64(), "governor": pa.string(), "temperature_celsius": pa.float64(),
     "clock_hz": pa.float64(), "others_busy": pa.float64(), "stolen": pa.float64(),
@@ -50,7 +56,7 @@ def _load_samples(text: str) -> list[dict[str, Any]]:
         {
             **one,
             "launches": [
-                dict(zip(_LAUNCH, [*launch, 1.0][: len(_LAUNCH)], strict=True))
+                dict(zip(_LAUNCH, [*_drop_truth(launch), 1.0][: len(_LAUNCH)], strict=True))
                 for launch in one["launches"]
             ],
         }
@@ -58,9 +64,19 @@ def _load_samples(text: str) -> list[dict[str, Any]]:
     ]
 
 
+def _drop_truth(launch: list[Any]) -> list[Any]:
+    """Leave out what rows of older samplers had in the place of a time by the clock."""
+    return [None if isinstance(one, bool) else one for one in launch]
+
+
 def _dump_samples(samples: list[dict[str, Any]]) -> str:
     return plain.dump([
-        {**one, "launches": [[launch[name] for name in _LAUNCH] for launch in one["launches"]]}
+        {
+            **{name: value for name, value in one.items() if value is not None},
+            "launches": [
+                [launch.get(name) for name in _LAUNCH] for launch in one["launches"]
+            ],
+        }
         for one in samples
     ])  # fmt: skip
 
@@ -75,7 +91,8 @@ def _dump_flags(flags: list[str]) -> str:
 
 _NESTED = {
     "durations_s": _Nested(type=pa.list_(pa.float64()), load=json.loads, dump=plain.dump),
-    "samples": _Nested(type=pa.list_(_SAMPLES), load=_load_samples, dump=_dump_samples),
+    "started_s": _Nested(type=pa.list_(pa.float64()), load=json.loads, dump=plain.dump),
+    "samples": _Nested(type=pa.list_(pa.struct(_SAMPLES)), load=_load_samples, dump=_dump_samples),
     "flags": _Nested(
         type=pa.list_(pa.string()), load=lambda text: text.split(",")[1:-1], dump=_dump_flags
     ),
@@ -89,10 +106,10 @@ _NESTED = {
 
 
 def list_fields(version: int) -> list[pa.Field]:
-    """Give the columns beside the features; version 1 had the store's texts."""
+    """Give the columns beside the features; older versions as `format` tells."""
     fields = []
     for one in OBSERVATIONS.columns:
-        if one.name == "features":
+        if one.name == "features" or (version < 3 and one.name == "started_s"):
             continue
         kind = next(found for wanted, found in _PLAIN_TYPES.items() if isinstance(one.type, wanted))
         if one.name == "measured_at_us":
@@ -100,6 +117,8 @@ def list_fields(version: int) -> list[pa.Field]:
             fields.append(pa.field(name, pa.timestamp("us", tz="UTC")))
         elif version > 1 and one.name == "ndrange":
             fields += [pa.field(name, _SIZES) for name in _NDRANGE]
+        elif version == 2 and one.name == "samples":
+            fields.append(pa.field(one.name, pa.list_(pa.struct(_SAMPLES_2)), nullable=False))
         elif version > 1 and one.name in _NESTED:
             fields.append(pa.field(one.name, _NESTED[one.name].type, nullable=False))
         else:
@@ -133,5 +152,8 @@ def read_rows(batch: pa.RecordBatch, version: int) -> list[dict[str, Any]]:
             sizes = [row.pop(name) for name in _NDRANGE]
             row["ndrange"] = None if sizes[0] is None else plain.dump(sizes)
             row["measured_at_us"] = row.pop("measured_at")
-            row |= {name: one.dump(row[name]) for name, one in _NESTED.items()}
+            row |= {name: one.dump(row[name]) for name, one in _NESTED.items() if name in row}
+    if version < 3:
+        for row in rows:
+            row["started_s"] = "[]"
     return rows

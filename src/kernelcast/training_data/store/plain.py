@@ -72,7 +72,8 @@ def load_ndrange(text: str | None) -> NDRange | None:
 def dump_samples(samples: tuple[SampleSet, ...]) -> str:
     """Write sample sets.
 
-    A launch is window, start, shape, seconds, whether it goes on, and its weight if that is not 1.
+    A launch is window, start, shape, seconds, seconds by the clock or null (before sampler 4 a
+    truth value), and its weight if that is not 1.
     """
     if not samples:
         return "[]"
@@ -82,7 +83,7 @@ def dump_samples(samples: tuple[SampleSet, ...]) -> str:
             "window_set": one.window_set,
             "launches": [
                 [
-                    x.window, x.box.start, x.box.shape, x.duration_s, x.is_continuation,
+                    x.window, x.box.start, x.box.shape, x.duration_s, x.clock_s,
                     *([] if x.weight == 1 else [x.weight]),
                 ]
                 for x in one.launches
@@ -91,6 +92,7 @@ def dump_samples(samples: tuple[SampleSet, ...]) -> str:
             "is_even": one.is_even,
             "linear_s": one.linear_s,
             "overhead_s": one.overhead_s,
+            **({} if one.at_s is None else {"at_s": one.at_s}),
         }
         for one in samples
     ])  # fmt: skip
@@ -159,11 +161,11 @@ def load_mapping(text: str) -> Mapping[str, Any]:
 
 
 def _load_launch(content: list[Any]) -> TimedLaunch:
-    window, start, shape, duration_s, goes_on, *weight = content
+    window, start, shape, duration_s, clock_s, *weight = content
     return TimedLaunch(
         box=GroupBox(start=tuple(start), shape=tuple(shape)),
         window=window,
         duration_s=duration_s,
-        is_continuation=goes_on,
+        clock_s=None if isinstance(clock_s, bool) else clock_s,
         weight=weight[0] if weight else 1.0,
     )

@@ -70,6 +70,7 @@ def observation_to_row(one: Observation, schema_id: str | None) -> dict[str, Any
         **launch_to_row(one.launch, one.measurement),
         "seconds": one.runs.median_s,
         "durations_s": plain.dump_times(one.runs.durations_s),
+        "started_s": plain.dump_times(one.runs.started_s),
         "noise": one.runs.noise,
         "run_count": one.runs.run_count,
         "schema_id": schema_id,
@@ -96,6 +97,7 @@ def row_to_observation(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observ
         runs=RunTimes(
             median_s=row["seconds"],
             durations_s=tuple(json.loads(row["durations_s"])),
+            started_s=tuple(json.loads(row["started_s"])),
             noise=row["noise"],
             run_count=row["run_count"],
         ),

@@ -8,7 +8,7 @@ into one array: no number is parsed, and no column is added when a feature is.
 
 import sqlalchemy as sa
 
-HEAD = "0003"
+HEAD = "0004"
 """Newest version of the tables: the name of the last migration."""
 VERSION_TABLE = "kernelcast_store_version"
 METADATA = sa.MetaData()
@@ -44,6 +44,7 @@ OBSERVATIONS = sa.Table(
     *_launch_columns(is_indexed=False),
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("durations_s", sa.Text, nullable=False),
+    sa.Column("started_s", sa.Text, nullable=False, server_default="[]"),
     sa.Column("noise", sa.Double),
     sa.Column("run_count", WHOLE, nullable=False),
     sa.Column("schema_id", sa.Text, index=True),

@@ -17,7 +17,6 @@ _FIELDS: Final = {
     "invalid_sizes": "local_size",
     "device_limit": "local_size",
 }
-_OTHER_TIMES: Final = {"now_seconds": "as it is now", "busy_seconds": "as it is now"}
 _TIERS: Final = {
     "history": "this very launch was measured before",
     "hybrid": "from samples, corrected by a learned model",
@@ -55,7 +54,6 @@ def read_answer(outcome: Outcome) -> dict[str, Any]:
         "is_kept": held.get("is_kept", False),
         "tier_words": _TIERS.get(held.get("tier", ""), ""),
         "needs_run": error is not None and error["code"] == "missing_scope",
-        "other_times": _list_other_times(held),
         **describe_explanation(held),
     }
 
@@ -100,13 +98,9 @@ def list_pieces(pieces: object) -> dict[str, Any]:
     }
 
 
-def _list_other_times(held: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Give other times than the answer's own that belong to it: on the machine as it is now."""
-    return [
-        (words, float(held[name]))
-        for name, words in _OTHER_TIMES.items()
-        if isinstance(held.get(name), int | float)
-    ]
+def find_end(held: Mapping[str, Any]) -> float:
+    """Give the largest time that an answer names: the end of an interval, alone or now."""
+    return max(held.get("high") or 0.0, (held.get("now") or {}).get("high", 0.0))
 
 
 def _write(name: str, value: object) -> str:

@@ -27,6 +27,7 @@ from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
 from kernelcast.service.pages.lab import conditions
 from kernelcast.service.pages.lab.arguments import propose_arguments
 from kernelcast.service.pages.lab.estimates import (
+    find_end,
     find_field_errors,
     list_limiters,
     list_volumes,
@@ -181,7 +182,7 @@ async def _estimate(asked: Question) -> LabAnswer:
         template="lab/nothing.html" if errors else "lab/estimate.html",
         values={
             "answers": answers,
-            "longest_s": max((one.get("high") or 0.0 for one in answers), default=0.0),
+            "longest_s": max(map(find_end, answers), default=0.0),
             "allows_run": service.settings.allow_run,
             "share": _share(asked, digest),
         },

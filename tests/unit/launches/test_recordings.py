@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import FORMAT_VERSION, read_recordings, write_recordings
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.replay import Recording, RecordingLaunch, ReplayLaunch
+from kernelcast.records.recording import Recording
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import SyntheticLaunch
 
 NDRANGE = NDRange(global_size=(800,), local_size=(8,))
-BOXES = [GroupBox(start=(start,), shape=(3,)) for start in (10, 20, 30)]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.just("text") | st.floats(allow_nan=False),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("key"), inner, max_size=1),
@@ -23,20 +26,18 @@ JSON = st.recursive(
 )
 
 
-def record() -> Recording:
-    """Record three boxes and two whole runs of a launch."""
-    launch = RecordingLaunch(SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1)), "triad")
-    launch.time_boxes(BOXES)
-    launch.time_whole()
-    launch.time_whole()
-    return launch.recording()
+def record_triad() -> Recording:
+    """Record two moments of a launch."""
+    launch = SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1))
+    sampled = sample_launch(launch, "triad", EstimateSettings(), wait=lambda _: None)
+    return record(launch, "triad", sampled.runs)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give the path of a recording that was written."""
     path = tmp_path / "samples.json"
-    write_recordings(path, [record()])
+    write_recordings(path, [record_triad()])
     return path
 
 
@@ -50,34 +51,26 @@ def test_recordings_survive_their_file(
     assert read_recordings(path) == list(recordings)
 
 
-def test_replays_what_was_recorded() -> None:
-    """Gives each box its recorded duration, whatever the order, and whole runs in their order."""
-    recording = record()
-    launch = ReplayLaunch(recording)
-    expected = dict(recording.launches)
-    backwards = BOXES[::-1]
-    assert launch.time_boxes(backwards) == [expected[box] for box in backwards]
-    assert (launch.time_whole(), launch.time_whole()) == recording.whole_s
-    with pytest.raises(RecordingError, match="no more whole runs; record with --measure"):
-        launch.time_whole()
-
-
-def test_boxes_that_were_not_recorded_are_refused() -> None:
-    """Refuses a box that was not recorded, saying with what to replay."""
-    launch = ReplayLaunch(record())
-    with pytest.raises(RecordingError, match="the plan and seed it was made with"):
-        launch.time_boxes([GroupBox(start=(11,), shape=(3,))])
-
-
-def test_recording_hides_nothing() -> None:
-    """Passes every answer of the real launch on while it records."""
-    plain = SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1))
-    recorder = RecordingLaunch(SyntheticLaunch(NDRANGE, lambda at: 1e-6 * (at[0] + 1)), "triad")
-    recorder.settle()
-    recorder.warm_up(GroupBox(start=(0,), shape=(1,)))
-    assert recorder.time_boxes(BOXES) == plain.time_boxes(BOXES)
-    assert recorder.time_whole() == plain.time_whole()
-    assert [box for box, _ in recorder.recording().launches] == BOXES
+def test_recordings_of_the_first_format_answer(tmp_path: Path) -> None:
+    """Reads launches that the first format kept without what the sampler knew of them."""
+    (old,) = json.loads(json.dumps([asdict(record_triad())]))
+    launches = [one for run in old.pop("runs") for one in run["launches"]]
+    old |= {
+        "launches": [[one["box"], one["duration_s"]] for one in launches],
+        "weights": [2.0] * len(launches),
+        "whole_s": [0.5, 0.1, 0.2],
+        "order": "rows",
+        "plan": {"budget": 0.02, "seed": 3, "ratio": 3},
+    }
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"format": 1, "recordings": [old]}))
+    (recording,) = read_recordings(path)
+    (run,) = recording.runs
+    assert [one.box.start[0] for one in run.launches] == [
+        one["box"]["start"][0] for one in launches
+    ]
+    assert {one.weight for one in run.launches} == {2.0}
+    assert recording.whole_s == (0.1, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +134,7 @@ def test_damaged_recordings_are_read_or_refused(
 ) -> None:
     """Reads a damaged recording or refuses it as a bad recording; nothing else."""
     path = tmp_path_factory.getbasetemp() / "damaged.json"
-    write_recordings(path, [record()])
+    write_recordings(path, [record_triad()])
     path.write_text(json.dumps(replace_at(json.loads(path.read_text()), place, new)))
     try:
         recordings = read_recordings(path)
@@ -155,7 +148,7 @@ def test_damaged_recordings_are_read_or_refused(
 def test_cut_files_are_refused(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
     """Refuses a file that was cut off anywhere."""
     path = tmp_path_factory.getbasetemp() / "cut.json"
-    write_recordings(path, [record()])
+    write_recordings(path, [record_triad()])
     text = path.read_text().strip()
     path.write_text(text[: int(share * len(text))])
     with pytest.raises(RecordingError):
@@ -196,5 +189,6 @@ def test_the_first_format_stays_readable(tmp_path: Path) -> None:
     path.write_text(json.dumps({"format": 1, "recordings": [one]}))
     (recording,) = read_recordings(path)
     assert recording.ndrange == NDRANGE
-    assert recording.launches == ((BOXES[0], 1e-4),)
+    (launch,) = recording.runs[0].launches
+    assert (launch.box, launch.duration_s) == (GroupBox(start=(10,), shape=(3,)), 1e-4)
     assert recording.device.max_work_item_sizes == (4096, 4096, 4096)

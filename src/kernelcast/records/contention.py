@@ -1,0 +1,114 @@
+"""What other programs leave to a device's threads: how much longer launches take than alone."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from statistics import NormalDist, mean
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.interval import Interval
+
+NOTICEABLE = 1.15
+"""Below this factor a machine counts as idle."""
+HOLDS_S = 30.0
+"""So long after the samples a time beside other programs is given, in seconds."""
+# Deviation of the logarithm of a launch's slowdown from what a trial of this length says: what
+# other programs do changes from one tenth of a second to the next. Chosen on some examples, judged
+# on others and on the corpus by benchmarks/busy_machine.py.
+_DEVIATION_OF_ONE = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """What a process waited for processors while launches kept all of a device's threads at work.
+
+    Parameters
+    ----------
+    worked_s, waited_s : float
+        Time of all threads together on a processor, and ready to run without one, in seconds.
+    others : float
+        Threads of other processes that were running or ready to run meanwhile, on average.
+    trials : int
+        In how many moments this was found out.
+    measured_at : datetime
+        When, the last time.
+
+    Raises
+    ------
+    InputError
+        If nothing was worked, or a number is negative or not finite.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> when = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> Contention(worked_s=0.1, waited_s=0.15, others=3, measured_at=when).slowdown
+    2.5
+    """
+
+    worked_s: float
+    waited_s: float
+    others: float
+    trials: int = 1
+    measured_at: datetime
+
+    def __post_init__(self) -> None:
+        numbers = (self.worked_s, self.waited_s, self.others)
+        if not all(math.isfinite(one) and one >= 0 for one in numbers) or not self.worked_s > 0:
+            msg = (
+                f"contention: worked {self.worked_s} s, waited {self.waited_s} s beside "
+                f"{self.others} others; expected finite numbers, work above 0"
+            )
+            raise InputError(msg)
+
+    @property
+    def slowdown(self) -> float:
+        """Time that a launch takes now over what it takes alone, at least 1."""
+        return 1 + self.waited_s / self.worked_s
+
+    @property
+    def is_noticeable(self) -> bool:
+        """Whether the machine counts as busy."""
+        return self.slowdown >= NOTICEABLE
+
+    def slow(self, alone: Interval) -> Interval:
+        """Give the time of a launch as it is now, from its time alone.
+
+        The interval is wider by what the slowdown is uncertain, on the logarithmic scale.
+        """
+        z = NormalDist().inv_cdf((1 + alone.coverage) / 2)
+        more = z * _DEVIATION_OF_ONE / math.sqrt(self.trials)
+        seconds = self.slowdown * alone.seconds
+        down = math.hypot(math.log(alone.seconds / alone.low), more)
+        up = math.hypot(math.log(alone.high / alone.seconds), more)
+        # No launch is faster than alone.
+        low = max(seconds * math.exp(-down), min(alone.low, seconds))
+        return replace(alone, seconds=seconds, low=low, high=seconds * math.exp(up))
+
+    def describe(self) -> str:
+        """Say what was seen, and what to do."""
+        count = max(round(self.others), 1)
+        who = "another program is" if count == 1 else f"{count} other programs are"
+        return (
+            f"{who} at work on this machine: launches take about {self.slowdown:.1f} times as long "
+            "as alone now; end them for the time alone, or plan with the time as it is now"
+        )
+
+
+def list_contention(seen: Contention | None) -> list[str]:
+    """Give the warning of a busy machine; nothing of one that counts as idle."""
+    return [seen.describe()] if seen is not None and seen.is_noticeable else []
+
+
+def combine_contention(moments: Sequence[Contention]) -> Contention | None:
+    """Put what several moments say together, each by its length; None of none."""
+    if not moments:
+        return None
+    return Contention(
+        worked_s=sum(one.worked_s for one in moments),
+        waited_s=sum(one.waited_s for one in moments),
+        others=mean(one.others for one in moments),
+        trials=sum(one.trials for one in moments),
+        measured_at=max(one.measured_at for one in moments),
+    )

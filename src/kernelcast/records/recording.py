@@ -1,0 +1,36 @@
+"""What one estimate saw of a device: from it, the estimate can be made again without the device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.samples import SampleRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What one estimate saw of a device.
+
+    Parameters
+    ----------
+    launch_overhead_s : float
+        Time of an empty launch, in seconds.
+    runs : tuple of SampleRun
+        Samples, one per moment.
+    whole_s : tuple of float
+        Durations of whole runs that were compared with, in seconds.
+    facts : mapping or None
+        What learned models were told beside samples, as JSON holds it; None where none asked.
+    """
+
+    kernel_name: str
+    kernel_digest: str
+    device: DeviceDescription
+    ndrange: NDRange
+    saturation: SaturationPoint
+    launch_overhead_s: float
+    runs: tuple[SampleRun, ...]
+    whole_s: tuple[float, ...] = ()
+    facts: Mapping[str, Any] | None = None

@@ -1,0 +1,1 @@
+"""Time steps on grids of two dimensions: heat, waves, water, fields, cells."""

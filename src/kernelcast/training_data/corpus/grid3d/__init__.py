@@ -1,0 +1,1 @@
+"""Time steps and sweeps on grids of three dimensions."""

@@ -1,0 +1,1 @@
+"""Steps of dense linear algebra on square pieces of matrices."""

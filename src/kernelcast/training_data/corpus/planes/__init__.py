@@ -1,0 +1,1 @@
+"""Rays, spins, seeds and transforms over a plane."""

@@ -1,0 +1,1 @@
+"""What machines find in images: likeness, corners, depth."""
