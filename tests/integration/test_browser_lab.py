@@ -3,13 +3,13 @@
 Needs Debian's ``chromium`` and ``chromium-driver``, and the package selenium.
 """
 
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kernelcast.client import Client
+from kernelcast.testing.browsing import find_browser, open_browser
 from kernelcast.testing.service_process import ServiceProcess
 
 if TYPE_CHECKING:
@@ -18,21 +18,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 _WAIT_S = 120
-_DRIVERS = ("chromedriver", "/usr/lib/chromium/chromedriver")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SAXPY = """kernel void saxpy(global const float *x, global float *y, float a)
 {
     size_t i = get_global_id(0);
     y[i] = a * x[i] + y[i];
 }
 """
-
-
-def _find(names: tuple[str, ...]) -> str:
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(names)} is installed")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +38,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
 def browser() -> Iterator["Chrome"]:
     """Open a browser without a window."""
     pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-    driver = _find(_DRIVERS)
-    options = ChromeOptions()
-    options.binary_location = _find(_BROWSERS)
-    for one in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"):
-        options.add_argument(one)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = Chrome(options=options, service=ChromeService(driver))
+    if find_browser() is None:
+        pytest.skip("no chromium and chromium-driver are installed")
+    found = open_browser()
     yield found
     found.quit()
 

@@ -1,37 +1,26 @@
-"""Accuracy, A/B and Jobs in a real browser: with data, without, by keyboard, live."""
+"""Pages of results in a real browser: with data, without, by keyboard, live."""
 
 import contextlib
-import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("selenium", reason="pip install selenium")
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service as DriverService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from kernelcast.records.service_state import JobKind, JobState
-from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service_state import ServiceState, open_state
-from kernelcast.testing.page_examples import (
-    add_job,
-    fill_store,
-    make_comparison,
-    make_validation,
-)
-from kernelcast.testing.service_backend import FakeBackend
-from kernelcast.testing.service_process import find_port
+from kernelcast.service_state import ServiceState
+from kernelcast.testing.browsing import find_browser, open_browser
+from kernelcast.testing.page_examples import add_job
+from kernelcast.testing.served_pages import serve_pages
 
-_BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-_DRIVER = shutil.which("chromedriver")
-_MISSING = not (_BROWSER and _DRIVER)
-pytestmark = pytest.mark.skipif(_MISSING, reason="apt install chromium chromium-driver")
+pytestmark = pytest.mark.skipif(
+    find_browser() is None, reason="apt install chromium chromium-driver"
+)
 _PATIENCE_S = 60.0
 KERNEL = "suite/application0/kernel0"
 _TOO_WIDE = """
@@ -47,19 +36,7 @@ return [...document.querySelectorAll("main *")]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
     """Give one browser for all tests."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(_BROWSER)
-    for one in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1200,900",
-    ):
-        options.add_argument(one)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=DriverService(str(_DRIVER)))
-    found.set_page_load_timeout(_PATIENCE_S)
+    found = open_browser(width=1200)
     yield found
     found.quit()
 
@@ -72,48 +49,18 @@ def _usual_screen(browser: webdriver.Chrome) -> None:
     browser.get_log("browser")
 
 
-@contextlib.contextmanager
-def _serve(folder: Path) -> Iterator[tuple[str, ServiceState]]:
-    """Serve a data folder; give the address and the state behind it."""
-    import uvicorn
-
-    settings = ServiceSettings(
-        database=str(folder / "rows.sqlite"), registry=str(folder / "models"), runs_jobs=False
-    )
-    app = create_app(settings, backend=FakeBackend(str(settings.database)))
-    port = find_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", access_log=False))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    _wait(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{port}", open_state(str(settings.database))
-    finally:
-        server.should_exit = True
-        thread.join(_PATIENCE_S)
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ServiceState]]:
     """Give a service with observations and jobs that are done."""
-    folder = tmp_path_factory.mktemp("pages")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELCAST_DATA", str(folder))
-        with _serve(folder) as (address, state):
-            fill_store(str(folder / "rows.sqlite"))
-            add_job(state, JobKind.COMPARE, result=make_comparison())
-            add_job(state, JobKind.VALIDATE, result=make_validation())
-            yield address, state
+    with serve_pages(tmp_path_factory.mktemp("pages"), is_full=True) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Give the address of a service that holds nothing."""
-    folder = tmp_path_factory.mktemp("nothing")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELCAST_DATA", str(folder))
-        with _serve(folder) as (address, _):
-            yield address
+    with serve_pages(tmp_path_factory.mktemp("nothing"), is_full=False) as (address, _):
+        yield address
 
 
 def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is to be seen
@@ -159,10 +106,12 @@ def test_pages_with_data(
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     for path, told in (
+        ("/", "What to do next"),
+        ("/devices/fake-device-0000", "Curves"),
         ("/accuracy?device=device-1", "Where linear errs most"),
         ("/observations", "launches: each once"),
         (f"/kernels/of?name={KERNEL}", "Every size and device"),
-        ("/comparing", "Who wins where"),
+        ("/comparing", "within noise"),
         ("/jobs", "Comparison"),
     ):
         browser.get(service[0] + path)
@@ -174,6 +123,7 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     """Each says what to do, and its button leads to the open form."""
     for path, told in (
         ("/accuracy", "holds no observations yet"),
+        ("/", "Ask for an estimate"),
         ("/observations", "holds no observations yet"),
         ("/comparing", "Nothing was compared yet"),
         ("/jobs", "No job was started yet"),

@@ -106,7 +106,7 @@ def write_number(value: float, axis: Axis) -> str:
     Examples
     --------
     >>> write_number(0.0125, Axis(title="time", unit="s")), write_number(0.5, Axis(title="x"))
-    ('12.5 ms', '0.5')
+    ('12.5 ms', '0.500')
     """
     if axis.unit == "s":
         return write_seconds(value) if value > 0 else "0"

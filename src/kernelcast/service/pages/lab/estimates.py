@@ -52,7 +52,7 @@ def read_answer(outcome: Outcome) -> dict[str, Any]:
         **held,
         "error": error,
         "is_kept": held.get("is_kept", False),
-        "tier_words": _TIERS.get(held.get("tier", ""), ""),
+        "tier_words": _TIERS.get(held.get("tier", ""), held.get("tier", "")),
         "needs_run": error is not None and error["code"] == "missing_scope",
         **describe_explanation(held),
     }
@@ -100,7 +100,8 @@ def list_pieces(pieces: object) -> dict[str, Any]:
 
 def find_end(held: Mapping[str, Any]) -> float:
     """Give the largest time that an answer names: the end of an interval, alone or now."""
-    return max(held.get("high") or 0.0, (held.get("now") or {}).get("high", 0.0))
+    ends = [one.get("high") for one in (held, held.get("now") or {})]
+    return max((float(one) for one in ends if one is not None), default=0.0)
 
 
 def _write(name: str, value: object) -> str:
@@ -109,7 +110,7 @@ def _write(name: str, value: object) -> str:
     Examples
     --------
     >>> _write("rate_s", 2e-3), _write("weight", 0.25), _write("is_even", True), _write("x", None)
-    ('2 ms', '25 %', 'yes', '')
+    ('2.00 ms', '25.0 %', 'yes', '')
     """
     if value is None:
         return ""

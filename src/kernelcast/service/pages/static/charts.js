@@ -142,7 +142,7 @@ function draw(Chart, place, told) {
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `${place.dataset.words} Arrow keys go from point to point.`);
     place.replaceChildren(canvas);
-    place.after(makeTable(told));
+    place.after(makeTable(told, place.dataset.words));
     walk(canvas, place, told);
   }
   const values = told.isUpright ? makeAxis(told.y, false) : makeAxis(told.y, true);
@@ -217,7 +217,7 @@ function walk(canvas, place, told) {
 }
 
 // The numbers for those who do not see the chart; made when it is opened.
-function makeTable(told) {
+function makeTable(told, words) {
   const box = document.createElement("details");
   box.className = "numbers";
   const title = document.createElement("summary");
@@ -229,7 +229,7 @@ function makeTable(told) {
     wide.className = "wide";
     wide.tabIndex = 0;
     wide.setAttribute("role", "region");
-    wide.setAttribute("aria-label", "Numbers of the chart");
+    wide.setAttribute("aria-label", `Numbers: ${words}`);
     const table = document.createElement("table");
     addRow(table.createTHead(), "th", ["series", "name", told.x.title || "x", told.y.title || "y", "from", "to"]);
     const body = table.createTBody();
