@@ -5,15 +5,15 @@ service with a calibrated device, chromium with its driver, and selenium.
 """
 
 import io
-import shutil
 import sys
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.support.ui import WebDriverWait
+
+from kernelcast.testing.browsing import open_browser
 
 WIDTH, SCALE, TALLEST = 1100, 0.75, 1500
 WAIT_S = 180
@@ -24,11 +24,7 @@ class Camera:
     """Opens pages and keeps what they look like."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        options = ChromeOptions()
-        for one in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
-            options.add_argument(one)
-        service = ChromeService(shutil.which("chromedriver"))
-        self.browser = Chrome(options=options, service=service)
+        self.browser = open_browser()
         self._address = address
         self._folder = folder
 
@@ -43,6 +39,7 @@ class Camera:
             "width": WIDTH, "height": 1000, "deviceScaleFactor": SCALE, "mobile": False,
         })  # fmt: skip
         self.browser.get(self._address + path)
+        self.wait_for_charts()
         act(self)
         self.browser.execute_script("document.activeElement.blur()")
         top, height = self.browser.execute_script(
@@ -69,6 +66,15 @@ class Camera:
         WebDriverWait(self.browser, WAIT_S).until(
             lambda _: announcer.get_attribute("textContent") in {"Ready", "That did not work"}
         )
+        self.wait_for_charts()
+
+    def wait_for_charts(self) -> None:
+        """Wait until every chart that can be seen is drawn."""
+        script = (
+            "return [...document.querySelectorAll('.chart:not([data-is-drawn])')]"
+            ".filter((one) => one.offsetParent).length"
+        )
+        WebDriverWait(self.browser, WAIT_S).until(lambda _: not self.browser.execute_script(script))
 
     def choose(self, name: str, value: str) -> None:
         """Choose of a list, or type."""

@@ -3,13 +3,13 @@
 Needs Debian's ``chromium`` and ``chromium-driver``, and the package selenium.
 """
 
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kernelcast.client import Client
+from kernelcast.testing.browsing import find_browser, open_browser
 from kernelcast.testing.service_process import ServiceProcess
 
 if TYPE_CHECKING:
@@ -18,21 +18,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 _WAIT_S = 120
-_DRIVERS = ("chromedriver", "/usr/lib/chromium/chromedriver")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SAXPY = """kernel void saxpy(global const float *x, global float *y, float a)
 {
     size_t i = get_global_id(0);
     y[i] = a * x[i] + y[i];
 }
 """
-
-
-def _find(names: tuple[str, ...]) -> str:
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(names)} is installed")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +38,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
 def browser() -> Iterator["Chrome"]:
     """Open a browser without a window."""
     pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-    driver = _find(_DRIVERS)
-    options = ChromeOptions()
-    options.binary_location = _find(_BROWSERS)
-    for one in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1400"):
-        options.add_argument(one)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = Chrome(options=options, service=ChromeService(driver))
+    if find_browser() is None:
+        pytest.skip("no chromium and chromium-driver are installed")
+    found = open_browser()
     yield found
     found.quit()
 
@@ -89,6 +74,10 @@ class LabPage:
                 name, text,
             )  # fmt: skip
 
+    def open_tab(self, title: str) -> None:
+        """Open a tab of the answers."""
+        self.browser.find_element("xpath", f"//button[@role='tab'][.='{title}']").click()
+
     def choose(self, device: str) -> None:
         """Check this device, and no other."""
         for one in self.browser.find_elements("css selector", "input[name=device]"):
@@ -113,6 +102,15 @@ class LabPage:
         """Give the text of an element."""
         return self.find(selector).text
 
+    def wait_for_charts(self) -> None:
+        """Wait until every chart is drawn."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        script = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
+        WebDriverWait(self.browser, _WAIT_S).until(
+            lambda _: not self.browser.execute_script(script)
+        )
+
     def complaints(self) -> list[str]:
         """Give what the browser complains about: blocked scripts, missing files."""
         logged: list[dict[str, Any]] = self.browser.get_log("browser")  # type: ignore[no-untyped-call]
@@ -135,18 +133,91 @@ def lab(browser: "Chrome", service: ServiceProcess, device: str) -> LabPage:
 def test_from_a_source_to_an_estimate(lab: LabPage) -> None:
     """Arguments are filled in, the device is sampled, and the same question is answered at once."""
     lab.press("Fill in from the source")
+    assert lab.find("#argument-rows input") == lab.browser.switch_to.active_element
     assert lab.find("#kernel").get_attribute("value") == "saxpy"
     lines = (lab.find("#args").get_attribute("value") or "").split("\n")
     assert [one.partition(":")[0] for one in lines] == ["buffer", "buffer", "scalar"]
     lab.press("Estimate")
-    seconds = float(lab.find("#lab-result .big").get_attribute("data-seconds") or "nan")
+    shown = lab.find("#lab-result .big")
+    seconds = float(shown.get_attribute("data-seconds") or "nan")
     assert 0 < seconds < 60
+    height = lab.browser.execute_script("return window.innerHeight")
+    place = lab.browser.execute_script(
+        "return arguments[0].getBoundingClientRect().bottom", lab.find("#lab-result .interval-bar")
+    )
+    assert 0 < place < height, "the answer is only seen after scrolling"
+    assert "answered after" in lab.text(".elapsed")
     answer = lab.text("#lab-result")
     assert "90.0 % of such launches" in answer
     assert "work-groups were run" in " ".join(answer.split())
     lab.press("Estimate")
     assert "answered before" in lab.text("#lab-result")
     assert lab.find("#estimate-title") == lab.browser.switch_to.active_element
+    lab.open_tab("Evidence")
+    assert "interval" in lab.text("#tab-evidence")
+    assert lab.complaints() == []
+
+
+def test_a_question_can_be_passed_on(lab: LabPage, service: ServiceProcess, device: str) -> None:
+    """Its address fills the same fields; the command and the program hold all of it."""
+    lab.fill(args="buffer: float32, count: 4194304, init: uniform\n"
+                  'buffer: float32, count: "{N}"\nscalar: float32, value: 2.0',
+             parameters="N = 4194304", global_size="{N}")  # fmt: skip
+    lab.press("Estimate")
+    address = lab.browser.current_url
+    assert "/lab?problem=" in address
+    program = lab.find("#program-2").get_attribute("textContent") or ""
+    compile(program, "program", "exec")
+    assert f"'{device}'" in program
+    assert service.url in (lab.find("#program-1").get_attribute("textContent") or "")
+    again = LabPage(lab.browser, address)
+    assert again.find("#args").get_attribute("value").split("\n")[1] == (
+        'buffer: float32, count: "{N}"'
+    )
+    assert again.find("#global_size").get_attribute("value") == "{N}"
+    chosen = again.browser.find_elements("css selector", "input[name=device]:checked")
+    assert [one.get_attribute("value") for one in chosen] == [device]
+
+
+def test_arguments_have_a_row_each(lab: LabPage) -> None:
+    """Rows are named by the signature, follow the source, and write the lines that are sent."""
+    import time
+
+    rows = lab.find("#argument-rows")
+    lab.fill(args="", code=SAXPY)
+    deadline_s = time.monotonic() + 5
+    while "x" not in rows.text and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert [one.text for one in rows.find_elements("css selector", "th")] == ["x", "y", "a"]
+    value = rows.find_element("css selector", "[aria-label='a: value']")
+    value.clear()
+    value.send_keys("2.5")
+    lines = (lab.find("#args").get_attribute("value") or "").split("\n")
+    assert lines[2] == "scalar: float32, value: 2.5"
+    assert lines[0] == "buffer: float32, count: 4194304, init: uniform"
+
+
+def test_time_over_a_size(lab: LabPage) -> None:
+    """A named number is varied; the chart is drawn, its points can be walked, its numbers read."""
+    from selenium.webdriver.common.keys import Keys
+
+    lab.fill(
+        args='buffer: float32, count: "{N}"\n' * 2 + "scalar: float32, value: 2.0",
+        parameters="N = 4194304", global_size="{N}",
+    )  # fmt: skip
+    lab.open_tab("Limiters")
+    lab.find("#machine").send_keys("a100")
+    lab.press("Limiters and volumes")
+    assert "Roofline of" in (lab.find("#lab-model canvas").get_attribute("aria-label") or "")
+    lab.open_tab("Time over size")
+    lab.press("Vary the size")
+    canvas = lab.find("#lab-sizes canvas")
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    told = lab.find("#announcer").get_attribute("textContent") or ""
+    assert "N: 262,144" in told
+    assert "predicted time" in told
+    lab.find("#lab-sizes details.numbers summary").send_keys(Keys.ENTER)
+    assert "4,194,304" in lab.text("#lab-sizes details.numbers table")
     assert lab.complaints() == []
 
 
@@ -158,18 +229,25 @@ def test_source_model_and_local_sizes(lab: LabPage) -> None:
         global_size="32, 32", local_size="8, 4",
         code=SAXPY.replace("get_global_id(0)", "get_global_id(1) * 2048 + get_global_id(0)"),
     )  # fmt: skip
+    lab.open_tab("Source")
     lab.press("Annotate the source")
     assert "load x[gid.x + 2048*gid.y]" in lab.text("#lab-result")
+    lab.open_tab("Limiters")
     lab.find("#machine").send_keys("a100")
     lab.press("Limiters and volumes")
     assert "limited by" in lab.text("#lab-result")
+    lab.open_tab("Local sizes")
     lab.press("Compare local sizes")
-    image = lab.find("#lab-result img")
+    image = lab.find("#lab-local-sizes img")
     drawn = lab.browser.execute_script("return arguments[0].naturalWidth", image)
     assert drawn > 0, "the picture was not loaded"
     assert "Shortest" in (image.get_attribute("alt") or "")
-    assert (lab.find("a[download$='.png']").get_attribute("href") or "").startswith("data:image/")
-    assert (lab.find("a[download$='.csv']").get_attribute("href") or "").startswith("data:text/csv")
+    assert (
+        lab.find("#lab-local-sizes a[download$='.png']").get_attribute("href") or ""
+    ).startswith("data:image/")
+    assert (
+        lab.find("#lab-local-sizes a[download$='.csv']").get_attribute("href") or ""
+    ).startswith("data:text/csv")
     assert lab.complaints() == []
 
 
@@ -180,13 +258,21 @@ def test_an_error_is_shown_to_a_person(lab: LabPage) -> None:
         args="buffer: float32, count: 4194304\nbuffer: float32, count: 4194304\n"
         "scalar: float32, value: 1",
     )  # fmt: skip
-    lab.press("Annotate the source")
-    assert "line 4: use of undeclared identifier 'b'" in lab.text("#code-errors")
+    lab.press("Estimate")
+    assert "line 4: use of undeclared identifier 'b'" in (
+        lab.find("#code-errors").get_attribute("textContent") or ""
+    )
+    mark = lab.find(".editor-message")
+    assert mark.text == "use of undeclared identifier 'b'"
+    assert "undeclared" not in lab.text("#lab-result")
+    assert "undeclared" not in lab.text("#code-errors")
     assert lab.find("#code").get_attribute("aria-invalid") == "true"
     assert lab.find("#code") == lab.browser.switch_to.active_element
     lab.fill(code=SAXPY)
+    assert lab.browser.find_elements("css selector", ".editor-message") == []
+    lab.open_tab("Source")
     lab.press("Annotate the source")
-    assert lab.text("#code-errors") == ""
+    assert lab.find("#code-errors").get_attribute("textContent") == ""
     assert lab.find("#code").get_attribute("aria-invalid") is None
 
 
@@ -210,8 +296,7 @@ def test_pages_follow_the_theme(browser: "Chrome", service: ServiceProcess, them
     paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(one) for one in paper.strip("rgb()").split(",")) / 3
     assert (brightness > 128) == (theme == "light")
-    source = browser.execute_script("return document.querySelector('figure img').currentSrc")
-    assert source.endswith(f"theme={theme}")
+    page.wait_for_charts()
     for path in ("/lab", "/devices", "/accuracy", "/comparing", "/jobs"):
         browser.get(f"{service.url}{path}")
         assert page.text("h1")

@@ -1,38 +1,28 @@
-"""Accuracy, A/B and Jobs in a real browser: with data, without, by keyboard, live."""
+"""Pages of results in a real browser: with data, without, by keyboard, live."""
 
 import contextlib
-import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("selenium", reason="pip install selenium")
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service as DriverService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from kernelcast.records.service_state import JobKind, JobState
-from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service_state import ServiceState, open_state
-from kernelcast.testing.page_examples import (
-    add_job,
-    fill_store,
-    make_comparison,
-    make_validation,
-)
-from kernelcast.testing.service_backend import FakeBackend
-from kernelcast.testing.service_process import find_port
+from kernelcast.service_state import ServiceState
+from kernelcast.testing.browsing import find_browser, open_browser
+from kernelcast.testing.page_examples import add_job
+from kernelcast.testing.served_pages import serve_pages
 
-_BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-_DRIVER = shutil.which("chromedriver")
-_MISSING = not (_BROWSER and _DRIVER)
-pytestmark = pytest.mark.skipif(_MISSING, reason="apt install chromium chromium-driver")
+pytestmark = pytest.mark.skipif(
+    find_browser() is None, reason="apt install chromium chromium-driver"
+)
 _PATIENCE_S = 60.0
+KERNEL = "suite/application0/kernel0"
 _TOO_WIDE = """
 const most = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth <= most) return [];
@@ -46,19 +36,7 @@ return [...document.querySelectorAll("main *")]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
     """Give one browser for all tests."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(_BROWSER)
-    for one in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1200,900",
-    ):
-        options.add_argument(one)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=DriverService(str(_DRIVER)))
-    found.set_page_load_timeout(_PATIENCE_S)
+    found = open_browser(width=1200)
     yield found
     found.quit()
 
@@ -71,48 +49,18 @@ def _usual_screen(browser: webdriver.Chrome) -> None:
     browser.get_log("browser")
 
 
-@contextlib.contextmanager
-def _serve(folder: Path) -> Iterator[tuple[str, ServiceState]]:
-    """Serve a data folder; give the address and the state behind it."""
-    import uvicorn
-
-    settings = ServiceSettings(
-        database=str(folder / "rows.sqlite"), registry=str(folder / "models"), runs_jobs=False
-    )
-    app = create_app(settings, backend=FakeBackend(str(settings.database)))
-    port = find_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", access_log=False))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    _wait(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{port}", open_state(str(settings.database))
-    finally:
-        server.should_exit = True
-        thread.join(_PATIENCE_S)
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ServiceState]]:
     """Give a service with observations and jobs that are done."""
-    folder = tmp_path_factory.mktemp("pages")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELCAST_DATA", str(folder))
-        with _serve(folder) as (address, state):
-            fill_store(str(folder / "rows.sqlite"))
-            add_job(state, JobKind.COMPARE, result=make_comparison())
-            add_job(state, JobKind.VALIDATE, result=make_validation())
-            yield address, state
+    with serve_pages(tmp_path_factory.mktemp("pages"), is_full=True) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Give the address of a service that holds nothing."""
-    folder = tmp_path_factory.mktemp("nothing")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELCAST_DATA", str(folder))
-        with _serve(folder) as (address, _):
-            yield address
+    with serve_pages(tmp_path_factory.mktemp("nothing"), is_full=False) as (address, _):
+        yield address
 
 
 def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is to be seen
@@ -138,6 +86,8 @@ def _text(browser: webdriver.Chrome) -> str:
 
 def _check(browser: webdriver.Chrome) -> None:
     """See to it that pictures are drawn, nothing was blocked and nothing failed."""
+    undrawn = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
+    _wait(lambda: browser.execute_script(undrawn) == 0)
     script = "return [...document.images].filter(one => !(one.complete && one.naturalWidth)).length"
     _wait(lambda: browser.execute_script(script) == 0)
     assert all(one.get_attribute("alt") for one in browser.find_elements(By.TAG_NAME, "img"))
@@ -156,8 +106,12 @@ def test_pages_with_data(
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     for path, told in (
+        ("/", "What to do next"),
+        ("/devices/fake-device-0000", "Curves"),
         ("/accuracy?device=device-1", "Where linear errs most"),
-        ("/comparing", "Who wins where"),
+        ("/observations", "launches: each once"),
+        (f"/kernels/of?name={KERNEL}", "Every size and device"),
+        ("/comparing", "within noise"),
         ("/jobs", "Comparison"),
     ):
         browser.get(service[0] + path)
@@ -169,6 +123,8 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     """Each says what to do, and its button leads to the open form."""
     for path, told in (
         ("/accuracy", "holds no observations yet"),
+        ("/", "Ask for an estimate"),
+        ("/observations", "holds no observations yet"),
         ("/comparing", "Nothing was compared yet"),
         ("/jobs", "No job was started yet"),
     ):
@@ -179,6 +135,45 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     browser.find_element(By.LINK_TEXT, "Start a collection").send_keys(Keys.ENTER)
     _wait(lambda: "/jobs?new=collect" in browser.current_url)
     assert browser.find_element(By.ID, "collect-kernels").is_displayed()
+
+
+def test_a_point_leads_to_its_kernel(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """Arrow keys read points out, a click on one opens its kernel's page, as Enter does."""
+    browser.get(service[0] + "/accuracy?device=device-1")
+    _check(browser)
+    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+    assert "Mean error" in (canvas.get_attribute("aria-label") or "")
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    told = browser.find_element(By.ID, "announcer").get_attribute("textContent") or ""
+    assert "measured time: " in told
+    assert "suite/application" in told
+    canvas.send_keys(Keys.ENTER)
+    _wait(lambda: "/kernels/of?name=suite%2Fapplication" in browser.current_url)
+    assert "Every size and device" in _text(browser)
+    _check(browser)
+
+
+def test_tables_are_sorted_and_searched(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """By a head's button and by words; the address keeps both."""
+
+    def list_shown() -> list[str]:
+        rows = browser.find_elements(By.CSS_SELECTOR, "#kernels tbody tr")
+        return [one.find_element(By.TAG_NAME, "th").text for one in rows if one.is_displayed()]
+
+    browser.get(service[0] + "/accuracy?device=device-1")
+    before = list_shown()
+    head = browser.find_element(By.CSS_SELECTOR, "#kernels th button")
+    head.send_keys(Keys.ENTER)
+    assert list_shown() == sorted(before)
+    browser.find_element(By.ID, "kernels-search").send_keys("kernel3")
+    assert list_shown() == [one for one in sorted(before) if "kernel3" in one]
+    browser.get(browser.current_url)
+    assert list_shown() == [one for one in sorted(before) if "kernel3" in one]
+    assert browser.find_element(By.CSS_SELECTOR, "#kernels th").get_attribute("aria-sort")
 
 
 def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, ServiceState]) -> None:

@@ -229,7 +229,7 @@ class Estimating:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
         if estimate.now is not None:
             ends_s = time.monotonic() + HOLDS_S
-        self._predictions.remember(estimate)
+        self._predictions.remember(estimate, wanted.digest)
         found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
         if lasts:
             self._kept[wanted.key] = found

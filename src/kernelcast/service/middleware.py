@@ -43,6 +43,7 @@ Shortcut = Callable[[Scope, Headers, bytes], Awaitable[bytes | None]]
 """Gives the JSON of an answer that is there already; None has the application answer."""
 _SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
 _JSON: Final = "application/json"
+_STREAMS: Final = "/events"  # they would go on where nobody listens
 
 
 class Frame:
@@ -99,6 +100,9 @@ class Frame:
         scope["state"]["is_read"] = not has_body(headers)
         self._proxies.resolve(scope, headers)
         status = 500
+        method = scope["method"]
+        if method == "HEAD" and not scope["path"].endswith(_STREAMS):
+            scope["method"] = "GET"  # the server leaves the body out
 
         async def send_framed(message: Message) -> None:
             nonlocal status
@@ -114,6 +118,7 @@ class Frame:
         try:
             await self._answer(scope, headers, receive, send_framed)
         finally:
+            scope["method"] = method
             self._note(scope, status, time.perf_counter() - started_s, request_id)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
@@ -156,6 +161,7 @@ class Frame:
             return
         body = await read_body(receive, headers, most=most, seconds=self._limits.body_seconds)
         scope["state"]["is_read"] = True
+        _check_type(scope, headers)
         _check_body(scope, body)
         known = await self._look_up(scope, headers, body)
         if known is None:
@@ -230,6 +236,18 @@ def _check_body(scope: Scope, body: bytes) -> None:
     is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
     if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
         _refuse_text()
+
+
+def _check_type(scope: Scope, headers: Headers) -> None:
+    """Refuse what is no JSON by its own word; the application would miss a field instead."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = not kind or kind == _JSON or kind.endswith("+json")
+    if scope["path"].startswith(f"{API_PREFIX}/") and not is_json:
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            f"the body is {kind[:100]!r}; send JSON, with the header Content-Type: {_JSON}",
+        )
 
 
 def _refuse_text() -> NoReturn:

@@ -19,6 +19,7 @@ _MOST: Final = 10_000
 # Runs of one launch differ by at least so much.
 _LEAST_DEVIATION: Final = 0.01
 _MOST_COMPARED: Final = 2000
+_MOST_ANSWERED: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,15 @@ class Compared:
     has_shifted: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """An answer of this process, and the problem that it was asked for."""
+
+    when: datetime
+    digest: str
+    estimate: Estimate
+
+
 @dataclass(slots=True)
 class _Prediction:
     interval: Interval
@@ -66,13 +76,19 @@ class Predictions:
         self._metrics = metrics
         self._known: FIFOCache[str, _Prediction] = FIFOCache(_MOST)
         self._compared: deque[Compared] = deque(maxlen=_MOST_COMPARED)
+        self._answered: deque[Answered] = deque(maxlen=_MOST_ANSWERED)
 
     def list_compared(self) -> tuple[Compared, ...]:
         """Give the last answers that were observed since, oldest first."""
         return tuple(self._compared)
 
-    def remember(self, estimate: Estimate) -> None:
-        """Remember an answer."""
+    def list_answered(self) -> tuple[Answered, ...]:
+        """Give the last answers, newest first."""
+        return tuple(reversed(self._answered))
+
+    def remember(self, estimate: Estimate, digest: str = "") -> None:
+        """Remember an answer; `digest` is of its problem."""
+        self._answered.append(Answered(when=datetime.now(UTC), digest=digest, estimate=estimate))
         if estimate.identity is None:
             return
         self._known[estimate.identity.key] = _Prediction(

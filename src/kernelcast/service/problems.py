@@ -45,6 +45,12 @@ class ProblemCache:
         known = self._known.get(digest)
         if known is not None:
             return known
+        problem = self._read(await self.read(digest))
+        self._known[digest] = problem
+        return problem
+
+    async def read(self, digest: str) -> Mapping[str, Any]:
+        """Give what was sent as a problem."""
         text = await asyncio.to_thread(self._state.problems.find, digest)
         if text is None:
             raise ApiError(
@@ -52,9 +58,8 @@ class ProblemCache:
                 "unknown_problem",
                 f"there is no problem {digest!r}; send it as `problem` once",
             )
-        problem = self._read(json.loads(text))
-        self._known[digest] = problem
-        return problem
+        found: Mapping[str, Any] = json.loads(text)
+        return found
 
     def _read(self, content: Mapping[str, Any]) -> Problem:
         given = dict(content)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -32,11 +33,17 @@ _GRACE_S: Final = 30
 _BACKLOG: Final = 2048
 
 
-def serve(settings: ServiceSettings) -> None:
-    """Serve until a signal ends it; that is an orderly end, with exit status 0."""
+def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until a signal ends it; that is an orderly end, with exit status 0.
+
+    `tell` is told the address before anything is answered; port 0 has none yet.
+    """
     set_up_logs()
     os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
     check_port(settings.host, settings.port)
+    if settings.port:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        tell(f"http://{host}:{settings.port}/")
     instance = Instance.make()
     instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):

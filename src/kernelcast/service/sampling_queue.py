@@ -48,6 +48,11 @@ class SamplingQueue:
         self._count = 0
         self._usual_s = _USUAL_S
 
+    @property
+    def length(self) -> int:
+        """Samplings that wait or are at work."""
+        return self._count
+
     async def run(self, work: Callable[[], T]) -> T:
         """Do work that measures on the device."""
         if self._count > self._limits.queue:  # the one at work does not wait

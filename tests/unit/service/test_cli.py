@@ -1,6 +1,7 @@
 """``kernelcast serve`` and its tokens."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,19 @@ def test_unknown_tokens_are_told(folder: Path) -> None:
 def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
     """Give the settings that the service would be run with."""
     found: list[ServiceSettings] = []
-    monkeypatch.setattr(process, "serve", found.append)
+
+    def keep(settings: ServiceSettings, tell: Callable[[str], None]) -> None:
+        found.append(settings)
+        tell("http://127.0.0.1:8372/")
+
+    monkeypatch.setattr(process, "serve", keep)
     return found
+
+
+def test_the_address_is_told(folder: Path, served: list[ServiceSettings]) -> None:
+    """Whoever starts the service reads where it is."""
+    assert "serving at http://127.0.0.1:8372/" in _run("--database", str(folder / "x")).stdout
+    assert served
 
 
 def test_options_become_settings(folder: Path, served: list[ServiceSettings]) -> None:

@@ -101,7 +101,7 @@ def test_a_form_is_no_request(client: TestClient, problem: dict[str, object]) ->
     """A page can send forms and texts across sites: only JSON is read."""
     body = json.dumps({"problem": problem})
     answer = client.post("/v1/estimates", content=body, headers={"content-type": "text/plain"})
-    assert answer.status_code == 422
+    assert answer.status_code == 415
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}', b"1" * 5000])
@@ -154,3 +154,24 @@ def test_without_a_device_the_service_is_not_ready(settings: ServiceSettings) ->
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "no_device"
     assert "retry-after" in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/", "/lab", "/health", "/v1/devices", "/assets/style.css"])
+def test_heads_are_answered_as_pages_are(client: TestClient, path: str) -> None:
+    """Status and type are those of the answer itself."""
+    head, whole = client.head(path), client.get(path)
+    assert head.status_code == whole.status_code == 200
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_what_is_no_json_is_refused_by_name(client: TestClient) -> None:
+    """The caller is told the type that was sent and the one that is read; a form likewise."""
+    headers = {"content-type": "text/plain"}
+    answer = client.post("/v1/estimates", content="{}", headers=headers)
+    assert answer.status_code == 415
+    assert "'text/plain'" in answer.json()["error"]["message"]
+    assert "application/json" in answer.json()["error"]["message"]
+    sent = {"origin": "http://127.0.0.1", "accept": "text/html", **headers}
+    answer = client.post("/lab/estimate", content="code=1", headers=sent)
+    assert answer.status_code == 415
+    assert "x-www-form-urlencoded" in answer.text

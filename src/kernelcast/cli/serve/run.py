@@ -47,7 +47,7 @@ def run_service(  # noqa: PLR0913 - options that are no settings as they are
     # Before anything listens: a sandbox that is required and does not work ends it here.
     if gap := describe_gap(settings, protect(settings, str(settings.database))):
         complain(gap)
-    serve(settings)
+    serve(settings, lambda address: show_line(f"serving at {address} (Ctrl-C ends it)"))
 
 
 def create_token(name: str, scopes: Sequence[str], database: str | None, *, as_json: bool) -> None:

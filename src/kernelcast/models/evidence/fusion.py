@@ -22,8 +22,8 @@ degrees of freedom comes out alike, but needs all steps where pieces agree."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
-# Where pieces contradict each other, one that is sure to a percent is not surer than one to a tenth:
-# what it may be wrong by then is no noise.
+# Where pieces contradict each other, one that is sure to a percent is not surer than one that is to
+# a tenth: what it may be wrong by then is no noise.
 _SHARPEST = 0.01
 _MOST_STEPS = 6
 _SETTLED = 0.02

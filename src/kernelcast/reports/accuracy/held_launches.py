@@ -5,7 +5,7 @@ that observations of the same launch gave just before its newest one, as the tie
 answers. A launch that was observed 100,000 times counts as one that was observed twice does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -18,6 +18,7 @@ from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.launches import (
     find_last_change,
     find_newest_samples,
+    find_sizes,
     list_changed,
     read_newest_times,
     sum_up_launches,
@@ -26,6 +27,8 @@ from kernelcast.training_data.store.plain import load_time
 
 MOST_LAUNCHES: Final = 1000
 """Launches that are looked at, those that were observed last."""
+MOST_TIMES: Final = 100
+"""Times of each launch that its history is drawn of, the newest."""
 _COVERAGE: Final = 0.9
 # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
 # is seen after three to six.
@@ -106,6 +109,29 @@ class HeldLaunches:
     def devices(self) -> tuple[str, ...]:
         """Ids of the launches' devices, sorted."""
         return tuple(sorted({one.device_id for one in self.launches}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchDetails:
+    """Sizes of launches, and when they took how many seconds, by the launches' keys."""
+
+    sizes: Mapping[str, tuple[int, ...]]
+    times: Mapping[str, tuple[tuple[datetime, float], ...]]
+
+
+def read_launch_details(store: Store, launches: Sequence[HeldLaunch]) -> LaunchDetails:
+    """Read the sizes of launches and their newest times, oldest of them first."""
+    keys = [one.key for one in launches]
+    rows = read_newest_times(store, keys, _JUDGED, most=MOST_TIMES) if keys else []
+    times: dict[str, list[tuple[datetime, float]]] = {}
+    for row in rows:
+        when = load_time(row.measured_at_us)
+        if when is not None:
+            times.setdefault(row.launch_key, []).append((when, row.seconds))
+    return LaunchDetails(
+        sizes=find_sizes(store, keys) if keys else {},
+        times={key: tuple(own) for key, own in times.items()},
+    )
 
 
 NOTHING: Final = HeldLaunches()

@@ -15,6 +15,7 @@ from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.service import Service
 
 _MOST_FIELDS: Final = 500
+_FORM: Final = "application/x-www-form-urlencoded"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -44,6 +45,13 @@ class Form:
 
 async def read_form(request: Request) -> Form:
     """Read the form that a request brings."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in {"", _FORM}:
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            f"the form is {kind[:100]!r}; send it as {_FORM}",
+        )
     body = await request.body()
     try:
         pairs = parse_qsl(

@@ -1,9 +1,10 @@
-"""Pictures: drawn here, light and dark, each with its numbers as CSV."""
+"""Pictures: charts of the browser, drawn here for those without, each as PNG and as CSV."""
 
 import asyncio
 import base64
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from urllib.parse import quote
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from kernelcast.reports.drawing import INK, WIDTH_INCHES, figure_style, write_svg
 from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.chart_drawing import draw_chart
+from kernelcast.service.pages.charts import Chart, chart_to_plain
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
@@ -44,21 +47,24 @@ class Picture:
         Names of the numbers, with units.
     rows : sequence of sequences
         The numbers.
-    draw : callable
-        Draws on an empty figure of matplotlib.
+    draw : callable or None
+        Draws on an empty figure of matplotlib; None has the chart drawn.
     caption : str
         Below the picture.
     height_inches : float
         It is `WIDTH_INCHES` wide.
+    chart : Chart or None
+        What browsers with scripts draw in its place.
     """
 
     name: str
     alternative: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
-    draw: "Callable[[Figure], None]"
+    draw: "Callable[[Figure], None] | None" = None
     caption: str = ""
     height_inches: float = 3.8
+    chart: Chart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +78,8 @@ class ShownPicture:
     dark: str
     png: str
     csv: str
+    chart: str = ""
+    chart_content: str = ""
 
 
 def link(picture: Picture, address: str) -> ShownPicture:
@@ -82,8 +90,8 @@ def link(picture: Picture, address: str) -> ShownPicture:
     picture : Picture
         What is shown; it is not drawn yet.
     address : str
-        The route without ending: ``.svg``, ``.svg?theme=dark``, ``.png`` and ``.csv`` follow, or
-        stand before the query that it has.
+        The route without ending: ``.svg``, ``.svg?theme=dark``, ``.png``, ``.csv`` and ``.json``
+        follow, or stand before the query that it has.
     """
     path, mark, query = address.partition("?")
     more = f"&{query}" if mark else ""
@@ -95,6 +103,7 @@ def link(picture: Picture, address: str) -> ShownPicture:
         dark=f"{path}.svg?theme=dark{more}",
         png=f"{path}.png{mark}{query}",
         csv=f"{path}.csv{mark}{query}",
+        chart="" if picture.chart is None else f"{path}.json{mark}{query}",
     )
 
 
@@ -115,6 +124,7 @@ async def embed(picture: Picture) -> ShownPicture:
         dark=_pack("image/svg+xml", _ink(svg, "dark")),
         png=_pack("image/png", png),
         csv=f"data:text/csv;charset=utf-8,{quote(write_csv(picture))}",
+        chart_content="" if picture.chart is None else json.dumps(chart_to_plain(picture.chart)),
     )
 
 
@@ -126,6 +136,8 @@ async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Resp
     if ending == "png":
         png = await _paint(_draw_png, picture)
         return Response(png, media_type="image/png", headers=_name_file(picture, ending))
+    if ending == "json" and picture.chart is not None:
+        return JSONResponse(chart_to_plain(picture.chart))
     if ending != "csv":
         refuse_unknown("picture", f"{picture.name}.{ending}")
     return Response(
@@ -180,7 +192,10 @@ def _drawn(picture: Picture) -> "Iterator[Figure]":
 
     with figure_style():
         figure = Figure(figsize=(WIDTH_INCHES, picture.height_inches), layout="constrained")
-        picture.draw(figure)
+        if picture.draw is not None:
+            picture.draw(figure)
+        elif picture.chart is not None:
+            draw_chart(figure, picture.chart)
         yield figure
 
 

@@ -23,9 +23,10 @@ from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.filters import FILTERS
+from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.session import forget_token, read_token
 
-FIRST_PAGE: Final = "/lab"
+FIRST_PAGE: Final = "/"
 """Where a visit begins."""
 FRAGMENT_HEADER: Final = "x-fragment"
 """Is sent by scripts that want a part of a page only."""
@@ -53,11 +54,14 @@ class NavigationEntry:
 
 
 NAVIGATION: Final = (
+    NavigationEntry("/", "Home"),
     NavigationEntry("/lab", "Lab"),
     NavigationEntry("/devices", "Devices"),
     NavigationEntry("/accuracy", "Accuracy"),
-    NavigationEntry("/comparing", "A/B"),
+    NavigationEntry("/observations", "Observations"),
+    NavigationEntry("/comparing", "Compare"),
     NavigationEntry("/jobs", "Jobs"),
+    NavigationEntry("/models", "Models"),
 )
 """All pages, in the order of the navigation."""
 
@@ -169,5 +173,5 @@ def _lead_to_sign_in(request: Request) -> Response:
 @cache
 def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
-    found.filters.update(FILTERS)
+    found.filters.update(FILTERS | {"kernel_link": link_kernel})
     return found

@@ -13,6 +13,7 @@ from kernelcast.service.schemas.admin import (
     ModelOut,
     ModelReport,
     ModelsOut,
+    UsedModelOut,
     describe_model,
 )
 from kernelcast.service.service import Service
@@ -24,11 +25,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._
 
 @router.get("/models", response_model=ModelsOut)
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
-    """List the models of the registry."""
+    """List the models of the registry, and those in use."""
+    from kernelcast.reports.accuracy.model_answers import list_used_models
     from kernelcast.training.model_admin import list_known_models
 
-    found = await asyncio.to_thread(list_known_models, service.settings.registry)
-    return ModelsOut(models=[describe_model(one) for one in found])
+    registry = service.settings.registry
+    found = await asyncio.to_thread(list_known_models, registry)
+    used = await asyncio.to_thread(list_used_models, registry)
+    return ModelsOut(
+        models=[describe_model(one) for one in found],
+        in_use=[UsedModelOut.model_validate(one, from_attributes=True) for one in used],
+    )
 
 
 @router.get("/models/{name:path}/report", response_model=ModelReport)

@@ -68,10 +68,21 @@ class ModelOut(Open):
     pinned: str | None
 
 
+class UsedModelOut(Open):
+    """A model that estimates use."""
+
+    name: str
+    version: str
+    is_shipped: bool = Field(description="Came with kernelcast; else it was trained here.")
+
+
 class ModelsOut(Open):
-    """Models of the registry."""
+    """Models of the registry, and those in use."""
 
     models: list[ModelOut]
+    in_use: list[UsedModelOut] = Field(
+        default=[], description="What estimates use: of the registry, or shipped with kernelcast."
+    )
 
 
 class ModelReport(ModelOut):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from kernelcast.training_data.store.plain import load_ndrange
 from kernelcast.training_data.store.selection import Selection, list_conditions
 from kernelcast.training_data.store.store import Store
 from kernelcast.training_data.store.tables import LAUNCHES, OBSERVATIONS
@@ -130,6 +131,23 @@ def find_newest_samples(store: Store, keys: Sequence[str], wanted: Selection) ->
             held.key.in_(sa.select(chosen.c.key).where(chosen.c.key.is_not(None)))
         )
     )
+
+
+def find_sizes(store: Store, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Give the global size of each launch whose newest observation knows it."""
+    own = OBSERVATIONS.alias("own")
+    newest = (
+        sa.select(own.c.key)
+        .where(own.c.launch_key == LAUNCHES.c.launch_key)
+        .order_by(own.c.measured_at_us.desc().nulls_last())
+        .limit(1)
+        .scalar_subquery()
+    )
+    chosen = sa.select(newest).where(LAUNCHES.c.launch_key.in_(keys))
+    held = OBSERVATIONS.c
+    query = sa.select(held.launch_key, held.ndrange).where(held.key.in_(chosen))
+    found = {row.launch_key: load_ndrange(row.ndrange) for row in store.select(query)}
+    return {key: one.global_size for key, one in found.items() if one is not None}
 
 
 def find_launches(store: Store, keys: Iterable[str]) -> dict[str, str]:

@@ -140,3 +140,15 @@ def test_a_calibration_that_cannot_be(
     answer = post("/devices/calibrate", fields)
     assert answer.status_code == status
     check_page(answer)
+
+
+def test_machines_side_by_side(client: TestClient, check_page: Check) -> None:
+    """Their numbers stand in one table, their roofs in one chart; unknown ones are refused."""
+    asked = {"machine": ["a100", "v100"]}
+    page = check_page(client.get("/devices/compared", params=asked))
+    assert "A100-SXM4-40GB" in page
+    chart = client.get("/devices/roofline.json", params=asked).json()
+    assert len(chart["series"]) == 2
+    assert client.get("/devices/roofline.svg", params=asked).text.startswith("<svg")
+    assert "Choose machines" in check_page(client.get("/devices/compared"))
+    assert client.get("/devices/compared", params={"machine": "../a100"}).status_code == 404

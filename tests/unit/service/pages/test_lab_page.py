@@ -1,6 +1,7 @@
 """The Lab: what is typed, what is answered, and where complaints stand."""
 
 import html
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,10 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.pages.lab.estimates import describe_explanation, find_end
 from kernelcast.service.pages.lab.examples import list_examples
+from kernelcast.service.pages.lab.fields import LabFields
+from kernelcast.service.pages.lab.sharing import fields_of_content
 from kernelcast.testing.service_backend import FakeBackend, failing
 
 Check = Callable[[httpx.Response], str]
@@ -275,3 +279,31 @@ def test_arguments_are_filled_in(post: Post, check_page: Check, fields: Fields) 
     assert "count: 65536, init: uniform" in page
     found = _complain(post, check_page, "/lab/arguments", {**fields, "kernel": "nope"})
     assert "saxpy" in found["kernel"]
+
+
+def test_pieces_of_evidence_are_a_table() -> None:
+    """Whatever an explanation tells of them: its keys are the columns, in the words of pages."""
+    pieces = [
+        {"kind": "samples", "seconds": 0.002, "weight": 0.75},
+        {"kind": "other_sizes", "seconds": 0.003, "weight": 0.25, "note": "two sizes"},
+    ]
+    found = describe_explanation({"tier": "linear", "explanation": {"pieces": pieces}})
+    assert found["piece_columns"] == ["kind", "seconds", "weight", "note"]
+    assert found["pieces"][0] == ["samples", "2.00 ms", "75.0 %", ""]
+    assert found["pieces"][1][3] == "two sizes"
+
+
+def test_a_bar_reaches_to_the_time_as_it_is_now() -> None:
+    """The scale of all bars holds the second time of a busy machine; an error has no time."""
+    alone = {"high": 2.0}
+    assert find_end(alone) == 2.0
+    assert find_end({**alone, "now": {"seconds": 3.0, "low": 2.5, "high": 4.0}}) == 4.0
+    assert find_end({"error": {"code": "x"}}) == 0.0
+
+
+def test_an_example_survives_its_address() -> None:
+    """What was asked fills the same fields again, quotes and braces included."""
+    for example in list_examples().values():
+        fields = LabFields.of_example(example)
+        again = fields_of_content(json.loads(json.dumps(fields.to_content())))
+        assert again.to_content() == fields.to_content()

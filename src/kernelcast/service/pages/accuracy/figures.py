@@ -1,29 +1,13 @@
 """The pictures of the page *Accuracy*: every launch, every kernel, and over time."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from kernelcast.reports.drawing import (
-    COLOURS,
-    INK,
-    MANY_POINTS,
-    PANEL_INCHES,
-    count_panels,
-    find_reach,
-    scale_ratios,
-    show_grid,
-)
-from kernelcast.reports.error_charts import (
-    ErrorSeries,
-    PredictedLaunches,
-    draw_mean_errors,
-    draw_ratios,
-)
+from kernelcast.reports.drawing import PANEL_INCHES, count_panels
+from kernelcast.reports.error_charts import ErrorSeries, draw_mean_errors
 from kernelcast.service.pages.accuracy.scores import (
     DriftBin,
     Judged,
@@ -31,21 +15,34 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
+from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_share
+from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.pictures import Cell, Picture
 
 if TYPE_CHECKING:  # slow to load
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BLUE, _ORANGE, _RED = COLOURS[0], COLOURS[1], COLOURS[5]
+# Callers may report any time: an axis from the first atom's life on would show nothing else.
+SHORTEST_S: Final = 1e-9
+LONGEST_S: Final = 1e7
+_GROUPS: Final = {
+    True: "inside its interval", False: "outside its interval", None: "without an interval",
+}  # fmt: skip
+_MOST_POINTS: Final = 200
+_LEAST_ERROR: Final = 1e-4
+_MOST_SHIFTS: Final = 20
 
 
 def make_pictures(view: AccuracyView) -> Mapping[str, Picture]:
     """Give the pictures of a view by the names that their addresses have; none without rows."""
     if not view.rows:
         return {}
-    found = {"launches": _picture_launches(view), "kernels": _picture_kernels(view)}
+    found = {
+        "launches": _picture_launches(view),
+        "errors": _picture_errors(view),
+        "kernels": _picture_kernels(view),
+    }
     if view.drift:
         found["drift"] = _picture_drift(view)
     return found
@@ -74,13 +71,82 @@ def _picture_launches(view: AccuracyView) -> Picture:
         columns=("kernel", "measured_s", "predicted_s", "low_s", "high_s",
                  "predicted_over_measured", "in_domain", "observations", "noise"),
         rows=rows,
-        draw=partial(_draw_launches, rows=view.rows),
         caption=(
-            "Each launch once, with its interval; the band is 10 % to either side. Points beyond "
-            "the axis stand at its edge."
+            "Each launch once, with its interval, which should hold the middle line. A click on a "
+            "point leads to its kernel."
         ),
-        height_inches=4.0,
+        height_inches=4.6,
+        chart=_chart_launches(view.rows),
     )  # fmt: skip
+
+
+def _chart_launches(rows: Sequence[Judged]) -> Chart:
+    """Chart predicted over measured times: on the middle line they are equal."""
+    groups: dict[str, list[Point]] = {}
+    for one in rows:
+        measured_s = min(max(one.measured_s, SHORTEST_S), LONGEST_S)
+        point = Point(
+            x=measured_s, y=min(max(one.seconds, SHORTEST_S), LONGEST_S), low=one.low,
+            high=one.high, label=one.kernel, link=link_kernel(one.kernel),
+        )  # fmt: skip
+        groups.setdefault(_GROUPS[one.is_inside], []).append(point)
+    first = min(point.x for own in groups.values() for point in own)
+    last = max(point.x for own in groups.values() for point in own)
+    guides = [
+        Series(
+            name=name, kind="guide",
+            points=[Point(x=first, y=first * factor), Point(x=last, y=last * factor)],
+        )
+        for name, factor in (("equal", 1.0), ("10 % more", 1.1), ("10 % less", 1 / 1.1))
+    ]  # fmt: skip
+    return Chart(
+        x=Axis(title="measured time", unit="s", is_log=True),
+        y=Axis(title="predicted time", unit="s", is_log=True),
+        series=(*(Series(name=name, points=own) for name, own in groups.items()), *guides),
+    )
+
+
+def _picture_errors(view: AccuracyView) -> Picture:
+    """Show which share of launches is predicted to within an error, by each method."""
+    series = [(one.method, one.errors) for one in view.errors if one.errors]
+    told = "; ".join(
+        f"{name}: half within {write_share(float(np.median(own)))}" for name, own in series
+    )
+    if view.noises:
+        series.append(("noise of measured times", view.noises))
+    count = len(view.errors[0].errors) if view.errors else 0
+    return Picture(
+        name=f"errors-{view.device}",
+        alternative=(
+            f"Errors of every method on {view.device}, on {count} launches that all have "
+            f"predicted. {told}."
+        ),
+        columns=("method", "error", "share_of_launches"),
+        rows=[
+            (name, error, (place + 1) / len(own))
+            for name, own in series
+            for place, error in enumerate(own)
+        ],
+        caption="Share of the launches that all methods have predicted, by the largest error.",
+        chart=Chart(
+            x=Axis(title="error at most", unit="share", is_log=True),
+            y=Axis(title="share of launches", unit="share"),
+            series=tuple(
+                Series(name=name, kind="line", points=_accumulate(own)) for name, own in series
+            ),
+        ),
+    )
+
+
+def _accumulate(errors: Sequence[float]) -> list[Point]:
+    """Give the share of errors up to each; some hundred points show what thousands do."""
+    step = max(1, len(errors) // _MOST_POINTS)
+    places = sorted({*range(0, len(errors), step), len(errors) - 1})
+    return [
+        Point(x=max(errors[one], _LEAST_ERROR), y=(one + 1) / len(errors))
+        for one in places
+        if errors
+    ]
 
 
 def _picture_kernels(view: AccuracyView) -> Picture:
@@ -119,31 +185,51 @@ def _picture_drift(view: AccuracyView) -> Picture:
             (one.begin.isoformat(), one.end.isoformat(), one.rows, one.low, one.middle, one.high)
             for one in view.drift
         ],
-        draw=partial(_draw_drift, bins=view.drift, rows=view.rows),
         caption=(
-            "Dots are launches; the line is the middle of a stretch of measurements, the band "
-            "holds 80 % of them. Lines upright: the times of a launch have shifted for good."
+            "Dots are launches; the line is the middle of a stretch of measurements, with 80 % of "
+            "them at its sides. Lines upright: the times of a launch have shifted for good."
         ),
         height_inches=3.2,
+        chart=_chart_drift(view.drift, view.rows),
     )
+
+
+def _chart_drift(bins: Sequence[DriftBin], rows: Sequence[Judged]) -> Chart:
+    dated = [(one.when.timestamp(), one) for one in rows if one.when is not None]
+    points = [
+        Point(x=when, y=one.ratio, label=one.kernel, link=link_kernel(one.kernel))
+        for when, one in dated
+    ]
+    middles = [
+        Point(
+            x=(one.begin + (one.end - one.begin) / 2).timestamp(), y=one.middle, low=one.low,
+            high=one.high, label=f"{one.rows} launches",
+        )
+        for one in bins
+    ]  # fmt: skip
+    low, high = min(one.ratio for one in rows), max(one.ratio for one in rows)
+    ends = [min(when for when, _ in dated), max(when for when, _ in dated)]
+    shifts = sorted({one.shifted_at.timestamp() for one in rows if one.shifted_at is not None})
+    return Chart(
+        x=Axis(title="measured", unit="moment"),
+        y=Axis(title="predicted over measured", unit="ratio", is_log=True),
+        series=(
+            Series(name="launch", points=points),
+            Series(name="middle", kind="line", points=middles),
+            Series(name="equal", kind="guide", points=[Point(x=one, y=1.0) for one in ends]),
+            *(
+                Series(
+                    name="a launch's times have shifted", kind="guide",
+                    points=[Point(x=when, y=low), Point(x=when, y=high)],
+                )
+                for when in shifts[:_MOST_SHIFTS]
+            ),
+        ),
+    )  # fmt: skip
 
 
 def _middle(kernels: Sequence[KernelScore]) -> float:
     return float(np.median([one.error for one in kernels]))
-
-
-def _draw_launches(figure: "Figure", rows: Sequence[Judged]) -> None:
-    draw_ratios(
-        figure,
-        PredictedLaunches(
-            measured_s=np.array([one.measured_s for one in rows]),
-            ratio=np.array([one.ratio for one in rows]),
-            low_s=np.array([one.low for one in rows], dtype=np.float64),
-            high_s=np.array([one.high for one in rows], dtype=np.float64),
-            is_inside=np.array([one.is_inside is not False for one in rows]),
-            in_domain=np.array([one.in_domain is not False for one in rows]),
-        ),
-    )
 
 
 def _draw_kernels(figure: "Figure", view: AccuracyView) -> None:
@@ -153,52 +239,3 @@ def _draw_kernels(figure: "Figure", view: AccuracyView) -> None:
     if view.method != LINEAR and any(one is not None for one in linear):
         series.append(ErrorSeries(LINEAR, linear))
     draw_mean_errors(figure, [one.kernel for one in kernels], series, view.noise)
-
-
-def _draw_drift(figure: "Figure", bins: Sequence[DriftBin], rows: Sequence[Judged]) -> None:
-    dated = [(one.when, one.ratio) for one in rows if one.when is not None]
-    ratios = np.array([ratio for _, ratio in dated])
-    reach = find_reach(ratios)
-    axes = figure.add_subplot()
-    axes.axhline(1.0, color=INK, linewidth=0.7)
-    axes.plot(
-        _place([when for when, _ in dated]), np.clip(ratios, 1 / reach, reach), "o",
-        color=_BLUE, alpha=0.55, markersize=2.5, markeredgewidth=0, label="launch",
-        rasterized=len(dated) > MANY_POINTS,
-    )  # fmt: skip
-    middles = _place([one.begin + (one.end - one.begin) / 2 for one in bins])
-    style = "-" if len(bins) > 1 else "D"
-    axes.plot(middles, [one.middle for one in bins], style, color=_ORANGE, linewidth=1.6,
-              label="middle")  # fmt: skip
-    axes.fill_between(
-        middles, [one.low for one in bins], [one.high for one in bins], color=_ORANGE, alpha=0.2,
-        linewidth=0, label="80 % of launches",
-    )  # fmt: skip
-    shifts = [one.shifted_at for one in rows if one.shifted_at is not None]
-    if shifts:
-        axes.vlines(
-            _place(shifts), 0, 1, transform=axes.get_xaxis_transform(), color=_RED,
-            linewidth=0.9, linestyles="--", label="a launch's times have shifted",
-        )  # fmt: skip
-    scale_ratios(axes, reach)
-    show_grid(axes, "both")
-    _scale_dates(axes)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
-
-
-def _place(moments: Sequence[datetime]) -> npt.NDArray[Any]:
-    """Give where moments are on an axis."""
-    from matplotlib.dates import date2num
-
-    found: npt.NDArray[Any] = date2num(moments)  # type: ignore[no-untyped-call]  # the library has none
-    return found
-
-
-def _scale_dates(axes: "Axes") -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(minticks=3, maxticks=9)  # type: ignore[no-untyped-call]  # as above
-    axes.xaxis.set_major_locator(locator)
-    formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]  # as above
-    axes.xaxis.set_major_formatter(formatter)
-    axes.set_xlabel("measured (UTC)")

@@ -1,7 +1,7 @@
 """Reads what the page *Accuracy* shows; what has not changed since is kept."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from kernelcast.service.predictions import Compared
 from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.held_launches import HeldLaunches
+    from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches, LaunchDetails
     from kernelcast.reports.accuracy.judging import ExplainedError, ValidationReport
     from kernelcast.reports.accuracy.model_answers import (
         ModelAnswer,
@@ -59,15 +59,19 @@ class _Place:
 
     def read(self, service: Service) -> _Content:
         """Give what is there now."""
-        from kernelcast.launches.data_store import open_data_store
-
         with self.lock:
-            if self.store is None:
-                self.store = open_data_store(service.database)
             self.content = _read(
-                self.store, service.settings.registry, service.watcher.models, self.content
+                self.open(service), service.settings.registry, service.watcher.models, self.content
             )
             return self.content
+
+    def open(self, service: Service) -> "Store":
+        """Give the store; the lock is held meanwhile."""
+        from kernelcast.launches.data_store import open_data_store
+
+        if self.store is None:
+            self.store = open_data_store(service.database)
+        return self.store
 
     def close(self) -> None:
         """Close the store; a reader who comes later opens it again."""
@@ -92,6 +96,16 @@ class _Places(LRUCache[tuple[str, str | None], _Place]):
 
 _PLACES: Final = _Places(_MOST_KEPT)
 _PLACES_LOCK: Final = threading.Lock()
+
+
+def read_details(service: Service, launches: "Sequence[HeldLaunch]") -> "LaunchDetails":
+    """Read sizes and newest times of launches; blocks."""
+    from kernelcast.reports.accuracy.held_launches import read_launch_details
+
+    with _PLACES_LOCK:
+        place = _PLACES[service.database, service.settings.registry]
+    with place.lock:
+        return read_launch_details(place.open(service), launches)
 
 
 def read_state(

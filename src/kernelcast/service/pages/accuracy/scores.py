@@ -184,17 +184,50 @@ class MethodScores:
     common: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodErrors:
+    """Errors of one method on the launches that all methods have predicted, least first."""
+
+    method: str
+    errors: tuple[float, ...]
+
+
+def list_errors(rows: Iterable[Judged]) -> tuple[tuple[MethodErrors, ...], tuple[float, ...]]:
+    """Give every method's errors on common launches, and the noise of their measured times."""
+    found, common = _group(rows)
+    methods = tuple(
+        MethodErrors(
+            method=method,
+            errors=tuple(sorted(one.error for key, one in own.items() if key in common)),
+        )
+        for method, own in found.items()
+    )
+    noise = {
+        key: one.noise
+        for own in found.values()
+        for key, one in own.items()
+        if key in common and one.noise is not None
+    }
+    return methods, tuple(sorted(noise.values()))
+
+
 def score_methods(rows: Iterable[Judged]) -> MethodScores:
     """Score every method on the launches that all have predicted."""
-    found: dict[str, dict[str, Judged]] = {}
-    for one in rows:
-        found.setdefault(one.method, {})[one.launch] = one
-    common = set.intersection(*(set(own) for own in found.values())) if found else set()
+    found, common = _group(rows)
     scores = []
     for method, own in found.items():
         shared = [one for launch, one in own.items() if launch in common]
         scores.append(_score(method, shared or [*own.values()], len(own)))
     return MethodScores(methods=tuple(scores), common=len(common))
+
+
+def _group(rows: Iterable[Judged]) -> tuple[dict[str, dict[str, Judged]], set[str]]:
+    """Sort predictions by method and launch, and find the launches that all have predicted."""
+    found: dict[str, dict[str, Judged]] = {}
+    for one in rows:
+        found.setdefault(one.method, {})[one.launch] = one
+    common = set.intersection(*(set(own) for own in found.values())) if found else set()
+    return found, common
 
 
 def score_kernels(

@@ -11,8 +11,11 @@ from kernelcast.service.pages.accuracy.scores import (
     DriftBin,
     Judged,
     KernelScore,
+    MethodErrors,
+    MethodScore,
     MethodScores,
     bin_by_time,
+    list_errors,
     mean_errors,
     score_kernels,
     score_methods,
@@ -105,6 +108,10 @@ class AccuracyView:
         Oldest first.
     noise : float or None
         Mean noise of the measured times.
+    errors : tuple of MethodErrors
+        Of every method, on the launches that all have predicted.
+    noises : tuple of float
+        Of these launches, least first.
     """
 
     source: Source
@@ -118,6 +125,13 @@ class AccuracyView:
     worst: tuple[WorstKernel, ...]
     drift: tuple[DriftBin, ...]
     noise: float | None
+    errors: tuple[MethodErrors, ...] = ()
+    noises: tuple[float, ...] = ()
+
+    @property
+    def score(self) -> MethodScore | None:
+        """How good the chosen method was, on all of its launches."""
+        return score_methods(self.rows).methods[0] if self.rows else None
 
 
 def make_view(
@@ -136,6 +150,7 @@ def make_view(
     linear = _find_linear(state, source, shown, here, rows)
     kernels = score_kernels(rows, linear)
     noise = [one.noise for one in rows if one.noise is not None]
+    errors, noises = list_errors(here)
     return AccuracyView(
         source=source,
         devices=devices,
@@ -154,6 +169,8 @@ def make_view(
         ),
         drift=bin_by_time(rows),
         noise=sum(noise) / len(noise) if noise else None,
+        errors=errors,
+        noises=noises,
     )
 
 
@@ -161,7 +178,8 @@ def _prefer(methods: Sequence[str]) -> str:
     return next((one for one in _PREFERRED if one in methods), methods[0] if methods else "")
 
 
-def _list_observed(state: AccuracyState) -> Iterator[Judged]:
+def list_observed(state: AccuracyState) -> Iterator[Judged]:
+    """Give predictions of launches of the store, by every method."""
     launches = state.held.launches
     for kind, answers in state.answers.items():
         for one in launches:
@@ -227,7 +245,7 @@ def _list_answered(state: AccuracyState) -> Iterator[Judged]:
 
 
 _LISTS: Final = {
-    Source.OBSERVATIONS: _list_observed,
+    Source.OBSERVATIONS: list_observed,
     Source.VALIDATION: _list_validated,
     Source.ANSWERS: _list_answered,
 }

@@ -1,1 +1,1 @@
-"""The page *A/B*: two models on the same launches."""
+"""The page *Compare*: two models on the same launches."""

@@ -1,4 +1,4 @@
-"""The pictures of the page *A/B*: differences by kernel and by device, and feature groups."""
+"""The pictures of the page *Compare*: differences by kernel and by device, and feature groups."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 from kernelcast.reports.drawing import (
     COLOURS,
     INK,
-    PANEL_INCHES,
-    count_panels,
     make_plain,
     shorten_names,
     show_grid,
 )
-from kernelcast.reports.error_charts import GREY, draw_differences
+from kernelcast.reports.error_charts import GREY
 from kernelcast.reports.numbers import format_points
+from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.comparing.view import ComparingView
+from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.pictures import Picture
 
 if TYPE_CHECKING:  # slow to load
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # slow to load
     )
 
 _LINE_INCHES: Final = 0.42
+_LEAST_ERROR: Final = 1e-4
 
 
 def make_pictures(view: ComparingView) -> Mapping[str, Picture]:
@@ -73,7 +74,30 @@ def _picture_devices(comparison: "Comparison") -> Picture:
             "two cannot be told apart."
         ),
         height_inches=1.1 + _LINE_INCHES * len(known),
+        chart=_chart_differences(
+            [(one.device, one.difference, one.low, one.high) for one in known]
+        ),
     )
+
+
+def _chart_differences(
+    rows: Sequence[tuple[str, float | None, float | None, float | None]],
+) -> Chart:
+    """Chart differences in points, each with its interval."""
+    points = [
+        Point(x=place, y=100 * (value or 0.0), low=_scale(low), high=_scale(high))
+        for place, (_, value, low, high) in enumerate(rows)
+    ]
+    return Chart(
+        x=Axis(title="", names=tuple(name for name, *_ in rows)),
+        y=Axis(title="difference of mean errors (points)", unit="points"),
+        series=(Series(name="difference", points=points, kind="bars"),),
+        is_upright=False,
+    )
+
+
+def _scale(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _picture_kernels(
@@ -95,12 +119,47 @@ def _picture_kernels(
              one.winner)
             for one in kernels
         ],
-        draw=partial(draw_differences, kernels=kernels, first=first, second=second),
         caption=(
-            "In percentage points. Grey: they differ by no more than the noise of the kernel's "
-            "measured times. Beyond one point the scale is logarithmic."
+            "Below the middle line the second is better. A click on a point leads to its kernel."
         ),
-        height_inches=PANEL_INCHES * count_panels(len(kernels)),
+        height_inches=4.6,
+        chart=_chart_kernels(comparison, kernels),
+    )  # fmt: skip
+
+
+def _chart_kernels(comparison: "Comparison", kernels: Sequence["ComparedKernel"]) -> Chart:
+    """Chart the errors of both models on each kernel, by who wins it."""
+    first, second = comparison.first, comparison.second
+    groups = {
+        f"{first} is better": [one for one in kernels if one.winner == first],
+        f"{second} is better": [one for one in kernels if one.winner == second],
+        "within noise": [one for one in kernels if one.winner is None],
+    }
+    errors = [
+        max(error, _LEAST_ERROR) for one in kernels for error in (one.first_error, one.second_error)
+    ]
+    ends = (min(errors), max(errors))
+    return Chart(
+        x=Axis(title=f"mean error of {first}", unit="share", is_log=True),
+        y=Axis(title=f"mean error of {second}", unit="share", is_log=True),
+        series=(
+            *(
+                Series(
+                    name=name,
+                    points=[
+                        Point(
+                            x=max(one.first_error, _LEAST_ERROR),
+                            y=max(one.second_error, _LEAST_ERROR),
+                            label=one.kernel, link=link_kernel(one.kernel),
+                        )
+                        for one in own
+                    ],
+                )
+                for name, own in groups.items()
+                if own
+            ),
+            Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends]),
+        ),
     )  # fmt: skip
 
 
@@ -124,6 +183,9 @@ def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
             "of zero the group helps."
         ),
         height_inches=1.1 + _LINE_INCHES * len(groups),
+        chart=_chart_differences(
+            [(one.group, one.difference, one.low, one.high) for one in groups]
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Routes of the page *A/B*."""
+"""Routes of the page *Compare*."""
 
 import asyncio
 import secrets
@@ -27,7 +27,7 @@ from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
 _MOST_STORED = 50
-_MOST_WON = 5
+_MOST_WON = 10
 
 
 class Choice:
@@ -140,7 +140,7 @@ def _tell(view: ComparingView) -> dict[str, Any]:
     """Put what was found into words."""
     comparison, device = view.comparison, view.device
     if comparison is None or device is None:
-        return {"verdict": "", "wins": "", "won": {}, "explanations": []}
+        return {"verdict": "", "wins": "", "won": {}, "undecided": [], "explanations": []}
     return {
         "verdict": tell_verdict(comparison, device),
         "wins": tell_wins(comparison, device),
@@ -148,6 +148,7 @@ def _tell(view: ComparingView) -> dict[str, Any]:
             name: device.list_wins(name, _MOST_WON)
             for name in (comparison.first, comparison.second)
         },
+        "undecided": [one for one in device.kernels if one.winner is None],
         "explanations": [(one, tell_explanation(one)) for one in view.explained],
     }
 

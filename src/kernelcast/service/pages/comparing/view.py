@@ -1,4 +1,4 @@
-"""What the page *A/B* shows: two models on the same launches, and what feature groups are worth."""
+"""What the page *Compare* shows: two models on the same launches; what feature groups are worth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the page *A/B* says of a comparison."""
+"""What the page *Compare* says of a comparison."""
 
 from typing import TYPE_CHECKING
 

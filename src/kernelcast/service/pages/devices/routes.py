@@ -3,21 +3,25 @@
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.machine import list_headlines, make_tables, plan_figures
+from kernelcast.reports.machine.quality import find_age_days, list_doubts
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.known_machines import list_shipped, read_calibration, read_named
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.devices.pictures import make_picture
+from kernelcast.service.pages.devices.roofline import make_roofline
 from kernelcast.service.pages.pictures import Theme, link, respond
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread
@@ -25,6 +29,7 @@ from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
+Machines = Annotated[list[str] | None, Query(max_length=8)]
 EFFORTS: Final = {
     "quick": "quick: rough numbers",
     "normal": "normal",
@@ -43,6 +48,7 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
         failure = message_of(error)
     values = {
         "devices": devices,
+        "compared": urlencode([("machine", one["device"].id) for one in devices if one["machine"]]),
         "failure": failure,
         "jobs": await _find_jobs(service),
         "shipped": await run_in_thread(list_shipped),
@@ -52,11 +58,41 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
     return render(request, "devices/list.html", values)
 
 
+@router.get("/devices/compared", response_model=None)
+async def compare_machines(request: Request, _: PageReader, machine: Machines = None) -> Response:
+    """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
+    machines = await run_in_thread(_read_all, machine)
+    roofline = make_roofline(machines)
+    query = urlencode({"machine": [*(machine or ())]}, doseq=True)
+    values = {
+        "known": await run_in_thread(list_machines),
+        "chosen": machine or (),
+        "machines": [(one, dict(list_headlines(one)), list_doubts(one)) for one in machines],
+        "headings": list(
+            dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
+        ),
+        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+    }
+    return render(request, "devices/compared.html", values)
+
+
+@router.get("/devices/roofline.{ending}", response_model=None)
+async def send_roofline(
+    ending: str, _: PageReader, machine: Machines = None, theme: Theme = "light"
+) -> Response:
+    """Send the rooflines of machines."""
+    roofline = make_roofline(await run_in_thread(_read_all, machine))
+    if roofline is None:
+        refuse_unknown("roofline of", ", ".join(machine or ()))
+    return await respond(roofline, ending, theme)
+
+
 @router.get("/devices/machines/{name}", response_model=None)
 async def show_machine(name: str, request: Request, _: PageReader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
-    return render(request, "devices/machine.html", _describe_machine(machine, name))
+    values = {**_describe_machine(machine, name), "machine_name": name}
+    return render(request, "devices/machine.html", values)
 
 
 @router.get("/devices/machines/{name}/figures/{kind}.{ending}", response_model=None)
@@ -113,12 +149,31 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
         "machine": found.machine,
         "calibration_error": found.error,
         "headlines": [] if found.machine is None else list_headlines(found.machine),
+        **({} if found.machine is None else _judge(found.machine)),
     }
 
 
+def _judge(machine: MachineDescription) -> dict[str, Any]:
+    doubts = list_doubts(machine)
+    return {
+        "doubts": doubts,
+        "is_disturbed": any("disturbed" in one for one in doubts),
+        "age_days": find_age_days(machine),
+    }
+
+
+def _read_all(names: list[str] | None) -> list[MachineDescription]:
+    return [read_named(one) for one in dict.fromkeys(names or ())]
+
+
 def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
+    roofline = make_roofline([machine])
+    query = urlencode({"machine": name})
     return {
         "machine": machine,
+        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+        "headlines": list_headlines(machine),
+        **_judge(machine),
         "tables": make_tables(machine),
         "figures": [
             (

@@ -4,20 +4,28 @@ import asyncio
 import hashlib
 import json
 import secrets
+import threading
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import DeviceError, KernelcastError
-from kernelcast.records.service_state import JobKind
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.jobs.forms import read_job
-from kernelcast.service.pages.jobs.view import TITLES, list_log, list_tables, make_view
+from kernelcast.service.pages.jobs.view import (
+    TITLES,
+    list_log,
+    list_tables,
+    make_view,
+    tell_outcome,
+)
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
@@ -25,6 +33,8 @@ from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
 _MOST: Final = 100
+_OUTCOMES: Final[LRUCache[str, str]] = LRUCache(1000)
+_OUTCOMES_LOCK: Final = threading.Lock()
 _STARTED_HERE: Final = (JobKind.COLLECT, JobKind.CALIBRATE, JobKind.TRAIN, JobKind.VALIDATE)
 
 
@@ -65,7 +75,8 @@ async def show_job(job_id: str, request: Request, service: OurService, _: PageRe
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, service)
     tables = await run_in_thread(list_tables, job)
-    values = {"job": make_view(job), "log": list_log(job), "tables": tables}
+    view = {**make_view(job), "outcome": tell_outcome(job)}
+    values = {"job": view, "log": list_log(job), "tables": tables}
     return render(request, "jobs/job.html", values)
 
 
@@ -76,6 +87,16 @@ async def cancel_job(
     """Have a job end; what it has measured stays."""
     await end_job(job_id, request, service, caller)
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
+
+
+@router.post("/jobs/{job_id}/rerun", response_model=None)
+async def rerun_job(
+    job_id: str, request: Request, service: OurService, caller: PageAdmin
+) -> Response:
+    """Start a job as it was started before."""
+    before = await find_job(job_id, service)
+    job = await add_job(before.kind, dict(before.options), request, service, caller, None)
+    return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
 @router.get("/jobs/{job_id}/events", response_model=None)
@@ -98,7 +119,25 @@ async def download_result(job_id: str, service: OurService, _: PageReader) -> Re
 
 async def _list_jobs(service: Service) -> list[Any]:
     look = partial(service.state.jobs.list, most=_MOST, with_results=False)
-    return [make_view(one) for one in await asyncio.to_thread(look)]
+    jobs = await asyncio.to_thread(look)
+    return [
+        {**make_view(one), "outcome": await asyncio.to_thread(_find_outcome, service, one)}
+        for one in jobs
+    ]
+
+
+def _find_outcome(service: Service, job: JobRecord) -> str:
+    """Say what a job did; results may be large, so what is said of each is kept."""
+    if job.state is not JobState.DONE:
+        return tell_outcome(job)
+    with _OUTCOMES_LOCK:
+        told = _OUTCOMES.get(job.id)
+    if told is None:
+        found = service.state.jobs.find(job.id)
+        told = "" if found is None else tell_outcome(found)
+        with _OUTCOMES_LOCK:
+            _OUTCOMES[job.id] = told
+    return told
 
 
 async def _render_list(

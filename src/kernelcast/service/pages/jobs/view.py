@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
@@ -58,7 +58,72 @@ def make_view(job: JobRecord) -> dict[str, Any]:
         "stage": str(progress.get("stage", "")),
         "remaining": format_duration(remaining_s) if is_running and remaining_s is not None else "",
         "error": "" if job.error is None else str(job.error.get("message", "")),
+        "devices": ", ".join(job.devices or _list_devices(job.options)),
+        "settings": _cut(
+            ", ".join(
+                f"{name.replace('_', ' ')} {_say(one)}"
+                for name, one in job.options.items()
+                if name != "devices" and one not in (None, [], "")
+            )
+        ),
+        "duration": "" if job.started_at is None else format_duration(_find_duration(job)),
     }
+
+
+def _list_devices(options: Plain) -> Sequence[str]:
+    found = options.get("devices")
+    return [str(one) for one in found] if isinstance(found, list | tuple) else []
+
+
+def _find_duration(job: JobRecord) -> float:
+    """Give the seconds that a job took, or is at it."""
+    begun = job.started_at or job.created_at
+    return max(((job.ended_at or datetime.now(UTC)) - begun).total_seconds(), 0.0)
+
+
+def tell_outcome(job: JobRecord) -> str:
+    """Say in a line what a finished job did; nothing of others."""
+    if job.state is JobState.FAILED:
+        return "" if job.error is None else _cut(str(job.error.get("message", "")))
+    if job.state is not JobState.DONE or not isinstance(job.result, Mapping):
+        return ""
+    return _OUTCOMES[job.kind](job.result)
+
+
+def _tell_collected(result: Plain) -> str:
+    devices = result.get("devices", ())
+    measured, failed = (
+        sum(one["measured"] for one in devices), sum(len(one["failures"]) for one in devices)
+    )  # fmt: skip
+    told = f"measured {measured} launches of {sum(one['kernels'] for one in devices)} kernels"
+    return f"{told}, {failed} failed" if failed else told
+
+
+def _tell_calibrated(result: Plain) -> str:
+    devices = result.get("devices", ())
+    done = [one["device_id"] for one in devices if "error_message" not in one]
+    failed = [one["device_id"] for one in devices if "error_message" in one]
+    told = f"calibrated {', '.join(done) or 'nothing'}"
+    return f"{told}; failed on {', '.join(failed)}" if failed else told
+
+
+def _tell_trained(result: Plain) -> str:
+    names = [one["name"] for one in result.get("models", ())]
+    return f"published {', '.join(names) or 'no model'}"
+
+
+def _tell_validated(result: Plain) -> str:
+    scores = [one for one in result.get("scores", ()) if one["errors"] is not None]
+    best = min(scores, key=lambda one: float(one["errors"]["mean"]), default=None)
+    if best is None:
+        return "no model answered"
+    return f"best: {best['model']} on {best['device']}, {format_error(best['errors']['mean'])} mean"
+
+
+def _tell_compared(result: Plain) -> str:
+    known = [one for one in result.get("devices", ()) if one["difference"] is not None]
+    told = ", ".join(f"{one['device']} {format_points(one['difference'])}" for one in known)
+    return _cut(f"{result.get('second')} less {result.get('first')}, in points: {told or 'none'}")
 
 
 def list_log(job: JobRecord) -> tuple[LogLine, ...]:
@@ -226,4 +291,11 @@ _TABLES: Final[Mapping[JobKind, Callable[[Plain], list[ResultTable]]]] = {
     JobKind.TRAIN: _table_trained,
     JobKind.VALIDATE: _table_validated,
     JobKind.COMPARE: _table_compared,
+}
+_OUTCOMES: Final[Mapping[JobKind, Callable[[Plain], str]]] = {
+    JobKind.COLLECT: _tell_collected,
+    JobKind.CALIBRATE: _tell_calibrated,
+    JobKind.TRAIN: _tell_trained,
+    JobKind.VALIDATE: _tell_validated,
+    JobKind.COMPARE: _tell_compared,
 }

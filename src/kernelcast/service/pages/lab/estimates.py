@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.service.estimating import Outcome
+from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
 
 # The field that an error of a device is about.
 _FIELDS: Final = {
@@ -49,12 +50,21 @@ def read_answer(outcome: Outcome) -> dict[str, Any]:
     """Give an answer's values, with what the template needs beside them."""
     held: dict[str, Any] = json.loads(outcome.content)
     error = held.get("error")
-    explanation = held.get("explanation") or {}
     return {
         **held,
         "error": error,
         "is_kept": held.get("is_kept", False),
-        "tier_words": _TIERS.get(held.get("tier", ""), ""),
+        "tier_words": _TIERS.get(held.get("tier", ""), held.get("tier", "")),
+        "needs_run": error is not None and error["code"] == "missing_scope",
+        **describe_explanation(held),
+    }
+
+
+def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the evidence of an estimate's values is shown by."""
+    explanation = held.get("explanation") or {}
+    return {
+        "tier": held.get("tier", ""),
         "limiters": list_limiters(explanation.get("limiters") or {}),
         "methods": {
             name: seconds
@@ -64,8 +74,59 @@ def read_answer(outcome: Outcome) -> dict[str, Any]:
         "missing": explanation.get("missing") or {},
         "notes": explanation.get("notes") or [],
         "interval": explanation.get("interval") or "",
-        "needs_run": error is not None and error["code"] == "missing_scope",
+        "facts": list_facts(explanation),
+        **list_pieces(explanation.get("pieces")),
     }
+
+
+def list_facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Write what an explanation tells of samples, model and history, whatever it is."""
+    return [
+        (f"{part}: {name.replace('_', ' ')}", _write(name, value))
+        for part in ("linear", "model", "history")
+        for name, value in (explanation.get(part) or {}).items()
+        if value is not None and not isinstance(value, dict | list)
+    ]
+
+
+def list_pieces(pieces: object) -> dict[str, Any]:
+    """Give pieces of evidence as a table: their keys are its columns."""
+    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
+        return {"pieces": [], "piece_columns": []}
+    columns = list(dict.fromkeys(name for one in pieces for name in one))
+    return {
+        "piece_columns": [name.removesuffix("_s").replace("_", " ") for name in columns],
+        "pieces": [[_write(name, one.get(name)) for name in columns] for one in pieces],
+    }
+
+
+def find_end(held: Mapping[str, Any]) -> float:
+    """Give the largest time that an answer names: the end of an interval, alone or now."""
+    ends = [one.get("high") for one in (held, held.get("now") or {})]
+    return max((float(one) for one in ends if one is not None), default=0.0)
+
+
+def _write(name: str, value: object) -> str:
+    """Write a value as its name says.
+
+    Examples
+    --------
+    >>> _write("rate_s", 2e-3), _write("weight", 0.25), _write("is_even", True), _write("x", None)
+    ('2.00 ms', '25.0 %', 'yes', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if name.endswith(("_s", "seconds")):
+            return write_seconds(value)
+        if name in {"weight", "coverage", "share"}:
+            return write_share(value)
+        return write_digits(value)
+    if isinstance(value, list):
+        return ", ".join(_write("", one) for one in value)
+    return str(value)
 
 
 def list_limiters(limiters: Mapping[str, float]) -> list[Limiter]:

@@ -47,6 +47,7 @@ class LabFields:
     machine: str = ""
     method: str = "analytic"  # or "estimate": how local sizes are compared
     may_sample: bool = True
+    varied: str = ""  # the parameter that a picture of times is over
 
     @classmethod
     def read(cls, form: Form) -> Self:
@@ -58,6 +59,7 @@ class LabFields:
             machine=form.get("machine"),
             method=form.get("method", "analytic"),
             may_sample=form.get("sampling", "never") == "auto",
+            varied=form.get("varied"),
         )
 
     @classmethod
@@ -109,7 +111,7 @@ class LabFields:
         if self.build_options:
             content["build_options"] = self.options
         if self.parameters:
-            content["parameters"] = dict(_read_parameters(self.parameters))
+            content["parameters"] = dict(read_parameters(self.parameters))
         for name in ("local_size", "global_offset"):
             text = getattr(self, name)
             if text:
@@ -121,7 +123,7 @@ class LabFields:
         content: dict[str, Any] = {"code": self.code, "kernel": "any", "args": []}
         try:
             content["global_size"] = _read_sizes("global_size", self.global_size)
-            content["parameters"] = dict(_read_parameters(self.parameters))
+            content["parameters"] = dict(read_parameters(self.parameters))
             return read_inline_problem(content).ndrange.work_item_count
         except (FieldError, InputError, ValueError, OverflowError, RecursionError):
             return most
@@ -163,7 +165,8 @@ def _read_sizes(name: str, text: str) -> list[str]:
     return parts
 
 
-def _read_parameters(text: str) -> Iterator[tuple[str, str]]:
+def read_parameters(text: str) -> Iterator[tuple[str, str]]:
+    """Read names for numbers, with what they stand for."""
     for part in _SEPARATORS.split(text):
         if not part.strip():
             continue

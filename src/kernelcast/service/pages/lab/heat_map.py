@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kernelcast.reports.drawing import COLOURS, INK
 from kernelcast.reports.numbers import unit_of_time
+from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.pictures import Picture
 
@@ -51,6 +52,17 @@ def make_heat_map(name: str, where: str, times: Sequence[LocalSizeTime]) -> Pict
         rows=[(one.text, one.seconds, one.detail, one.reason) for one in times],
         draw=lambda figure: _draw_map(figure, known) if rows > 1 else _draw_line(figure, known),
         height_inches=max(2.6, 1.1 + _ROW_INCHES * rows) if rows > 1 else 3.2,
+        chart=None if rows > 1 else _make_line(known),
+    )
+
+
+def _make_line(known: Sequence[LocalSizeTime]) -> Chart:
+    ordered = sorted(known, key=lambda one: one.local_size)
+    points = [Point(x=one.local_size[0], y=_seconds(one), label=one.detail) for one in ordered]
+    return Chart(
+        x=Axis(title="work-items of a work-group", is_log=True),
+        y=Axis(title="time", unit="s"),
+        series=(Series(name="time", points=points, kind="line"),),
     )
 
 

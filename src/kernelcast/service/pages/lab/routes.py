@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
@@ -18,14 +19,15 @@ from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
-from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling
-from kernelcast.service.pages.dependencies import PageReader, SentForm
+from kernelcast.service.known_machines import read_named
+from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
 from kernelcast.service.pages.lab import conditions
 from kernelcast.service.pages.lab.arguments import propose_arguments
 from kernelcast.service.pages.lab.estimates import (
+    find_end,
     find_field_errors,
     list_limiters,
     list_volumes,
@@ -35,12 +37,15 @@ from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import make_heat_map
 from kernelcast.service.pages.lab.local_sizes import ask_model, compare_local_sizes
+from kernelcast.service.pages.lab.roofline import make_roofline
+from kernelcast.service.pages.lab.sharing import fields_of_content, write_curl, write_python
 from kernelcast.service.pages.lab.showing import (
     LabAnswer,
     choose_machine,
     refuse_field,
     show_lab,
 )
+from kernelcast.service.pages.lab.sizes import make_size_picture, vary_size
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import PageRoute, is_fragment
 from kernelcast.service.pages.threads import run_in_thread
@@ -52,17 +57,37 @@ router = APIRouter(route_class=PageRoute)
 router.include_router(conditions.router)
 
 
+class Beginning:
+    """What the fields hold at first, out of the address."""
+
+    def __init__(
+        self,
+        example: Name = "",
+        problem: Name = "",
+        device: Annotated[list[str] | None, Query(max_length=50)] = None,
+    ) -> None:
+        self.example = example
+        self.problem = problem
+        self.devices = tuple(device or ())
+
+    async def find_fields(self, service: Service) -> LabFields:
+        """Give the fields of a problem that was sent before, or of an example."""
+        if self.problem:
+            return fields_of_content(await service.problems.read(self.problem), self.devices)
+        examples = list_examples()
+        return LabFields.of_example(examples.get(self.example) or next(iter(examples.values())))
+
+
 @router.get("/lab", response_model=None)
 async def show_page(
     request: Request,
     service: OurService,
     caller: PageReader,
-    example: Annotated[str, Query(max_length=100)] = "",
+    wanted: Annotated[Beginning, Depends()],
 ) -> Response:
-    """Show the Lab with an example in its fields."""
-    examples = list_examples()
-    chosen = examples.get(example) or next(iter(examples.values()))
-    return await show_lab(request, service, caller, LabFields.of_example(chosen), LabAnswer())
+    """Show the Lab with an example, or a problem that was sent before, in its fields."""
+    fields = await wanted.find_fields(service)
+    return await show_lab(request, service, caller, fields, LabAnswer())
 
 
 class Question:
@@ -76,12 +101,10 @@ class Question:
         self.service = service
         self.caller = caller
 
-    async def answer_by(
-        self, find: Callable[[LabFields, Service, Caller], Awaitable[LabAnswer]]
-    ) -> Response:
+    async def answer_by(self, find: "Callable[[Question], Awaitable[LabAnswer]]") -> Response:
         """Show what is found, or what is wrong with a field."""
         try:
-            answer = await find(self.fields, self.service, self.caller)
+            answer = await find(self)
         except FieldError as error:
             answer = refuse_field(error)
         return await self.show(answer)
@@ -119,6 +142,12 @@ async def compare(asked: Asked) -> Response:
     return await asked.answer_by(_compare)
 
 
+@router.post("/lab/sizes", response_model=None)
+async def vary(asked: Asked) -> Response:
+    """Ask for times over a size."""
+    return await asked.answer_by(_vary)
+
+
 @router.post("/lab/arguments", response_model=None)
 async def fill_in(asked: Asked) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
@@ -131,34 +160,69 @@ async def fill_in(asked: Asked) -> Response:
     return await asked.show(LabAnswer(), replace(asked.fields, **changes))
 
 
-async def _estimate(fields: LabFields, service: Service, caller: Caller) -> LabAnswer:
-    digest, _ = await fields.make_problem(service)
+async def _estimate(asked: Question) -> LabAnswer:
+    fields, service = asked.fields, asked.service
+    digest, problem = await fields.make_problem(service)
     if not fields.devices:
         raise FieldError(name="device", message="choose at least one device")
-    asked = EstimateRequest(
+    wish = EstimateRequest(
         problem_digest=digest,
         devices=list(fields.devices),
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
-    wanted = await list_wanted(asked, service, may_run=Scope.RUN in caller.scopes)
+    wanted = await list_wanted(wish, service, may_run=Scope.RUN in asked.caller.scopes)
     outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)
+    errors = {} if is_good else find_field_errors(answers)
+    if "code" in errors:
+        await _find_lines(fields, problem, service)
     return LabAnswer(
-        template="lab/estimate.html",
-        values={"answers": answers, "allows_run": service.settings.allow_run},
-        errors={} if is_good else find_field_errors(answers),
+        # What stands at a field does not stand here again.
+        template="lab/nothing.html" if errors else "lab/estimate.html",
+        values={
+            "answers": answers,
+            "longest_s": max(map(find_end, answers), default=0.0),
+            "allows_run": service.settings.allow_run,
+            "share": _share(asked, digest),
+        },
+        errors=errors,
         status=HTTPStatus.OK if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
     )
 
 
-async def _annotate(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
+async def _find_lines(fields: LabFields, problem: Problem, service: Service) -> None:
+    """Have errors of a source told with their lines, where reading it finds them too."""
+    try:
+        await _read_source(fields, problem, service)
+    except FieldError as error:
+        if error.name == "code":
+            raise
+
+
+def _share(asked: Question, digest: str) -> dict[str, str]:
+    """Give the address of the question, and programs that ask it."""
+    fields = asked.fields
+    base = str(asked.request.base_url).rstrip("/")
+    options = {"devices": list(fields.devices)}
+    problem = fields.to_content()
+    query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
+    return {
+        "address": f"/lab?{query}",
+        "curl": write_curl(base, {"problem": problem, **options}),
+        "python": write_python(base, problem, options),
+    }
+
+
+async def _annotate(asked: Question) -> LabAnswer:
+    fields, service = asked.fields, asked.service
     problem = (await fields.make_problem(service))[1]
     report = await _read_source(fields, problem, service)
     return LabAnswer(template="lab/source.html", values={"report": report})
 
 
-async def _compare(fields: LabFields, service: Service, caller: Caller) -> LabAnswer:
+async def _compare(asked: Question) -> LabAnswer:
+    fields, service, caller = asked.fields, asked.service, asked.caller
     found = await compare_local_sizes(fields, service, caller)
     known = [one for one in found.times if one.seconds is not None]
     picture = None
@@ -173,7 +237,15 @@ async def _compare(fields: LabFields, service: Service, caller: Caller) -> LabAn
     return LabAnswer(template="lab/local_sizes.html", values=values)
 
 
-async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
+async def _vary(asked: Question) -> LabAnswer:
+    found = await vary_size(asked.fields, asked.service, asked.caller)
+    has_times = any(one.seconds is not None for one in found.times)
+    picture = await embed(make_size_picture(found)) if has_times else None
+    return LabAnswer(template="lab/sizes.html", values={"found": found, "picture": picture})
+
+
+async def _model(asked: Question) -> LabAnswer:
+    fields, service = asked.fields, asked.service
     machine = choose_machine(fields.machine, await run_in_thread(list_machines))
     problem = (await fields.make_problem(service))[1]
     ndrange = choose_local_size(problem.ndrange)[0]
@@ -183,6 +255,9 @@ async def _model(fields: LabFields, service: Service, _: Caller) -> LabAnswer:
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
         values["volumes"] = list_volumes(found.estimate)
+        described = await run_in_thread(read_named, machine)
+        roofline = make_roofline(problem.name, found.estimate, described)
+        values["roofline"] = None if roofline is None else await embed(roofline)
     return LabAnswer(template="lab/model.html", values=values)
 
 

@@ -83,18 +83,43 @@ async function submit(event) {
   target.setAttribute("aria-busy", "true");
   announce(button?.dataset.busy || "Working");
   form.classList.add("busy");
+  const stop = showElapsed(form);
   try {
     const isGood = await show(await send(address, form, button, controller.signal), target);
     announce(isGood ? "Ready" : "That did not work");
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (error.name === "AbortError") return stop(false);
     showFailure(target, `The service cannot be reached (${error.message}).`);
     announce("That did not work");
   }
   running.delete(target);
   target.removeAttribute("aria-busy");
   form.classList.remove("busy");
-  lead(placeFieldErrors(form, target) || target.querySelector("[role=alert], h2, h3"));
+  stop();
+  const errors = placeFieldErrors(form, target);
+  target.dispatchEvent(new CustomEvent("answered", { bubbles: true }));
+  target.dispatchEvent(new CustomEvent("shown", { bubbles: true }));
+  lead(errors || target.querySelector("[role=alert], h2, h3"));
+}
+
+// Counts the seconds of an answer beside the button; gives what ends it.
+function showElapsed(form) {
+  const place = form.querySelector("[data-elapsed]");
+  if (!place) return () => {};
+  const began = performance.now();
+  const words = place.querySelector("[data-seconds-gone]");
+  const bar = place.querySelector("progress");
+  const tick = () => { words.textContent = `${((performance.now() - began) / 1000).toFixed(1)} s`; };
+  const timer = setInterval(tick, 100);
+  tick();
+  place.hidden = bar.hidden = false;
+  return (isAnswered = true) => {
+    clearInterval(timer);
+    if (!isAnswered) return; // the next question counts on
+    tick();
+    bar.hidden = true;
+    words.textContent = `answered after ${words.textContent}`;
+  };
 }
 
 function lead(place) {
@@ -105,3 +130,17 @@ function lead(place) {
 }
 
 document.addEventListener("submit", submit);
+
+// Moments in the reader's own time; the server writes UTC.
+export function writeMoments(within = document) {
+  for (const one of within.querySelectorAll("time[datetime]:not([data-is-local])")) {
+    const when = new Date(one.dateTime);
+    if (Number.isNaN(when.valueOf())) continue;
+    one.title = one.textContent.trim() || one.dateTime;
+    one.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+    one.dataset.isLocal = "yes";
+  }
+}
+
+writeMoments();
+document.addEventListener("shown", (event) => writeMoments(event.target));

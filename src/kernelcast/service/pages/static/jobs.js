@@ -1,7 +1,7 @@
 // Keeps jobs fresh: follows those that are not over by server-sent events, and the list itself now
 // and then. Without this script the same page shows how things stood when it was loaded.
 
-import { announce, load } from "/assets/frame.js";
+import { announce, load, writeMoments } from "/assets/frame.js";
 
 // Browsers open six connections to a host; pages and pictures need some of them.
 const MOST_FOLLOWED = 3;
@@ -49,7 +49,7 @@ function show(place, job) {
     remaining.textContent = isKnown ? `about ${sayDuration(progress.remaining_seconds)} left` : "";
   }
   const stage = part(place, "stage");
-  if (stage) stage.textContent = (job.state === "running" && progress.stage) || "";
+  if (stage && !FINAL.has(job.state)) stage.textContent = (job.state === "running" && progress.stage) || "";
   if (job.is_cancel_wanted) part(place, "cancel")?.remove();
   if (place.hasAttribute("data-alone")) showLog(progress.log || []);
   place.dataset.state = job.state;
@@ -69,6 +69,7 @@ function showLog(lines) {
     line.append(time, text);
     list.append(line);
   }
+  writeMoments(list);
   if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
@@ -122,7 +123,10 @@ async function refresh() {
   try {
     const isGood = await load(list.dataset.refresh, {}, fresh);
     // Nobody's focus is taken away: who has reached into the list keeps it as it is.
-    if (isGood && !list.contains(document.activeElement)) list.replaceChildren(...fresh.childNodes);
+    if (isGood && !list.contains(document.activeElement)) {
+      list.replaceChildren(...fresh.childNodes);
+      writeMoments(list);
+    }
   } catch {
     // The service is away; the next time tells.
   } finally {

@@ -1,0 +1,81 @@
+"""Takes a picture of every page: wide and narrow, light and dark, of a new service and a used one.
+
+``python docs/make_screenshots.py FOLDER`` needs chromium with its driver, and selenium. The service
+has fake devices and made-up observations; the pictures are to be looked at, and are in no document.
+"""
+
+import sys
+import tempfile
+from base64 import b64decode
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selenium.webdriver.support.ui import WebDriverWait
+
+from kernelcast.testing.browsing import open_browser
+from kernelcast.testing.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+WIDTHS = (1400, 390)
+THEMES = ("light", "dark")
+_TALLEST = 4000
+_UNDRAWN = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
+
+
+def take(browser: "Chrome", page: str, width: int, theme: str, path: Path) -> list[str]:
+    """Take the picture of a page; give complaints, and whether it scrolls sideways."""
+    feature = {"name": "prefers-color-scheme", "value": theme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.get(page)
+    WebDriverWait(browser, 60).until(lambda one: not one.execute_script(_UNDRAWN))
+    needed, height = browser.execute_script(
+        "const page = document.documentElement; return [page.scrollWidth, page.scrollHeight]"
+    )
+    clip = {"x": 0, "y": 0, "width": width, "height": min(height, _TALLEST), "scale": 1}
+    taken = browser.execute_cdp_cmd(
+        "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
+    )
+    path.write_bytes(b64decode(taken["data"]))
+    found = [one["message"] for one in browser.get_log("browser")]
+    return [*found, *([f"needs {needed} pixels"] if needed > width else [])]
+
+
+def take_all(browser: "Chrome", folder: Path, *, is_full: bool) -> Iterator[str]:
+    """Take all pictures of a service; give a line for each page that is not as it should be."""
+    held = "full" if is_full else "empty"
+    with (
+        tempfile.TemporaryDirectory() as data,
+        serve_pages(Path(data), is_full=is_full) as (address, _),
+    ):
+        pages = (*SHOWN_PAGES, KERNEL_PAGE) if is_full else SHOWN_PAGES
+        for page, width, theme in product(pages, WIDTHS, THEMES):
+            name = page.strip("/").partition("?")[0].replace("/", "-") or "home"
+            path = folder / f"{name}-{held}-{width}-{theme}.png"
+            for told in take(browser, address + page, width, theme, path):
+                yield f"{path.name}: {told}"
+
+
+def main() -> int:
+    """Take all pictures; the exit status says whether all pages are as they should be."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = open_browser()
+    wrong = 0
+    try:
+        for is_full in (True, False):
+            for told in take_all(browser, folder, is_full=is_full):
+                sys.stdout.write(f"{told}\n")
+                wrong += 1
+    finally:
+        browser.quit()
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

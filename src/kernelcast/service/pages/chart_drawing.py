@@ -1,0 +1,117 @@
+"""Draws charts here: for papers, and for browsers without scripts."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from kernelcast.reports.drawing import COLOURS, INK, MARKERS, show_grid
+from kernelcast.service.pages.charts import Axis, Chart, Series
+from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
+
+if TYPE_CHECKING:  # slow to load
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MANY: Final = 300
+_LONGEST_NAME: Final = 24
+
+
+def draw_chart(figure: "Figure", chart: Chart) -> None:
+    """Draw a chart on an empty figure of matplotlib."""
+    axes = figure.add_subplot()
+    bars = [one for one in chart.series if one.kind == "bars"]
+    for number, one in enumerate(chart.series):
+        if one.kind == "bars":
+            _draw_bars(axes, one, chart, (bars.index(one), len(bars), number))
+        else:
+            _draw_points(axes, one, number)
+    across, upward = (chart.x, chart.y) if chart.is_upright else (chart.y, chart.x)
+    _set_axis(axes, "x", across)
+    _set_axis(axes, "y", upward)
+    show_grid(axes, "both" if not bars else "y" if chart.is_upright else "x")
+    if len(chart.series) > 1:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+
+
+def _draw_points(axes: "Axes", one: Series, number: int) -> None:
+    x, y = ([point.x for point in one.points], [point.y for point in one.points])
+    if one.kind == "guide":
+        axes.plot(x, y, "--", color=INK, linewidth=0.8, alpha=0.6, label=one.name)
+        return
+    colour = COLOURS[number % len(COLOURS)]
+    is_many = len(x) > _MANY
+    spans = [each for each in one.points if each.low is not None and each.high is not None]
+    if spans:
+        axes.vlines(
+            [each.x for each in spans], [each.low or 0.0 for each in spans],
+            [each.high or 0.0 for each in spans], color=colour, alpha=0.25 if is_many else 0.5,
+            linewidth=0.8,
+        )  # fmt: skip
+    axes.plot(
+        x, y, "-" if one.kind == "line" else "", marker=MARKERS[number % len(MARKERS)],
+        markersize=2.5 if is_many else 3.5, markeredgewidth=0, color=colour, label=one.name,
+        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many,
+    )  # fmt: skip
+
+
+def _draw_bars(axes: "Axes", one: Series, chart: Chart, place: tuple[int, int, int]) -> None:
+    number, together, colour = place
+    width = 0.8 / together
+    at = np.array([point.x for point in one.points]) + width * (number - (together - 1) / 2)
+    lengths = np.array([point.y for point in one.points])
+    ends = np.array([
+        (point.y if point.low is None else point.low, point.y if point.high is None else point.high)
+        for point in one.points
+    ]).reshape(-1, 2)  # fmt: skip
+    spread: Any = np.abs(ends - lengths[:, None]).T if len(lengths) else None
+    if spread is not None and not spread.any():
+        spread = None
+    style: dict[str, Any] = {
+        "color": COLOURS[colour % len(COLOURS)],
+        "label": one.name,
+        "ecolor": INK,
+    }
+    if chart.is_upright:
+        axes.bar(at, lengths, width, yerr=spread, **style)
+    else:
+        axes.barh(at, lengths, width, xerr=spread, **style)
+
+
+def _set_axis(axes: "Axes", side: str, axis: Axis) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    one = axes.xaxis if side == "x" else axes.yaxis
+    (axes.set_xlabel if side == "x" else axes.set_ylabel)(axis.title)
+    if axis.names:
+        names = [
+            name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+            for name in axis.names
+        ]
+        one.set_ticks(range(len(names)), names)
+        if side == "x":
+            axes.tick_params(axis="x", rotation=60 if len(names) > 4 else 0)
+        else:
+            axes.invert_yaxis()
+        return
+    if axis.is_log:
+        (axes.set_xscale if side == "x" else axes.set_yscale)("log")
+        one.set_minor_formatter(NullFormatter())
+    one.set_major_formatter(lambda value, _: write_number(value, axis))
+
+
+def write_number(value: float, axis: Axis) -> str:
+    """Write a number of an axis.
+
+    Examples
+    --------
+    >>> write_number(0.0125, Axis(title="time", unit="s")), write_number(0.5, Axis(title="x"))
+    ('12.5 ms', '0.500')
+    """
+    if axis.unit == "s":
+        return write_seconds(value) if value > 0 else "0"
+    if axis.unit == "share":
+        return write_share(value)
+    if axis.unit == "moment":
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
+    return write_digits(value)

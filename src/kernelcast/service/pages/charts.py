@@ -1,0 +1,107 @@
+"""Charts that a browser draws: what `static/charts.js` is told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+Kind = Literal["points", "line", "bars", "guide"]
+"""How a series is drawn; a guide is a line to read others by."""
+Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", "points"]
+"""What the numbers of an axis are, in the units of the International System."""
+_MOST_DIGITS: Final = 6
+_WHOLE_FROM: Final = 1e8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """An axis.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    unit : str
+        Of its numbers; moments are seconds since 1970.
+    is_log : bool
+        Whether steps are factors.
+    names : tuple of str
+        What stands at 0, 1, 2 and so on, where the axis has names and no numbers.
+    """
+
+    title: str
+    unit: Unit = ""
+    is_log: bool = False
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What is drawn at one place.
+
+    Parameters
+    ----------
+    x, y : float
+        Where.
+    low, high : float or None
+        Ends of its interval along `y`.
+    label : str
+        Its name.
+    link : str
+        Where a click leads; nowhere if empty.
+    """
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points that belong together; `kind` says how they are drawn."""
+
+    name: str
+    points: Sequence[Point]
+    kind: Kind = "points"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart; bars of one that `is_upright` is false lie down."""
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    is_upright: bool = True
+
+
+def chart_to_plain(chart: Chart) -> Mapping[str, Any]:
+    """Write a chart as its script reads it: a point is a list, cut where nothing follows."""
+    return {
+        "x": asdict(chart.x),
+        "y": asdict(chart.y),
+        "isUpright": chart.is_upright,
+        "series": [
+            {"name": one.name, "kind": one.kind, "points": [_write(each) for each in one.points]}
+            for one in chart.series
+        ],
+    }
+
+
+def _write(point: Point) -> list[float | str | None]:
+    values: list[float | str | None] = [
+        _shorten(point.x), _shorten(point.y), _shorten(point.low), _shorten(point.high),
+        point.label, point.link,
+    ]  # fmt: skip
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return values
+
+
+def _shorten(value: float | None) -> float | None:
+    """Cut digits that nobody sees; whole numbers and moments keep those before the point."""
+    if value is None or isinstance(value, int):
+        return value
+    return round(value) if value > _WHOLE_FROM else float(f"{value:.{_MOST_DIGITS}g}")

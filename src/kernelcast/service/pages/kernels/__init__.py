@@ -1,0 +1,1 @@
+"""A page per kernel: all of its launches on all devices."""

@@ -1,0 +1,106 @@
+"""A service over fake devices whose pages can be looked at: one that holds much, or a new one."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service_state import ServiceState, open_state
+from kernelcast.testing.page_examples import (
+    add_job,
+    fill_store,
+    make_comparison,
+    make_validation,
+)
+from kernelcast.testing.service_backend import FakeBackend
+from kernelcast.testing.service_process import find_port
+
+DEVICE: Final = "fake-device-0000"
+SHOWN_PAGES: Final = (
+    "/", "/lab", "/lab/conditions", "/devices", f"/devices/{DEVICE}",
+    "/devices/compared?machine=a100&machine=v100", "/accuracy", "/observations", "/comparing",
+    "/jobs", "/models", "/estimates", "/audit", "/docs",
+)  # fmt: skip
+"""Addresses of pages that are there whatever the service holds."""
+KERNEL_PAGE: Final = "/kernels/of?name=suite/application0/kernel0"
+"""The page of a kernel of one that holds much."""
+PROBLEM: Final = {
+    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
+    "kernel": "fill",
+    "global_size": [65536],
+    "local_size": [64],
+    "args": [{"buffer": "float32", "count": 65536}],
+}
+_PATIENCE_S: Final = 60.0
+
+
+@contextmanager
+def serve_pages(folder: Path, *, is_full: bool) -> Iterator[tuple[str, ServiceState]]:
+    """Serve a data folder; give the address, and the state behind it.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made the data folder of this process as long as it is served.
+    is_full : bool
+        Whether it holds observations, jobs, a calibration and an answer.
+    """
+    before = os.environ.get("KERNELCAST_DATA")
+    os.environ["KERNELCAST_DATA"] = str(folder)
+    database = str(folder / "rows.sqlite")
+    settings = ServiceSettings(
+        database=database, registry=str(folder / "models"), runs_jobs=False, allow_run=True
+    )
+    try:
+        with _run(settings) as address:
+            state = open_state(database)
+            if is_full:
+                _fill(folder, database, state)
+                httpx.post(f"{address}/v1/estimates", json={"problem": PROBLEM}, timeout=60)
+            yield address, state
+            state.close()
+    finally:
+        if before is None:
+            del os.environ["KERNELCAST_DATA"]
+        else:
+            os.environ["KERNELCAST_DATA"] = before
+
+
+def _fill(folder: Path, database: str, state: ServiceState) -> None:
+    fill_store(database)
+    add_job(state, JobKind.COMPARE, result=make_comparison())
+    add_job(state, JobKind.VALIDATE, result=make_validation())
+    options = {"devices": [DEVICE], "effort": "quick"}
+    add_job(state, JobKind.CALIBRATE, JobState.FAILED, options=options,
+            error={"code": "device_lost", "message": "the device was lost"})  # fmt: skip
+    shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
+    (folder / "machines").mkdir(parents=True, exist_ok=True)
+    shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
+
+
+@contextmanager
+def _run(settings: ServiceSettings) -> Iterator[str]:
+    import uvicorn
+
+    app = create_app(settings, backend=FakeBackend(str(settings.database)))
+    port = find_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    ends_s = time.monotonic() + _PATIENCE_S
+    while not server.started and time.monotonic() < ends_s:
+        time.sleep(0.05)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(_PATIENCE_S)
