@@ -203,7 +203,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
             if square > _SQUARE:
                 square = _SQUARE * (1.0 + log(square / _SQUARE))
             cost += weight * square
-            if cost > least:
+            if cost >= least:
                 break
         else:
             best, least = centre, cost
