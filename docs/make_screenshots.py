@@ -59,6 +59,7 @@ def take_all(browser: "Chrome", folder: Path, *, is_full: bool) -> Iterator[str]
             path = folder / f"{name}-{held}-{width}-{theme}.png"
             for told in take(browser, address + page, width, theme, path):
                 yield f"{path.name}: {told}"
+        browser.get("about:blank")  # or the next change of theme would ask a service that is gone
 
 
 def main() -> int:
