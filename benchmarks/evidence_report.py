@@ -84,7 +84,8 @@ def _write_overview(files: Sequence[Result]) -> None:
     """Put what the newest sampler's rows say between the README's markers."""
     lines = [
         "| device | rows, kernels | one whole run for the others | first answer "
-        "| 90 % intervals hold | half width | cost | other sizes observed too | other sizes, nothing run |",
+        "| 90 % intervals hold | half width | cost | other sizes observed too "
+        "| other sizes, nothing run |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for one in files:
@@ -106,7 +107,7 @@ def _introduce() -> list[str]:
         "Mean and median relative errors of launches whose kernels were held out, with their 90 %",
         "intervals, as `benchmarks/evidence.py` says. *Two moments*, rows of sampler 4 (`55ea`,",
         "`91ef`, `2b30`): the first two moments as an estimate takes them, before anything of the",
-        "launch ran; sets 0 and 1 are these moments one by one. Rows of sampler 3: pairs of 3 and 4",
+        "launch ran; sets 0 and 1 are these moments one by one. Of sampler 3: pairs of 3 and 4",
         "units at two moments where the sampler's pilot or the source says that work is even, else",
         "its sets 0 and 1; all but set 0 were taken between whole runs, and the cost leaves the",
         "pilot out, which is given beside the table.",
