@@ -209,10 +209,8 @@ class Sampling:
     def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
         """Time a window at a new place in parts, each right behind the one before it; give them."""
         counts = self.launch.ndrange.group_counts
-        (position,) = spread_positions(1, counts, shift=self.plan.seed + self.next_window)
-        # One window lies in the middle of its only stratum; the next one of the sequence elsewhere.
-        place = (0.5 + (self.plan.seed + self.next_window + 1) * GOLDEN) % 1.0
-        box = self.reserve(position if self.plan.places else int(place * self.total), work_groups)
+        (position,) = spread_positions(1, counts, shift=self.plan.seed + self.next_window + 1)
+        box = self.reserve(position, work_groups)
         if box is None:
             return []
         before = len(self.timed)

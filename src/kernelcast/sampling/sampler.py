@@ -64,6 +64,8 @@ _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
 _FEW_SINGLES = 3
+# Short and long launches where all samples count as work.
+_FEW_PLACES, _LONG_PLACES = 4, 2
 _FEW_RATES = 5
 # Places so much slower than the others are looked at again: work that is known to be even is
 # taken for uneven where data make rates differ so much.
@@ -113,27 +115,12 @@ class Sampler:
         launches = tuple(sampling.timed[before:])
         if not launches:
             return None
-        return SampleRun(
-            kernel_digest=sampling.launch.kernel_digest,
-            device_id=sampling.launch.device.id,
-            ndrange=sampling.launch.ndrange,
-            launches=launches,
-            launch_overhead_s=_choose_overhead(sampling),
-            is_even=sampling.is_even,
-            at_s=at_s,
-            contention=sampling.launch.measure_contention(),
-        )
+        return _make_run(sampling, launches, at_s)
 
     def _begin(self) -> None:
         """Warm up, and find out what work it is."""
         sampling = self._sampling
-        launch = sampling.launch
-        middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
-        if sampling.total >= _FEWEST_TO_SPARE_ONE:
-            sampling.taken.append(middle)
-        launch.warm_up(middle)
-        launch.settle()
-        self._short, self._rate_s = run_pilot(sampling)
+        self._short, self._rate_s = _open(sampling)
         is_known = sampling.plan.is_known_even
         # Half of the budget of even work is for the window.
         affordable = int(self._affordable / 2)
@@ -195,13 +182,16 @@ class Sampler:
             return
         most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
         sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
+        if not sampling.is_even:
+            after = len(sampling.timed)
+            self._take_many()
+            if not any(one.window != PILOT_WINDOW for one in sampling.timed[after:]):
+                return  # the window is all there is
         # Short launches tell less than a window of even work, and a window less than they do else.
-        useless = slice(0, before) if sampling.is_even else slice(before, None)
+        useless = slice(0, before) if sampling.is_even else slice(before, before + len(parts))
         sampling.timed[useless] = [
             replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
         ]
-        if not sampling.is_even:
-            self._take_many()
 
     def _can_pay_window(self) -> bool:
         """Tell whether index space and budget have room for a window of even work."""
@@ -255,6 +245,28 @@ class Sampler:
             sampling.run_windows(self._short, launches, is_warmed=self._is_warmed)
 
 
+def sample_places(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
+    """Time launches at places all over, where samples are work that counts anyway.
+
+    Short ones tell whether work is even. Two long ones follow if it is, and else as many short ones
+    as the budget reaches for; none only warms caches up.
+    """
+    sampling = Sampling(launch, replace(plan, moments=1), np.random.default_rng(plan.seed))
+    at_s = time.time()
+    short, rate_s = _open(sampling)
+    shorts = sampling.run_windows(short, _FEW_PLACES) or sampling.timed
+    rates = rates_of(shorts)
+    sampling.is_even = bool(rates.max() <= _CONTRADICTS * _lower_median(rates))
+    rate_s = float(rates.mean())
+    affordable = sampling.available_s(rate_s) / rate_s
+    if sampling.is_even:
+        long = sampling.unit * max(1, int(affordable / _LONG_PLACES / sampling.unit))
+        sampling.run_windows(max(short, long), _LONG_PLACES)
+    else:
+        sampling.run_windows(short, int(affordable / short))
+    return _make_run(sampling, tuple(sampling.timed), at_s)
+
+
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
     """Time a few work-groups of a launch in one moment, for the whole of a plan's budget."""
     run = Sampler(launch, replace(plan, moments=1)).take_moment()
@@ -262,6 +274,30 @@ def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
         msg = "the first moment timed nothing"
         raise AssertionError(msg)
     return run
+
+
+def _open(sampling: Sampling) -> tuple[int, float]:
+    """Warm up; give the work-groups of a launch worth timing, and the seconds of each, about."""
+    launch = sampling.launch
+    middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
+    if sampling.total >= _FEWEST_TO_SPARE_ONE:
+        sampling.taken.append(middle)
+    launch.warm_up(middle)
+    launch.settle()
+    return run_pilot(sampling)
+
+
+def _make_run(sampling: Sampling, launches: tuple[TimedLaunch, ...], at_s: float) -> SampleRun:
+    return SampleRun(
+        kernel_digest=sampling.launch.kernel_digest,
+        device_id=sampling.launch.device.id,
+        ndrange=sampling.launch.ndrange,
+        launches=launches,
+        launch_overhead_s=_choose_overhead(sampling),
+        is_even=sampling.is_even,
+        at_s=at_s,
+        contention=sampling.launch.measure_contention(),
+    )
 
 
 def _choose_overhead(sampling: Sampling) -> float:

@@ -154,7 +154,9 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
     steps = np.arange(windows) + shift
     places = (0.5 + steps * GOLDEN) % 1.0
-    places = np.clip(0.5 + (places - places.mean()) * 0.8, 0.02, 0.98)
+    if windows > 1:  # a single one has no others to be balanced with
+        places = 0.5 + (places - places.mean()) * 0.8
+    places = np.clip(places, 0.02, 0.98)
     coordinates = [np.zeros(windows, dtype=int) for _ in counts]
     coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
     for axis in range(last):

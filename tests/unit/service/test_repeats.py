@@ -72,4 +72,4 @@ def test_a_form_with_the_same_bytes_is_no_repeat(client: TestClient, problem: Pl
     answer = client.post("/v1/estimates", json={"problem": problem})
     body = answer.request.content
     again = client.post("/v1/estimates", content=body, headers={"content-type": "text/plain"})
-    assert again.status_code == 422
+    assert again.status_code == 415
