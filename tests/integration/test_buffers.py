@@ -346,7 +346,7 @@ def test_row_pointers_on_the_device_tell_the_work(
     monkeypatch.setattr(weighing, "apply_profile", note)
     found = api.estimate(program.rows, (len(lengths),), (64,), buffers, queue=queue)
     assert found.seconds > 0
-    (profile,) = profiles
+    profile = profiles[0]  # one for each moment
     assert profile.is_exact
     assert profile.spread == pytest.approx(np.std(lengths) / np.mean(lengths), rel=0.1)
     for buffer, content in zip(buffers, contents, strict=True):

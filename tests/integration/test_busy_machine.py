@@ -13,6 +13,7 @@ from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file.reader import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import DeviceKind
+from kernelcast.records.samples import join_moments
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession
 
@@ -56,11 +57,11 @@ def test_beside_other_programs_an_estimate_has_two_times(session: DeviceSession)
         sampled = sample_launch(
             launch, problem.kernel, EstimateSettings(), arguments=problem.arguments
         )
-    estimate, seen = sampled.estimate, sampled.run.contention
+    estimate, seen = sampled.estimate, join_moments(sampled.runs).contention
     assert seen is not None
     assert seen.others >= 1
     assert estimate.now is not None
     assert estimate.now.seconds == pytest.approx(seen.slowdown * estimate.seconds)
     assert seen.describe() in estimate.warnings
     if session.timer.workers is not None:
-        assert all(one.clock_s is not None for one in sampled.run.launches)
+        assert all(one.clock_s is not None for run in sampled.runs for one in run.launches)

@@ -19,6 +19,7 @@ import pytest
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.testing.observations import make_failure, make_observation
+from kernelcast.testing.older_stores import insert_as_then
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, load_table, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
@@ -219,8 +220,8 @@ def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
             replace(make_observation(3), launch=first.launch, measurement="c")]  # fmt: skip
     engine = connect(parse_url(url))
     migrate(engine, url, head="0001")
-    with Store(url=parse_url(url), where=url, engine=engine) as old:
-        old.add_many(rows)
+    insert_as_then(engine, rows)
+    engine.dispose()
     wanted = Selection(kernel_digests=(first.launch.kernel.digest,),
                        device_ids=(first.launch.device.id,))  # fmt: skip
     with open_store(url) as store:
@@ -235,8 +236,8 @@ def test_launches_follow_every_change(url: str) -> None:
     rows = [make_observation(number) for number in range(6)]
     engine = connect(parse_url(url))
     migrate(engine, url, head="0002")
-    with Store(url=parse_url(url), where=url, engine=engine) as old:
-        old.add_many([*rows[:3], replace(rows[5], origin=Origin.IMPORTED)])
+    insert_as_then(engine, [*rows[:3], replace(rows[5], origin=Origin.IMPORTED)])
+    engine.dispose()
     with open_store(url) as store:
         assert _list_launches(store) == [rows[place].launch.key for place in (2, 1, 0)]
         steps: list[tuple[Callable[[], object], list[int]]] = [

@@ -76,7 +76,7 @@ def sample_pairs(
             multiple=multiple,
             window_set=window_set,
             launches=tuple(
-                TimedLaunch(box=box, window=0, duration_s=one, clock_s=clock_of(one))
+                TimedLaunch(box=box, window=0, duration_s=float(one), clock_s=clock_of(one))
                 for box, one in zip(boxes, durations, strict=False)
             ),
         )

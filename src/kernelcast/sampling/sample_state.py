@@ -154,7 +154,9 @@ class Sampling:
         """Time boxes, given with their window, one after the other."""
         durations = self.launch.time_boxes([box for _, box in boxes])
         self.timed += [
-            TimedLaunch(box=box, window=window, duration_s=duration, clock_s=clock_of(duration))
+            TimedLaunch(
+                box=box, window=window, duration_s=float(duration), clock_s=clock_of(duration)
+            )
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
 

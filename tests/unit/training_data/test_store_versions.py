@@ -9,14 +9,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kernelcast.records.observation import Observation
 from kernelcast.testing.observations import make_observation
+from kernelcast.testing.older_stores import insert_as_then
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate
-from kernelcast.training_data.store.rows import observation_to_row
 from kernelcast.training_data.store.tables import HEAD, METADATA, VERSION_TABLE
-from kernelcast.training_data.store.writing import add_schemas, schema_id_of
 
 NEXT = """
 import sqlalchemy as sa
@@ -58,17 +56,6 @@ def engine(path: Path) -> Iterator[sa.Engine]:
     engine = connect(parse_url(path))
     yield engine
     engine.dispose()
-
-
-def insert_as_first_version(engine: sa.Engine, rows: list[Observation]) -> None:
-    """Write rows as the first version did, which knew fewer columns."""
-    table = sa.Table("observations", sa.MetaData(), autoload_with=engine)
-    names = set(table.columns.keys())
-    with engine.begin() as connection:
-        add_schemas(connection, {one.features.schema for one in rows if one.features})
-        for one in rows:
-            row = observation_to_row(one, schema_id_of(one))
-            connection.execute(sa.insert(table), {name: row[name] for name in names if name in row})
 
 
 def dump(path: Path) -> list[str]:
@@ -129,7 +116,7 @@ def test_a_store_of_the_first_version_gets_the_index_of_launches(tmp_path: Path)
     engine = connect(parse_url(path))
     migrate(engine, str(path), head="0001")
     rows = [make_observation(number) for number in range(20)]
-    insert_as_first_version(engine, rows)
+    insert_as_then(engine, rows)
     engine.dispose()
     assert "ix_observations_kernel_digest" in "\n".join(dump(path))
     before = dump(path)

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from kernelcast.service_state import open_state
 from kernelcast.testing.observations import make_observation
+from kernelcast.testing.older_stores import insert_as_then
 from kernelcast.testing.store_survival.forking import Forked
-from kernelcast.training_data.store import Store, open_store
+from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import migrate
 
@@ -123,8 +124,8 @@ def fill_older(place: str) -> None:
     """Make a store of the first version, with some rows."""
     engine = connect(parse_url(place))
     migrate(engine, place, head="0001")
-    with Store(url=parse_url(place), where=place, engine=engine) as store:
-        store.add_many(map(make_observation, range(_TEMPLATE_ROWS)))
+    insert_as_then(engine, [make_observation(number) for number in range(_TEMPLATE_ROWS)])
+    engine.dispose()
 
 
 def work_apart(work: Callable[[], None], folder: Path) -> None:
