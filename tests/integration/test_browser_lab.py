@@ -102,6 +102,14 @@ class LabPage:
         """Give the text of an element."""
         return self.find(selector).text
 
+    def wait_for(self, selector: str) -> None:
+        """Wait until an element is there."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.browser, 10).until(
+            lambda browser: browser.find_elements("css selector", selector)
+        )
+
     def wait_for_charts(self) -> None:
         """Wait until every chart is drawn."""
         from selenium.webdriver.support.ui import WebDriverWait
@@ -217,6 +225,7 @@ def test_time_over_a_size(lab: LabPage) -> None:
     assert "N: 262,144" in told
     assert "predicted time" in told
     lab.find("#lab-sizes details.numbers summary").send_keys(Keys.ENTER)
+    lab.wait_for("#lab-sizes details.numbers table")  # the page makes it once it is opened
     assert "4,194,304" in lab.text("#lab-sizes details.numbers table")
     assert lab.complaints() == []
 
