@@ -15,14 +15,14 @@ chosen, as was the likelihood (`kernelcast.models.evidence.fusion.CORE`), on the
 import argparse
 import json
 import math
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cpu_time import least_us
 from evidence_peers import PEERS
 from evidence_report import write_report
 from evidence_rows import (
@@ -315,22 +315,14 @@ def _time(rows: Sequence[EvidenceRow]) -> dict[str, float]:
         return fuse([model.weigh_sizes(told)])
 
     return {
-        f"fuse {len(pieces)} pieces": _least(lambda: fuse(pieces)),
-        "fuse 8 pieces": _least(lambda: fuse(eight)),
-        f"ask {len(others)} sizes": _least(lambda: sizes.predict(row.size.log_work, row.size.at_s)),
-        "answer without sampling": _least(answer),
-        "interval": _least(lambda: model.surround(fuse(pieces), COVERAGE)),
+        f"fuse {len(pieces)} pieces": least_us(lambda: fuse(pieces)),
+        "fuse 8 pieces": least_us(lambda: fuse(eight)),
+        f"ask {len(others)} sizes": least_us(
+            lambda: sizes.predict(row.size.log_work, row.size.at_s)
+        ),
+        "answer without sampling": least_us(answer),
+        "interval": least_us(lambda: model.surround(fuse(pieces), COVERAGE)),
     }
-
-
-def _least(work: Callable[[], object], rounds: int = 20, times: int = 200) -> float:
-    found = []
-    for _ in range(rounds):
-        begin = time.process_time()
-        for _ in range(times):
-            work()
-        found.append((time.process_time() - begin) / times)
-    return 1e6 * min(found)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ and width of the regressor were chosen on the rows of ``CHOSEN_ON``; other devic
 import argparse
 import json
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cpu_time import least_us
 from machine import describe_machine
 from scipy.stats import kendalltau
 from sklearn.ensemble import ExtraTreesRegressor
@@ -253,17 +253,7 @@ def _time(launches: Sequence[MeasuredLaunch]) -> dict[str, float]:
         "answer": lambda: model.predict(features), "describe": lambda: describe(features),
         "correct": lambda: model.correct(columns),
     }  # fmt: skip
-    return {name: _least(work) for name, work in works.items()}
-
-
-def _least(work: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
-    found = []
-    for _ in range(rounds):
-        begin = time.process_time()
-        for _ in range(times):
-            work()
-        found.append((time.process_time() - begin) / times)
-    return 1e6 * min(found)
+    return {name: least_us(work, times=50) for name, work in works.items()}
 
 
 def render(found: dict[str, Any]) -> str:

@@ -4,19 +4,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import LinearFit, combine_fits, fit_linear, make_interval
 from kernelcast.records.arguments import Argument
 from kernelcast.records.contention import combine_contention, list_contention
-from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler
 
@@ -30,30 +27,6 @@ _COSTLY_SHARE = 0.05
 
 MOMENTS_APART_S = 0.1
 """Moments that lie closer together share what disturbs them."""
-
-
-class Sampled(Protocol):
-    """What was sampled: a launch on a device, or the recording of one."""
-
-    @property
-    def device(self) -> DeviceDescription:
-        """The device."""
-        ...
-
-    @property
-    def ndrange(self) -> NDRange:
-        """The whole index space, local size chosen."""
-        ...
-
-    @property
-    def saturation(self) -> SaturationPoint:
-        """P_sat of the kernel."""
-        ...
-
-    @property
-    def launch_overhead_s(self) -> float:
-        """What a launch costs beside its work-groups, about, in seconds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,8 @@ from kernelcast.records.device import DeviceDescription, DispatchOrder, Saturati
 from kernelcast.records.ndrange import GroupBox, NDRange
 
 
-class PreparedLaunch(Protocol):
-    """One kernel with one index space and one set of arguments, built and ready to be sampled."""
-
-    @property
-    def kernel_digest(self) -> str:
-        """Identity of the kernel."""
-        ...
+class Sampled(Protocol):
+    """What samples are of: a launch that is ready, or the recording of one."""
 
     @property
     def device(self) -> DeviceDescription:
@@ -35,13 +30,22 @@ class PreparedLaunch(Protocol):
         ...
 
     @property
-    def order(self) -> DispatchOrder:
-        """Order in which the device starts work-groups."""
+    def launch_overhead_s(self) -> float:
+        """What a launch costs beside its work-groups, about, in seconds."""
+        ...
+
+
+class PreparedLaunch(Sampled, Protocol):
+    """One kernel with one index space and one set of arguments, built and ready to be sampled."""
+
+    @property
+    def kernel_digest(self) -> str:
+        """Identity of the kernel."""
         ...
 
     @property
-    def launch_overhead_s(self) -> float:
-        """What a launch costs beside its work-groups, about, in seconds."""
+    def order(self) -> DispatchOrder:
+        """Order in which the device starts work-groups."""
         ...
 
     def warm_up(self, box: GroupBox) -> None:

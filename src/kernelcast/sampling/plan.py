@@ -15,8 +15,8 @@ their versions; models refuse samples of revisions that they have not learned fr
    compiled as the whole launch is (ADR 0004).
 3. With every page of the buffers read before (ADR 0020), and every work-group of a window counted
    where index buffers tell the work (ADR 0019).
-4. At two moments, as pairs of 3 and 4 units where work is even, in windows that threads walk as
-   they walk the whole launch (ADR 0032, 0034).
+4. At two moments, in windows of which the first part pays for cold caches (ADR 0032), and that
+   threads walk as they walk the whole launch (ADR 0034).
 """
 
 

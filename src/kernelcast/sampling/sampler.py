@@ -121,6 +121,7 @@ class Sampler:
         """Warm up, and find out what work it is."""
         sampling = self._sampling
         self._short, self._rate_s = _open(sampling)
+        last_of_pilot = sampling.timed[-1]
         is_known = sampling.plan.is_known_even
         # Half of the budget of even work is for the window.
         affordable = int(self._affordable / 2)
@@ -132,8 +133,7 @@ class Sampler:
         shorts = self._look(places)
         if len(shorts) < _FEWEST_SURVEYED:
             # The pilot may have seen the lightest work-groups of all.
-            last = next(one for one in reversed(sampling.timed) if one not in shorts)
-            shorts = [last, *shorts]
+            shorts = [last_of_pilot, *shorts]
             self._rate_s = float(rates_of(shorts).mean())
             more = min(_SURVEYED, int(self._affordable / 2))
             self._has_room = more >= _FEWEST_SURVEYED
@@ -334,12 +334,13 @@ def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], most_s: fl
 
 
 def _repeat_outliers(sampling: Sampling) -> None:
-    """Repeat single launches that took a good part of all the time that uneven work was given.
+    """Repeat single launches that took a good part of what a moment of uneven work was given.
 
     Work that differs this much is rare, a core that was taken away for milliseconds is not. The
     neighbour goes into the mean of the window, so that neither is believed alone.
     """
-    timed = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+    ours = sampling.timed[sampling.first :]
+    timed = [one for one in ours if one.window != PILOT_WINDOW]
     if not timed:
         return
     times = np.array([one.duration_s for one in timed])

@@ -14,7 +14,6 @@ from kernelcast.launches.bounds_check import list_overruns
 from kernelcast.launches.estimation import (
     LaunchSampling,
     ReportProgress,
-    Sampled,
     SampledEstimate,
     measure,
 )
@@ -40,6 +39,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recording import Recording
 from kernelcast.records.samples import SampleRun, join_moments
+from kernelcast.sampling.backend import Sampled
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
