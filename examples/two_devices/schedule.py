@@ -2,7 +2,7 @@
 
 The program is built for both devices. One predictor estimates each launch on both; the launch runs
 where kernel and transfers are expected to take the least time, and the predictor is told what the
-kernel took. In the next round the launch is answered from history there, without samples.
+kernel took. In the next round that time is part of the answer there, and nothing is sampled.
 
     python examples/two_devices/schedule.py [--devices ID ID] [--rounds N]
 """

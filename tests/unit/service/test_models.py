@@ -4,6 +4,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.models.catalogue import make_model
+from kernelcast.models.evidence.built_in import BUILT_IN
+from kernelcast.models.evidence.registry import publish_evidence
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.service import ServiceSettings
 from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
@@ -34,6 +36,14 @@ def test_models_and_what_is_known_of_them(client: TestClient, versions: list[str
     assert older["version"] == versions[0]
     unknown = client.get(f"/v1/models/{NAME}/report", params={"version": "0009"})
     assert unknown.status_code == 422
+
+
+def test_what_weighs_evidence_has_no_report(client: TestClient, settings: ServiceSettings) -> None:
+    """It is listed like a model, and nobody is told of a report that it does not have."""
+    publish_evidence(ModelRegistry(url=str(settings.registry)), "evidence_cpu", BUILT_IN)
+    assert client.get("/v1/models/evidence_cpu").json()["name"] == "evidence_cpu"
+    answer = client.get("/v1/models/evidence_cpu/report")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_report")
 
 
 def test_a_version_is_activated_and_rolled_back(client: TestClient, versions: list[str]) -> None:

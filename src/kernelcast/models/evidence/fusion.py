@@ -22,9 +22,9 @@ degrees of freedom comes out alike, but needs all steps where pieces agree."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
-# Where pieces contradict each other, one that is sure to a percent is not surer than one that is to
-# a tenth: what it may be wrong by then is no noise.
-_SHARPEST = 0.01
+# Beyond so many standard deviations a piece is wrong, however much: a factor of a million is no
+# reason to believe the sharper one of two.
+_FARTHEST = 50.0**2
 _MOST_STEPS = 6
 _SETTLED = 0.02
 # Of a shared error that nothing shares.
@@ -191,7 +191,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
         key = (one.basis, one.moment)
         counts[key] = counts.get(key, 0) + 1
     weighed = [
-        (one.log_seconds, 1.0 / max(one.variance, _SHARPEST),
+        (one.log_seconds, 1.0 / one.variance,
          1.0 / counts[one.basis, one.moment] if one.basis and one.moment else 1.0)
         for one in pieces
     ]  # fmt: skip
@@ -201,7 +201,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
         for told, precision, weight in weighed:
             square = (told - centre) ** 2 * precision
             if square > _SQUARE:
-                square = _SQUARE * (1.0 + log(square / _SQUARE))
+                square = _SQUARE * (1.0 + log(min(square, _FARTHEST) / _SQUARE))
             cost += weight * square
             if cost >= least:
                 break

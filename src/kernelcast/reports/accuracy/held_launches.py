@@ -163,8 +163,8 @@ def read_held_launches(
             found = _read(store, changed)
             keys = {one.launch_key for one in changed}
             kept = (*found, *(one for one in known.launches if one.key not in keys))
-            gone = {one.key for one in known.launches} - {one.key for one in kept}
-            if known.is_whole or not gone:
+            # Fewer than there is room for: older ones have moved up.
+            if known.is_whole or len(kept) >= most:
                 is_whole = known.is_whole and len(kept) <= most
                 return HeldLaunches(launches=kept[:most], last_change=last, is_whole=is_whole)
     rows = list_changed(store, most=most + 1)

@@ -17,7 +17,7 @@ from kernelcast.service.schemas.admin import (
     describe_model,
 )
 from kernelcast.service.service import Service
-from kernelcast.training.registry import ModelVersions
+from kernelcast.training.registry import ModelVersions, is_evidence
 
 router = APIRouter(tags=["models"])
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
@@ -46,6 +46,8 @@ async def show_report(
     from kernelcast.training.model_admin import show_model
 
     await _find(name, service)
+    if is_evidence(name):
+        refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
     return ModelReport(
         **describe_model(versions).model_dump(),

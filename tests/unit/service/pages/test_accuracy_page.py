@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
+from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.records.service_state import JobKind
@@ -132,6 +133,17 @@ def _flood(database: str, *, launches: int, hot: int) -> list[Observation]:
     with open_data_store(database) as store:
         store.add_many([*sampled, *again])
     return sampled
+
+
+def test_models_that_come_with_the_package_are_read(
+    client: TestClient, settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is complained about, those that only weigh evidence included."""
+    monkeypatch.setattr(model_answers, "find_shipped", find_shipped)
+    fill_store(str(settings.database))
+    page = _show(client)
+    assert "came with kernelcast" in page
+    assert "cannot be read" not in page
 
 
 def test_a_hot_launch_is_one_among_others(client: TestClient, settings: ServiceSettings) -> None:

@@ -152,6 +152,7 @@ def _read(
 
 def _read_models(registry: str | None, generation: int) -> _Models:
     from kernelcast.reports.accuracy.model_answers import list_used_models, open_model
+    from kernelcast.training.registry import is_evidence
 
     failures: list[str] = []
     models: list[OpenModel] = []
@@ -160,6 +161,8 @@ def _read_models(registry: str | None, generation: int) -> _Models:
     except InputError as error:
         used, failures = (), [message_of(error)]
     for one in used:
+        if is_evidence(one.name):
+            continue  # it weighs what others say, and has no answers of its own
         try:
             models.append(open_model(one, registry))
         except KernelcastError as error:

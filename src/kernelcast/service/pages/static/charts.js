@@ -108,9 +108,16 @@ function makeAxis(axis, isX) {
     };
     if (!isX) scale.reverse = true;
   } else {
+    if (axis.is_log) {
+      scale.afterBuildTicks = (one) => {
+        if (one.max / one.min < NARROW) one.ticks = roundValues(one.min, one.max);
+      };
+    }
     scale.ticks.callback = (value, place, ticks) => {
       if (axis.is_log && !isDecade(value, ticks)) return null;
-      return write(value, axis.unit, ticks.at(-1).value - ticks[0].value);
+      const tell = (each) => write(each, axis.unit, ticks.at(-1).value - ticks[0].value);
+      // Close values may read alike.
+      return place && tell(ticks[place - 1].value) === tell(value) ? null : tell(value);
     };
     if (axis.unit === "share" && !axis.is_log) scale.beginAtZero = true;
     if (axis.unit === "moment") scale.ticks.maxTicksLimit = 7;
@@ -118,11 +125,23 @@ function makeAxis(axis, isX) {
   return scale;
 }
 
+// A logarithmic axis of less than this factor has room for few words: round values, evenly apart.
+const NARROW = 5;
+
+function roundValues(least, most) {
+  const raw = (most - least) / 5;
+  const size = 10 ** Math.floor(Math.log10(raw));
+  const step = size * [1, 2, 5, 10].find((one) => one * size >= raw);
+  const found = [];
+  for (let number = Math.ceil(least / step); number * step <= most; number++) found.push({ value: number * step });
+  return found;
+}
+
 // Powers of ten have words; where there are few, 2 and 5 of them too.
 function isDecade(value, ticks) {
   const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
   const range = ticks.at(-1).value / ticks[0].value;
-  return range < 5 || Math.abs(lead - 1) < 1e-6 || (range < 300 && [2, 5].some((one) => Math.abs(lead - one) < 1e-6));
+  return range < NARROW || Math.abs(lead - 1) < 1e-6 || (range < 300 && [2, 5].some((one) => Math.abs(lead - one) < 1e-6));
 }
 
 function say(told, name, raw) {
