@@ -185,14 +185,17 @@ def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
 
 
 def _choose_start(pieces: Sequence[Piece]) -> float:
-    """Give the piece's time that the likelihood of all is highest at; a moment counts once."""
+    """Give the piece's time that the likelihood of all is highest at.
+
+    A moment counts once, an observation as often as it was repeated.
+    """
     counts: dict[tuple[str, str], int] = {}
     for one in pieces:
         key = (one.basis, one.moment)
         counts[key] = counts.get(key, 0) + 1
     weighed = [
         (one.log_seconds, 1.0 / one.variance,
-         1.0 / counts[one.basis, one.moment] if one.basis and one.moment else 1.0)
+         one.repeats / (counts[one.basis, one.moment] if one.basis and one.moment else 1))
         for one in pieces
     ]  # fmt: skip
     best, least = 0.0, float("inf")

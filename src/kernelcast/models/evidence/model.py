@@ -137,7 +137,13 @@ class EvidenceModel:
         return error / math.sqrt(form.variance(moment.signs))
 
     def weigh_observation(
-        self, log_seconds: float, noise: float, age_s: float = 0.0, *, runs: int = 1
+        self,
+        log_seconds: float,
+        noise: float,
+        age_s: float = 0.0,
+        *,
+        moments: int = 1,
+        repeats: int = 1,
     ) -> Piece:
         """Make a piece of whole runs of this very launch.
 
@@ -149,21 +155,25 @@ class EvidenceModel:
             Half the 10-90 % spread of its runs over their median; the device's, of one run.
         age_s : float
             Seconds since then: machines have states that last.
-        runs : int
-            At how many moments; several tell what the next run will differ by.
+        moments : int
+            How many observations are apart in time; several tell what the next run will differ by.
+        repeats : int
+            How many observations agree, apart in time or not.
         """
         settings = self.sizes
         aged = -math.expm1(-abs(age_s) / settings.time_reach_s)
-        of_next = settings.usual_noise if runs == 1 else noise
-        variance = noise_variance(settings, noise) / runs + noise_variance(settings, of_next)
+        of_next = settings.usual_noise if moments == 1 else noise
+        variance = noise_variance(settings, noise) / moments + noise_variance(settings, of_next)
         variance += 2.0 * settings.time_sd**2 * aged
-        count = "observed once" if runs == 1 else f"observed at {runs} moments"
+        count = "observed once" if repeats == 1 else f"observed {repeats} times"
+        apart = f" at {moments} moments" if moments > 1 else ""
         when = f", {age_s:,.0f} s ago" if math.isfinite(age_s) else ""
         return Piece(
             kind=Kind.OBSERVED,
             log_seconds=log_seconds,
             variance=settings.scale * variance,
-            note=f"{count}{when}",
+            repeats=repeats,
+            note=f"{count}{apart}{when}",
         )
 
     def tabulate(

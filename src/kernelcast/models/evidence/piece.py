@@ -42,6 +42,9 @@ class Piece:
         other.
     basis_variance : float
         The part of `variance` that the basis brings.
+    repeats : int
+        How many measurements agree on it: votes where pieces contradict each other, however
+        much their errors have in common.
     note : str
         What it rests on, in words.
 
@@ -58,6 +61,7 @@ class Piece:
     moment_variance: float = 0.0
     basis: str = ""
     basis_variance: float = 0.0
+    repeats: int = 1
     note: str = ""
 
     def __post_init__(self) -> None:

@@ -75,7 +75,8 @@ class EvidenceMaker:
             usual.noise,
             # What has held for so long is trusted for as long again.
             max(age_s - usual.span_s, 0.0),
-            runs=usual.moments,
+            moments=usual.moments,
+            repeats=usual.repeats,
         )
         return Remembered(piece=piece, interval=interval, facts=facts)
 

@@ -96,6 +96,8 @@ class Usual:
         Half the 10-90 % spread of single runs over it.
     moments : int
         How many observations are apart from each other in time.
+    repeats : int
+        How many observations it rests on, apart or not.
     last_s : float or None
         When the newest was made, in UNIX seconds; None where it is not known.
     span_s : float
@@ -105,6 +107,7 @@ class Usual:
     seconds: float
     noise: float
     moments: int
+    repeats: int
     last_s: float | None
     span_s: float
 
@@ -197,6 +200,7 @@ class LaunchHistory:
             seconds=self._middle_s,
             noise=DEVIATION_TO_NOISE * self._deviation,
             moments=count_moments(self._recent),
+            repeats=len(self._recent),
             last_s=max(times_s, default=None),
             span_s=max(times_s) - min(times_s) if times_s else 0.0,
         )

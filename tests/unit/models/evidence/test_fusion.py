@@ -68,6 +68,18 @@ def test_a_poisoned_observation_loses_its_weight(factor: float) -> None:
     assert fuse(poisoned).weights[-1] < 0.01
 
 
+@pytest.mark.parametrize(("repeats", "log_seconds"), [(1, 0.0), (4, math.log(2.0))])
+def test_what_ran_again_and_again_outvotes_samples(repeats: int, log_seconds: float) -> None:
+    """Follows two moments of samples against one observation, and four that agree against them."""
+    samples = [
+        Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.005, moment=moment,
+              moment_variance=0.0015, basis="sampler", basis_variance=0.0015)
+        for moment in ("first", "second")
+    ]  # fmt: skip
+    observed = Piece(kind=Kind.OBSERVED, log_seconds=math.log(2.0), variance=0.005, repeats=repeats)
+    assert fuse([*samples, observed]).log_seconds == pytest.approx(log_seconds, abs=0.12)
+
+
 def test_a_disturbed_moment_loses_its_weight_as_a_whole() -> None:
     """Believes one undisturbed moment and sizes rather than three samples of a disturbed one."""
     disturbed = [

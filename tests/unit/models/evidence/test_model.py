@@ -151,6 +151,9 @@ def test_a_run_becomes_a_moment() -> None:
 
 def test_what_repeats_is_surer(model: EvidenceModel) -> None:
     """Trusts a launch that was observed at several moments more than one run of it."""
-    once, often = (model.weigh_observation(0.0, 0.02, runs=count) for count in (1, 5))
+    once, often = (
+        model.weigh_observation(0.0, 0.02, moments=count, repeats=count) for count in (1, 5)
+    )
     assert often.variance < once.variance
-    assert (once.note, often.note) == ("observed once, 0 s ago", "observed at 5 moments, 0 s ago")
+    assert once.note == "observed once, 0 s ago"
+    assert often.note == "observed 5 times at 5 moments, 0 s ago"
