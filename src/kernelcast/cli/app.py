@@ -60,11 +60,21 @@ class _Commands(LazyGroup):
         except Exception as error:  # whatever it is: no traceback unless asked for
             if wants_traceback(ctx):
                 raise
+            if _follows_interrupt(error):
+                ctx.exit(ExitStatus.INTERRUPTED)
             if isinstance(error, OSError):  # a full disk under standard output, for instance
                 complain(str(error))
                 ctx.exit(ExitStatus.FAILED)
             complain(f"internal error, please report it: {error!r} (--debug shows where)")
             ctx.exit(ExitStatus.FAILED)
+
+
+def _follows_interrupt(error: BaseException) -> bool:
+    """Tell whether a library failed to end in order after Ctrl-C, as loky does while it starts."""
+    before = error.__context__
+    return before is not None and (
+        isinstance(before, KeyboardInterrupt) or _follows_interrupt(before)
+    )
 
 
 @click.group(

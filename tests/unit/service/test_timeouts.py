@@ -170,7 +170,7 @@ def test_who_waits_is_answered_from_what_was_observed_meanwhile(
     """History is the best answer that runs nothing."""
     behind = {**problem, "global_size": [128]}
     with (
-        _open(settings, backend, wait_seconds=_WAIT_S) as client,
+        _open(settings, backend, wait_seconds=4 * _WAIT_S) as client,
         _hang(client, backend, problem),
         ThreadPoolExecutor(1) as pool,
     ):
