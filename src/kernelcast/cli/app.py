@@ -60,13 +60,18 @@ class _Commands(LazyGroup):
         except Exception as error:  # whatever it is: no traceback unless asked for
             if wants_traceback(ctx):
                 raise
-            if _follows_interrupt(error):
-                ctx.exit(ExitStatus.INTERRUPTED)
-            if isinstance(error, OSError):  # a full disk under standard output, for instance
-                complain(str(error))
-                ctx.exit(ExitStatus.FAILED)
-            complain(f"internal error, please report it: {error!r} (--debug shows where)")
-            ctx.exit(ExitStatus.FAILED)
+            ctx.exit(_report_failure(error))
+
+
+def _report_failure(error: Exception) -> ExitStatus:
+    """Say what broke, in one line; nothing where Ctrl-C broke it."""
+    if _follows_interrupt(error):
+        return ExitStatus.INTERRUPTED
+    if isinstance(error, OSError):  # a full disk under standard output, for instance
+        complain(str(error))
+    else:
+        complain(f"internal error, please report it: {error!r} (--debug shows where)")
+    return ExitStatus.FAILED
 
 
 def _follows_interrupt(error: BaseException) -> bool:

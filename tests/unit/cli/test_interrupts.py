@@ -10,6 +10,7 @@ from kernelcast.cli.status import ExitStatus
 
 @click.command()
 def breaks_while_it_ends() -> None:
+    """Fail on the way out."""
     try:
         raise KeyboardInterrupt
     finally:
@@ -19,6 +20,7 @@ def breaks_while_it_ends() -> None:
 
 @click.command()
 def breaks() -> None:
+    """Fail."""
     msg = "of its own accord"
     raise RuntimeError(msg)
 
