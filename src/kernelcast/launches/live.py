@@ -3,12 +3,14 @@
 import operator
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import Access, HeldBuffer
@@ -106,8 +108,9 @@ class LiveLaunch:
         """
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
         return prepare_user_launch(
-            self.session, kernel, ndrange, self.values, launch_type, inferred=inferred
-        )
+            self.session, kernel, ndrange, self.values, launch_type,
+            inferred=inferred, reach=find_reach(self.problem),
+        )  # fmt: skip
 
 
 def describe_live(launch: Launch) -> LiveLaunch:
@@ -209,6 +212,19 @@ def holds_still(launch: Launch, contents: Mapping[int, str]) -> bool:
         return all(
             digest_buffer(session, values[place]) == digest for place, digest in contents.items()
         )
+
+
+def find_reach(problem: Problem) -> TouchedRanges | None:
+    """Find out which bytes boxes of a launch touch; of buffers that decide anything, all."""
+    kernel = problem.kernel
+    try:
+        facts = analyse(kernel).facts
+    except (InputError, RecursionError):
+        return None
+    found = find_touched(facts, problem.ndrange, bind_scalars(facts, problem.arguments))
+    if found is None:
+        return None
+    return replace(found, places=found.places - find_decisive(kernel))
 
 
 def find_decisive(kernel: Kernel) -> frozenset[int]:
