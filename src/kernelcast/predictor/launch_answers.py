@@ -42,6 +42,10 @@ _SHIFTED_UNSAMPLED = (
     "interval holds both"
 )
 
+_SPARED = (
+    "it was not sampled: other sizes were observed, and samples would cost more than they tell"
+)
+
 _CHANGING = frozenset({ObservationFlag.DOUBTED})
 
 Ask = tuple[LaunchRequest, KnownLaunch]
@@ -177,7 +181,23 @@ class LaunchAnswers:
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
+        moments = self._count_moments(known, request)
+        if not moments:
+            return known
+        request = request.with_moments(moments)
         return self._take_outcome(known, request, self._answerer.sample(request))
+
+    def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
+        """Say how often to sample; not at all where what is known answers well enough."""
+        most = request.policy.settings.plan.moments
+        if known.before_shift is not None or not self._remembers:
+            return most
+        basis = self._answerer.describe(request, known.identity, missing=_SPARED)
+        moments = self._answerer.evidence.choose_moments(basis, known.identity, request.policy)
+        if not moments:
+            with known.lock:
+                known.basis = basis
+        return moments
 
     def _take_outcome(
         self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome

@@ -76,6 +76,8 @@ class BuiltKernel:
     """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
     """The signature; empty where nobody asked for argument information."""
+    build_s: float = 0.0
+    """Host time of the build, in seconds; 0 where nobody has measured it."""
 
 
 def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:

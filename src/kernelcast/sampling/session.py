@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 
 from cachetools import LRUCache
@@ -142,10 +143,13 @@ class DeviceSession:
 
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
         """Build, or find built, the kernel as it is."""
-        return self._remember(
-            (kernel.digest, _WHOLE),
-            lambda: take_kernel(build_kernel_source(self.context, self.device, kernel), kernel),
-        )
+        return self._remember((kernel.digest, _WHOLE), partial(self._build_whole, kernel))
+
+    def _build_whole(self, kernel: Kernel) -> BuiltKernel:
+        started_s = time.perf_counter()
+        program = build_kernel_source(self.context, self.device, kernel)
+        built_s = time.perf_counter() - started_s
+        return replace(take_kernel(program, kernel), build_s=built_s)
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`.

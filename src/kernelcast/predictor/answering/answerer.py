@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -23,7 +24,7 @@ from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import Learned, correct
+from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.tasks import (
@@ -144,6 +145,7 @@ class Answerer:
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )
+        self.evidence.note_overhead(outcome)
         if isinstance(known, str):
             return replace(outcome, row_failure=known)
         if wants_row and known is None:
@@ -213,7 +215,7 @@ class Answerer:
                     correction=correct(
                         fused[place].log_seconds, answer.interval, in_domain=answer.in_domain
                     ),
-                    influences=find_influences(fitted, row, schema),
+                    influences=Influences(partial(find_influences, fitted, row, schema)),
                 )
 
     def _make_basis(
@@ -281,6 +283,7 @@ class Answerer:
         identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
+        missing: str = _NO_SAMPLES,
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
@@ -298,7 +301,7 @@ class Answerer:
             ),
             pieces=tuple(self.evidence.weigh_models(problem, device, seconds)),
             evidence=self.evidence.find(device),
-            missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
+            missing={Tier.HYBRID.value: missing, Tier.LINEAR.value: missing},
             work=measure_launch(problem, ndrange, None),
         )
 

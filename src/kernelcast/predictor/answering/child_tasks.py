@@ -1,6 +1,5 @@
 """What a child process does for an estimate: it opens the device once and samples launches."""
 
-from dataclasses import replace
 from functools import cache
 
 from kernelcast.predictor.answering.measuring import run_estimate
@@ -17,24 +16,9 @@ def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
     """
     report("opening the device")
     session = _open(task.device_id)
-    outcome = run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
-    return _state_compile_time(outcome, task)
+    return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
 
 
 @cache
 def _open(device_id: str) -> DeviceSession:
     return open_session(*choose_device(device_id, find_devices()))
-
-
-@cache
-def _compile_times_s() -> dict[str, float | None]:
-    """Give how long each kernel took to build at its first time, by its digest."""
-    return {}
-
-
-def _state_compile_time(outcome: EstimateOutcome, task: EstimateTask) -> EstimateOutcome:
-    """Say what building the kernel costs whoever has not built it: the first time's cost."""
-    estimate = outcome.estimate
-    digest = task.problem.kernel.digest
-    first_s = _compile_times_s().setdefault(digest, estimate.compile_seconds)
-    return replace(outcome, estimate=replace(estimate, compile_seconds=first_s))

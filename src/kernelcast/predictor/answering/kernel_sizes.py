@@ -103,9 +103,13 @@ class KernelSizes:
         """Tell whether another size of the kernel was observed, and contents do not matter."""
         if self._find_locked(launch).depends_on_contents is not False:
             return False
+        return self.count_observed(launch) > 0
+
+    def count_observed(self, launch: LaunchIdentity) -> int:
+        """Count the other sizes of the kernel that were observed."""
         kernel = self._refresh(launch)
         with self._lock:
-            return bool(kernel.observed.keys() - {name_size(launch)})
+            return len(kernel.observed.keys() - {name_size(launch)})
 
     def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
         """Take what the source says of the kernel."""

@@ -100,8 +100,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
-        session.whole_kernel(kernel)
-        compile_s = time.perf_counter() - started_s
+        compile_s = session.whole_kernel(kernel).build_s
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             overruns = (
                 () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
