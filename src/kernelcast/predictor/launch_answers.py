@@ -274,8 +274,9 @@ class LaunchAnswers:
         history = self._recall(known, policy)
         identity = basis.estimate.identity or known.identity
         sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
+        made: Estimate | None = None
         if known.sampled is None and (basis.pieces or sizes):
-            known.sampled = compose(basis, Remembered(), sizes, policy.methods)
+            made = known.sampled = compose(basis, Remembered(), sizes, policy.methods)
             self._answerer.keep_estimate(known.sampled)
             add_estimate(history, known.sampled)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
@@ -286,7 +287,8 @@ class LaunchAnswers:
             known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        answer = compose(basis, remembered, sizes, policy.methods)
+        answer = made if remembered == Remembered() else None
+        answer = answer or compose(basis, remembered, sizes, policy.methods)
         known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
         before = known.before_shift
         if before is None or remembered.interval is None:

@@ -49,6 +49,11 @@ class Work:
     working_set_bytes: float = math.nan
 
 
+def name_kernel(launch: LaunchIdentity) -> KernelKey:
+    """Name a launch's kernel on its device."""
+    return launch.kernel.digest, launch.device.id, launch.device.driver
+
+
 def name_size(launch: LaunchIdentity) -> SizeKey:
     """Name a launch among those of its kernel."""
     return launch.ndrange, launch.arguments_digest
@@ -202,7 +207,7 @@ class KernelSizes:
             return self._find(launch)
 
     def _find(self, launch: LaunchIdentity) -> _Kernel:
-        key = (launch.kernel.digest, launch.device.id, launch.device.driver)
+        key = name_kernel(launch)
         found = self._kernels.get(key)
         if found is None:
             found = self._kernels[key] = _Kernel()
