@@ -139,6 +139,7 @@ class Answerer:
             device_id=request.device.id,
             settings=policy.settings,
             wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
         with self.lock_of(request.device.id):
@@ -155,8 +156,7 @@ class Answerer:
 
     def lock_of(self, device_id: str) -> threading.Lock:
         """Give what is held while a device samples."""
-        with self._lock:
-            return self._busy.setdefault(device_id, threading.Lock())
+        return self._busy.setdefault(device_id, threading.Lock())
 
     def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""

@@ -152,17 +152,17 @@ class EvidenceMaker:
         settings = policy.settings
         most = settings.plan.moments
         is_free = settings.least_gain and settings.within_s is None and not settings.measure
-        if not (is_free and self.has_sizes(identity, policy)):
-            return most
-        if self.sizes.count_observed(identity) < FEWEST_SIZES:
-            return most
-        pieces = self.ask_sizes(basis, identity, policy)
+        pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
         if not pieces:
             return most
+        is_strong = (
+            self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
+        )
         model = basis.evidence.model
         known = read_known(pieces[0], model, settings.coverage)
         overhead_s = self.overheads_s.get(identity.device.id, USUAL_OVERHEAD_S)
-        return choose_moments(known, model, settings, overhead_s)
+        chosen = choose_moments(known, model, settings, overhead_s)
+        return chosen if is_strong else max(1, chosen)
 
     def learn_source(
         self, identity: LaunchIdentity | None, *, depends_on_contents: bool | None

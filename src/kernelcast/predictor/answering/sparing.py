@@ -4,7 +4,8 @@ The rule: a moment is taken if it is expected to take less time than the interva
 by, in seconds of the launch. A launch of a second whose interval would shrink by 5 % is worth 50 ms
 of sampling; one of a millisecond is answered by what is known. How much narrower an interval
 becomes follows from variances: that of the sizes' answer, as calibrated, and the usual one of
-samples on the device, whose moments share a part of their error.
+samples on the device, whose moments share a part of their error. Where sizes were only estimated,
+or few were observed, one moment is always taken: theirs are the others.
 """
 
 import math
