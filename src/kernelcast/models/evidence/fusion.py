@@ -22,8 +22,8 @@ poisoned observations: with 3 a factor of 2 makes 7.9 % of an error of 5.7 %, wi
 factor more; below 2 samples alone err by more (9.6 % at 1.5, 9.1 % at 2). Student's t of 2 to 8
 degrees of freedom comes out alike, but needs all steps where pieces agree."""
 TRUST_OF_SLOW = 0.5
-"""What samples count that say more than the rest. Chosen on the rows of PoCL a2d1: first answers err
-by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 % with 0.25."""
+"""What samples count that say more than the rest. Chosen on the rows of PoCL a2d1: first answers
+err by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 % with 0.25."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
