@@ -11,12 +11,19 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
+from kernelcast.records.samples import (
+    PILOT_WINDOW,
+    SampleRun,
+    TimedLaunch,
+    clock_of,
+    find_intercepts,
+)
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
@@ -29,6 +36,9 @@ MOST_PLACES = 4
 _UNITS_PER_PAIR = sum(MULTIPLES) + len(MULTIPLES)
 # A pair takes half of the index space at most, unless its shorter launch would not fill the device.
 _LEAST_UNITS = 2 * _UNITS_PER_PAIR
+# A launch is worth timing from so many times what it pays once; work takes at least this share of a
+# longer launch's time, and units grow by so much at once at most.
+_TIMES_PAID_ONCE, _LEAST_SHARE, _MOST_GROWTH = 4.0, 0.02, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +199,12 @@ class WarmedSampler:
     @property
     def _affordable(self) -> int:
         """Pairs that a moment's share of the budget has room for."""
-        share = self._plan.budget / self._plan.moments * self._active.work_group_count
-        return min(MOST_PLACES, int(share / (_UNITS_PER_PAIR * self._unit)))
+        return min(MOST_PLACES, int(self._share / (_UNITS_PER_PAIR * self._unit)))
+
+    @property
+    def _share(self) -> float:
+        """Work-groups that a moment's share of the budget pays."""
+        return self._plan.budget / self._plan.moments * self._active.work_group_count
 
     def _begin(self) -> None:
         """Warm up, find out how long a launch takes, and time the first pairs."""
@@ -201,22 +215,33 @@ class WarmedSampler:
             return
         self._ran.append(spare)
         self._launch.warm_up(spare)  # compiles, where a runtime does that late
-        self._time(pair[:1], keeps_contents=False)
-        [pilot] = self._timed
-        short_s = pilot.duration_s / pilot.box.work_group_count * MULTIPLES[0] * self._unit
-        wanted = self._unit * math.ceil(self._plan.min_launch_s / short_s)
-        largest = max(self._unit, self._active.work_group_count // _LEAST_UNITS)
-        if min(wanted, largest) > self._unit:
-            # Too short to tell much: a pair of longer launches follows.
-            self._unit = min(wanted, largest)
-            self._ran = [pair[0].warm, pair[0].timed, spare]
-            longer = self._plan_pairs(max(1, self._affordable))
-            if longer:
-                self._timed = [replace(pilot, window=PILOT_WINDOW)]
-                self._time(longer)
-                return
-            self._ran += [pair[1].warm, pair[1].timed]
-        self._time([pair[1], *self._plan_pairs(self._affordable - 1)])
+        self._time(pair, keeps_contents=False)
+        while (unit := self._find_longer_unit()) > self._unit:
+            self._unit = unit
+            longer = self._plan_pairs(1)
+            if not longer:
+                break
+            self._timed = [replace(one, window=PILOT_WINDOW) for one in self._timed]
+            self._time(longer)
+        self._time(self._plan_pairs(self._affordable - 1))
+
+    def _find_longer_unit(self) -> int:
+        """Give the unit with which launches last long enough to tell, by the last pair of them.
+
+        A launch worth timing lasts some time, and longer than what every launch pays once: the
+        latter as far as the budget reaches.
+        """
+        short, long = self._timed[-len(MULTIPLES) :]
+        n1, n2 = short.box.work_group_count, long.box.work_group_count
+        rate_s = max((long.duration_s - short.duration_s) / max(n2 - n1, 1), 0.0)
+        rate_s = max(rate_s, _LEAST_SHARE * long.duration_s / n2)
+        paid_once_s = max(short.duration_s - rate_s * n1, 0.0)
+        floor_s = self._plan.min_launch_s + _TIMES_PAID_ONCE * paid_once_s
+        wanted = math.ceil(floor_s / (rate_s * MULTIPLES[0] * self._unit))
+        room = self._active.work_group_count // _LEAST_UNITS
+        if short.duration_s >= self._plan.min_launch_s:
+            room = min(room, int(self._share / _UNITS_PER_PAIR))
+        return min(self._unit * min(wanted, _MOST_GROWTH), room)
 
     def _find_spare(self) -> GroupBox | None:
         """Find a work-group that may warm up untimed."""
@@ -268,14 +293,16 @@ class WarmedSampler:
     def _make_run(self, at_s: float) -> SampleRun:
         launch, timed = self._launch, self._timed
         weight = launch.ndrange.work_group_count / self._active.work_group_count
-        rates = rates_of([one for one in timed if one.window != PILOT_WINDOW])
+        windows = [one for one in timed if one.window != PILOT_WINDOW]
+        # Lines through pairs tell what a launch pays once: units fill and run empty.
+        paid_once_s = max(launch.launch_overhead_s, median(find_intercepts(windows) or [0.0]))
         return SampleRun(
             kernel_digest=launch.kernel_digest,
             device_id=launch.device.id,
             ndrange=launch.ndrange,
             launches=tuple(replace(one, weight=weight) for one in timed),
-            launch_overhead_s=launch.launch_overhead_s,
-            is_even=self._plan.is_known_even or is_even(rates),
+            launch_overhead_s=paid_once_s,
+            is_even=self._plan.is_known_even or is_even(rates_of(windows)),
             at_s=at_s,
             contention=launch.measure_contention(),
             warm_up_s=self._warm_up_s,
