@@ -27,6 +27,7 @@ from kernelcast.analytic.gpu.volumes.l1 import (
 )
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
+from kernelcast.analytic.gpu.volumes.ordered import order_loads
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
 from kernelcast.analytic.gpu.volumes.spread import is_spread, lose_in_l1
 from kernelcast.analytic.gpu.volumes.work_groups import list_classes
@@ -149,6 +150,9 @@ def compute_volumes(
         layer=grid.counts[0] * grid.counts[1],
         scattered_loads=loads.scatter(grid),
         scattered_stores=stores.scatter(grid),
+        ordered=order_loads(loads.boxes, stores.boxes, grid)
+        if machine.architecture.spreads_loads and not accesses.listed
+        else None,
     )
     by_buffer: dict[str, float] = {}
     for one in load_costs:
