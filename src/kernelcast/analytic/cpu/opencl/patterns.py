@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import numpy as np
-
 from kernelcast.analytic.cpu.opencl.addresses import (
     ABSENT,
     GroupAddresses,
@@ -136,18 +134,20 @@ def _find_lanes(
         return LanePattern.CONTIGUOUS
     if access.offset_bytes is None or not _is_plain(access.offset_bytes):
         return LanePattern.SCATTERED
-    steps: set[int] = set()
+    is_uniform = is_contiguous = True
     for one in groups:
         whole = len(one.table) // execution.width * execution.width
         rows = one.table[:whole].reshape(-1, execution.width, one.table.shape[1])
         both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
-        steps.update(np.unique((rows[:, 1:] - rows[:, :-1])[both]).tolist())
-    if steps <= {0}:
+        steps = (rows[:, 1:] - rows[:, :-1])[both]
+        is_uniform = is_uniform and not steps.any()
+        is_contiguous = is_contiguous and bool((steps == access.bytes).all())
+        if not (is_uniform or is_contiguous):
+            return LanePattern.SCATTERED
+    if is_uniform:
         return LanePattern.UNIFORM
-    if steps == {access.bytes}:
-        is_scalar = access.bytes <= _SCALAR_BYTES
-        return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
-    return LanePattern.SCATTERED
+    is_scalar = access.bytes <= _SCALAR_BYTES
+    return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
 
 
 def _is_plain(offset: Expr) -> bool:
