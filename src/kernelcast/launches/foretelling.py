@@ -97,22 +97,38 @@ def foretell_own(problem: Problem, ndrange: NDRange, device_id: str) -> Foretold
     if machine.kind is not DeviceKind.CPU:
         found = model_own_launch(problem, ndrange, device_id)
         return None if found is None else Foretold(analytic=found)
-    return _foretell(replace(problem, ndrange=ndrange), machine)
+    return foretell_by(problem, ndrange, machine)
 
 
 def foretell_on(features: KernelFeatures, machine: MachineDescription) -> StaticAnswer | None:
     """Tell the time of a launch whose source was read on a device that is described."""
     try:
-        return _foretell(replace(features.problem, ndrange=features.ndrange), machine).learned
+        return foretell_by(features.problem, features.ndrange, machine).learned
     except KernelcastError:
         return None
 
 
-def _foretell(problem: Problem, machine: MachineDescription) -> Foretold:
-    """Ask the analytic model of a CPU, and correct it."""
+def foretell_by(problem: Problem, ndrange: NDRange, machine: MachineDescription) -> Foretold:
+    """Ask the analytic model of a CPU that is described, and correct it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The launch.
+    ndrange : NDRange
+        Its index space, local size chosen.
+    machine : MachineDescription
+        A calibrated CPU device.
+
+    Raises
+    ------
+    KernelcastError
+        If the analytic model has no answer.
+    """
     from kernelcast.launches.modelling.estimating import estimate_analytically
     from kernelcast.launches.modelling.launches import model_launch
 
+    problem = replace(problem, ndrange=ndrange)
     facts = analyse(problem.kernel).facts
     counters = count_from_source(facts, problem, problem.ndrange)
     analytic = estimate_analytically(model_launch(problem, counters=counters), machine)
