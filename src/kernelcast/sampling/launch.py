@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
+from typing import Protocol, Self
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
@@ -30,6 +30,31 @@ from kernelcast.sampling.session import DeviceSession
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
 
+class HeldArguments(Protocol):
+    """A launch's arguments, which its kernel may write to."""
+
+    arguments: list[KernelArgument]
+    """What the kernel is given."""
+
+    @property
+    def buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments."""
+        ...
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of buffers that had to be copied."""
+        ...
+
+    def refresh(self) -> None:
+        """Give what the kernel may have changed, and may read, its true content again."""
+        ...
+
+    def release(self) -> None:
+        """Give memory back; may be called again."""
+        ...
+
+
 class OpenCLLaunch:
     """A kernel with index space and arguments, ready to be sampled; a `PreparedLaunch`.
 
@@ -41,15 +66,20 @@ class OpenCLLaunch:
         The user's arguments; never written.
     accesses : sequence of Access or None
         What the kernel may do with each buffer.
+    held : HeldArguments, optional
+        The arguments where they are nobody else's, so that the kernel may write to them; copies
+        of the user's when left out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a launch, and whose its arguments are
         self,
         session: DeviceSession,
         kernel: Kernel,
         ndrange: NDRange,
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
+        *,
+        held: HeldArguments | None = None,
     ) -> None:
         self._session = session
         self._kernel = kernel
@@ -62,7 +92,7 @@ class OpenCLLaunch:
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange).kernel
-            self._scratch = ScratchArguments(
+            self._scratch: HeldArguments = held or ScratchArguments(
                 session.queue, arguments, accesses, session.description
             )
             for target in {id(one): one for one in (self._whole, self._window)}.values():
