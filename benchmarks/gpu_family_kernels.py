@@ -118,9 +118,7 @@ def laplacian(
             lines += [below] if n == 0 else []
             lines += [above] if n == tile - 1 else []
             lines.append(f"s += u[{row} - {slice_}];\ns += u[{row} + {slice_}];")
-    lines += [
-        f"if (j + {n} > 0 && j + {n} < {ny - 1}) f[{row}] = s;" for n, row in enumerate(rows)
-    ]
+    lines += [f"if (j + {n} > 0 && j + {n} < {ny - 1}) f[{row}] = s;" for n, row in enumerate(rows)]
     count = nx * ny * nz
     buffers = (("f", "float64", count), ("u", "float64", count))
     return launch("\n".join(lines), buffers, (nx, -(-ny // tile), nz), local_size, registers)

@@ -101,10 +101,10 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     is_checked = hold is not None  # live objects are refused before they come here
     counts = task.wants_row and task.facts is None and not is_checked
     hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
+    built_s = session.building_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
         session.whole_kernel(kernel)
-        compile_s = time.perf_counter() - started_s
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             overruns = (
                 () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
@@ -122,7 +122,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 sampled = sampling.conclude()
                 estimate = replace(
                     sampled.estimate,
-                    compile_seconds=compile_s,
+                    build_seconds=session.building_s - built_s,
+                    compile_seconds=session.build_times_s.get(kernel.digest),
                     warnings=(*overruns, *sampled.estimate.warnings),
                 )
                 return EstimateOutcome(

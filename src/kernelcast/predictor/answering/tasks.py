@@ -140,6 +140,11 @@ class EstimateOutcome:
     depends_on_contents: bool | None = None
     pieces: tuple[Piece, ...] = ()
 
+    def with_total(self, total_s: float) -> "EstimateOutcome":
+        """Say how long the answer has taken as a whole, processes and messages included."""
+        overhead_s = max(total_s - self.estimate.sampling_seconds, self.estimate.overhead_seconds)
+        return replace(self, estimate=replace(self.estimate, overhead_seconds=overhead_s))
+
     def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""
         return replace(self, recording=replace(self.recording, facts=facts))
