@@ -15,7 +15,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch, LiveName

@@ -1,10 +1,10 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
+from typing import Protocol, Self
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
@@ -30,6 +30,39 @@ from kernelcast.sampling.session import DeviceSession
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
 
+class HeldArguments(Protocol):
+    """A launch's arguments, which its kernel may write to."""
+
+    arguments: list[KernelArgument]
+    """What the kernel is given."""
+
+    @property
+    def whole_buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments that hold all of their content."""
+        ...
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of buffers that had to be copied."""
+        ...
+
+    def prepare(self, boxes: Iterable[GroupBox]) -> None:
+        """Have in the buffers what boxes of work-groups touch."""
+        ...
+
+    def prepare_whole(self) -> None:
+        """Have in the buffers what the whole launch touches."""
+        ...
+
+    def refresh(self) -> None:
+        """Give what the kernel may have changed, and may read, its true content again."""
+        ...
+
+    def release(self) -> None:
+        """Give memory back; may be called again."""
+        ...
+
+
 class OpenCLLaunch:
     """A kernel with index space and arguments, ready to be sampled; a `PreparedLaunch`.
 
@@ -43,9 +76,12 @@ class OpenCLLaunch:
         What the kernel may do with each buffer.
     reach : Reach, optional
         Which bytes of buffers boxes of work-groups touch, where that is known.
+    held : HeldArguments, optional
+        The arguments where they are nobody else's, so that the kernel may write to them; copies
+        of the user's when left out.
     """
 
-    def __init__(  # noqa: PLR0913 - a launch has that many parts
+    def __init__(  # noqa: PLR0913 - a launch, and whose its arguments are
         self,
         session: DeviceSession,
         kernel: Kernel,
@@ -54,6 +90,7 @@ class OpenCLLaunch:
         accesses: Sequence[Access | None],
         *,
         reach: Reach | None = None,
+        held: HeldArguments | None = None,
     ) -> None:
         self._session = session
         self._kernel = kernel
@@ -66,13 +103,22 @@ class OpenCLLaunch:
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange).kernel
-            self._scratch = ScratchArguments(
-                session.queue, arguments, accesses, session.description,
-                reach=reach, kept=session.kept_buffers if reach else None,
-            )  # fmt: skip
+            self._scratch = held or self._copy_written(arguments, accesses, reach)
             for target in {id(one): one for one in (self._whole, self._window)}.values():
                 self._set_arguments(target)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
+
+    def _copy_written(
+        self,
+        arguments: Sequence[KernelArgument],
+        accesses: Sequence[Access | None],
+        reach: Reach | None,
+    ) -> HeldArguments:
+        session = self._session
+        return ScratchArguments(
+            session.queue, arguments, accesses, session.description,
+            reach=reach, kept=session.kept_buffers if reach else None,
+        )  # fmt: skip
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):

@@ -1,10 +1,13 @@
 """What a child process does for an estimate: it opens the device once and samples launches."""
 
+from contextlib import suppress
 from functools import cache
 
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
 
@@ -19,6 +22,18 @@ def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
     return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
 
 
+def make_ready(wanted: str) -> None:
+    """Find the devices, and open one before it is asked; an id that fits none opens none."""
+    with suppress(KernelcastError):
+        devices = find_devices_once()
+        description, _ = choose_device(wanted, devices) if wanted else devices[0]
+        _open(description.id).build_ahead()
+
+
 @cache
 def _open(device_id: str) -> DeviceSession:
-    return open_session(*choose_device(device_id, find_devices()))
+    try:
+        folder = data_folder()
+    except InputError:  # a user without a home keeps nothing
+        folder = None
+    return open_session(*choose_device(device_id, find_devices_once()), folder)
