@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORPUS, HELD_OUT = ROOT / "src" / "kernelcast" / "training_data" / "corpus", ROOT / "benchmarks"
 CORPUS_KERNELS, HELD_OUT_KERNELS = 20, 13
 # Larger ones take longer to fill than all answers about them; written buffers have their own row.
-MOST_BYTES = 400 << 20
+MOST_BYTES = 600 << 20
 REPEATS, SIZES = 300, 24
 GIANT_BYTES, SMALL_BYTES = 2 << 30, 4 << 20
 NEW, SIZE, KNOWN, UNSAMPLED, AGAIN = (
@@ -49,19 +50,46 @@ def measure_live(device_id: str) -> dict[str, Any]:
     session = open_session(description, handle)
     rows: list[dict[str, Any]] = []
     paths = choose_paths()
-    for path in [paths[0], *paths]:  # what the first one pays once is no kernel's
-        try:
-            found = measure_kernel(session, path)
-        except Exception as error:  # noqa: BLE001 - told, and the next kernel is asked about
-            found = {"error": f"{type(error).__name__}: {error}"[:300]}
-        rows.append({"problem": path.stem, **found})
-        print(f"[{len(rows) - 1}/{len(paths)}] {rows[-1]}", flush=True)
+    with _Asked.opened() as asked:
+        for path in [paths[0], *paths]:  # what the first one pays once is no kernel's
+            try:
+                found = measure_kernel(asked, session, path)
+            except Exception as error:  # noqa: BLE001 - told, and the next kernel is asked about
+                found = {"error": f"{type(error).__name__}: {error}"[:300]}
+            rows.append({"problem": path.stem, **found})
+            print(f"[{len(rows) - 1}/{len(paths)}] {path.stem}", file=sys.stderr, flush=True)
+        giant = measure_giant(asked, session)
     return {
         "machine": describe_machine(),
         "device": description.id,
         "rows": rows[1:],
-        "giant": measure_giant(session),
+        "giant": giant,
     }
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Predictors that stay: one that may run work-groups, and one that may not."""
+
+    predictor: Any
+    bare: Any
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls) -> Iterator["_Asked"]:
+        """Open both, each with a store of its own."""
+        from kernelcast import Predictor
+        from kernelcast.launches.settings import EstimateSettings
+        from kernelcast.predictor.predictor_options import PredictorOptions
+
+        unsampled = PredictorOptions(settings=replace(EstimateSettings(), samples=False))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            with (
+                Predictor(store=folder / "rows.sqlite") as predictor,
+                Predictor(store=folder / "unsampled.sqlite", options=unsampled) as bare,
+            ):
+                yield cls(predictor, bare)
 
 
 def choose_paths() -> list[Path]:
@@ -121,48 +149,39 @@ def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401
         del program
 
 
-def measure_kernel(session: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401 - a session
+def measure_kernel(asked: _Asked, session: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
     """Ask all questions about a kernel; seconds beside samples and builds."""
     from kernelcast.launches.live import describe_live, list_contents
 
-    with hold_problem(session, path) as kernel, tempfile.TemporaryDirectory() as folder:
-        found = ask_all(kernel, Path(folder))
+    with hold_problem(session, path) as kernel:
+        found = ask_all(asked, kernel)
         found["contents_decide"] = bool(list_contents(describe_live(kernel.make(1)).problem))
     return found
 
 
-def ask_all(kernel: _Kernel, folder: Path) -> dict[str, Any]:
+def ask_all(asked: _Asked, kernel: _Kernel) -> dict[str, Any]:
     """Ask all questions, in the order in which a program has them."""
-    from kernelcast import Predictor
-    from kernelcast.launches.settings import EstimateSettings
-    from kernelcast.predictor.predictor_options import PredictorOptions
-
+    predictor, bare = asked.predictor, asked.bare
     whole, half = kernel.make(kernel.groups), kernel.make(max(1, kernel.groups // 2))
-    store = folder / "rows.sqlite"
-    unsampled = PredictorOptions(settings=replace(EstimateSettings(), samples=False))
-    with (
-        Predictor(store=store) as predictor,
-        Predictor(store=folder / "unsampled.sqlite", options=unsampled) as bare,
-    ):
-        found: dict[str, Any] = {NEW: ask(predictor, whole, is_new=True)}
-        if half.global_size != whole.global_size:
-            found[SIZE] = ask(predictor, half)
-        found[AGAIN] = {"rest_s": min(time_call(predictor, whole) for _ in range(REPEATS))}
-        seconds = predictor.estimate(whole).seconds
-        sizes = list_sizes(kernel.groups)
-        if len(sizes) < 3 + 4:
-            return {**found, "few_sizes": len(sizes)}
-        for size in sizes[:3]:
-            for one in (predictor, bare):
-                launch = kernel.make(size)
-                one.observe(launch, seconds * size / kernel.groups, is_first=False)
-        predictor.flush()
-        bare.flush()
-        later = [kernel.make(size) for size in sizes[3:]]
-        asked = [ask(predictor, one) for one in later[::2]]
-        found[KNOWN] = min(asked, key=lambda one: one["rest_s"])
-        if bare_s := ask_bare(bare, later):
-            found[UNSAMPLED] = {"rest_s": min(bare_s)}
+    found: dict[str, Any] = {NEW: ask(predictor, whole, is_new=True)}
+    if half.global_size != whole.global_size:
+        found[SIZE] = ask(predictor, half)
+    found[AGAIN] = {"rest_s": min(time_call(predictor, whole) for _ in range(REPEATS))}
+    seconds = predictor.estimate(whole).seconds
+    sizes = list_sizes(kernel.groups)
+    if len(sizes) < 3 + 4:
+        return {**found, "few_sizes": len(sizes)}
+    for size in sizes[:3]:
+        for one in (predictor, bare):
+            one.observe(kernel.make(size), seconds * size / kernel.groups, is_first=False)
+    predictor.flush()
+    bare.flush()
+    later = [kernel.make(size) for size in sizes[3:]]
+    found[KNOWN] = min(
+        (ask(predictor, one) for one in later[::2]), key=lambda one: float(one["rest_s"])
+    )
+    if bare_s := ask_bare(bare, later):
+        found[UNSAMPLED] = {"rest_s": min(bare_s)}
     return found
 
 
@@ -213,7 +232,7 @@ def time_call(predictor: Any, launch: Any) -> float:  # noqa: ANN401 - of the pa
     return time.perf_counter() - begin_s
 
 
-def measure_giant(session: Any) -> dict[str, Any]:  # noqa: ANN401 - a session
+def measure_giant(asked: _Asked, session: Any) -> dict[str, Any]:  # noqa: ANN401 - a session
     """Compare answers where the written buffer is small with those where it has 2 GiB."""
     lacking = find_lack(session)
     if lacking:
@@ -221,14 +240,19 @@ def measure_giant(session: Any) -> dict[str, Any]:  # noqa: ANN401 - a session
     found: dict[str, Any] = {}
     for turn in range(4):
         for name, size in (("small", SMALL_BYTES), ("giant", GIANT_BYTES)):
-            asked = ask_stream(session, 2 * turn + (name == "giant"), size)
-            for question in BARS_S.keys() & asked.keys():
-                rest_s = asked[question]["rest_s"]
+            answers = ask_stream(asked, session, 2 * turn + (name == "giant"), size)
+            for question in BARS_S.keys() & answers.keys():
+                rest_s = answers[question]["rest_s"]
                 found.setdefault(question, {}).setdefault(name, []).append(rest_s)
     return found
 
 
-def ask_stream(session: Any, number: int, written_bytes: int) -> dict[str, Any]:  # noqa: ANN401
+def ask_stream(
+    asked: _Asked,
+    session: Any,  # noqa: ANN401 - a session
+    number: int,
+    written_bytes: int,
+) -> dict[str, Any]:
     """Ask all questions about a new kernel that writes to a buffer of a size."""
     import pyopencl as cl
 
@@ -248,11 +272,10 @@ def ask_stream(session: Any, number: int, written_bytes: int) -> dict[str, Any]:
         arguments = (*buffers, np.float32(0.5))
         return Launch(kernel, (64 * groups,), (64,), arguments, queue=session.queue)
 
-    with tempfile.TemporaryDirectory() as folder:
-        asked = ask_all(_Kernel(make, SMALL_BYTES // 4 // 64), Path(folder))
+    answers = ask_all(asked, _Kernel(make, SMALL_BYTES // 4 // 64))
     for one in buffers:
         one.release()
-    return asked
+    return answers
 
 
 def find_lack(session: Any) -> str:  # noqa: ANN401 - a session
@@ -260,9 +283,10 @@ def find_lack(session: Any) -> str:  # noqa: ANN401 - a session
     largest = session.description.max_allocation_bytes
     if largest < GIANT_BYTES:
         return f"the device's largest buffer is {largest:,} bytes"
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    wanted = 3 * GIANT_BYTES
-    return "" if pages >= wanted else f"{pages:,} bytes of memory are free, not {wanted:,}"
+    memory = Path("/proc/meminfo").read_text(encoding="ascii").split("MemAvailable:")[1]
+    available = 1024 * int(memory.split()[0])
+    wanted = 9 * GIANT_BYTES // 4
+    return "" if available >= wanted else f"{available:,} bytes of memory are free, not {wanted:,}"
 
 
 def show_live(result: dict[str, Any]) -> None:
