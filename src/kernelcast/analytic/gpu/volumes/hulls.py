@@ -1,9 +1,9 @@
 """Boxes around accesses that are none: clamped or wrapped addresses, loops of varying length.
 
 What a launch touches altogether is mostly the box itself: a clamp repeats addresses at the border,
-a remainder starts again from the front, a triangle's rows lie side by side. Where a remainder starts
-again and again, every work-group is taken to touch all that it leads to. Where a box reaches beyond
-its buffer, the buffer's end is the bound.
+a remainder starts again from the front, a triangle's rows lie side by side. Where a remainder
+starts again and again, every work-group is taken to touch all that it leads to. Where a box reaches
+beyond its buffer, the buffer's end is the bound.
 """
 
 from collections.abc import Mapping
@@ -119,9 +119,7 @@ def _unwind(atom: Remainder, ids: Mapping[Symbol, Value], windows: Windows) -> E
     return Expr.symbol(symbol)
 
 
-def _choose(
-    left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windows
-) -> Expr | None:
+def _choose(left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:
     """Take the alternative that moves; of two that move alike the one nearer to the origin."""
     first, second = (_straighten(one, ids, windows) for one in (left, right))
     if first is None or second is None:
