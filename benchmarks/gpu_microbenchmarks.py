@@ -34,7 +34,7 @@ NOTABLE = 0.05
 KIB = 1024
 _HELD = 0.85
 """Part of a cache's bandwidth that marks the end of its plateau."""
-# Device, or all; what the name of a number begins with; why it deviates. The first that fits counts.
+# Device, or all; what the name of a number begins with; why it deviates. The first one counts.
 REASONS = (
     ("a40", "L1 size", "two tables differ: 140 and 236 kB; an eighth of the data may miss before "
      "bandwidth falls by 15 %"),
