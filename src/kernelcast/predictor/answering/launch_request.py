@@ -49,6 +49,13 @@ class LaunchRequest:
         except InputError:  # sampling will say so better
             return None
 
+    def ask_model(self, *, foretells: bool) -> ModelTask:
+        """Give what the models are asked that need no samples."""
+        counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
+        return ModelTask(
+            problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
+        )
+
     def with_moments(self, moments: int) -> "LaunchRequest":
         """Give the launch sampled at fewer moments, each with its share of the budget."""
         settings = self.policy.settings
@@ -57,13 +64,6 @@ class LaunchRequest:
             return self
         plan = replace(plan, moments=moments, budget=plan.budget * moments / plan.moments)
         return replace(self, policy=replace(self.policy, settings=replace(settings, plan=plan)))
-
-    def ask_model(self, *, foretells: bool) -> ModelTask:
-        """Give what the models are asked that need no samples."""
-        counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
-        return ModelTask(
-            problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
-        )
 
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
