@@ -46,8 +46,10 @@ _KERNELS_KEPT = 64
 _COPIES_KEPT = 16
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
-# Of the device's memory: scratch copies that are kept between launches.
+# Of a CPU's memory: scratch copies that are kept between launches, of which only pages that were
+# touched take any. Elsewhere all of a buffer takes memory that the program may need.
 _KEPT_SHARE = 1 / 8
+_KEPT_BYTES = 256 << 20
 _WHOLE = "as it is"
 
 
@@ -98,7 +100,7 @@ class DeviceSession:
         self._findings = DeviceFindings(description, folder)
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
-        self.kept_buffers = KeptBuffers(int(_KEPT_SHARE * description.global_memory_bytes))
+        self.kept_buffers = KeptBuffers(_choose_kept_bytes(description))
         self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
 
@@ -240,6 +242,11 @@ class DeviceSession:
             built = build()
             self._kernels[key] = built
         return built
+
+
+def _choose_kept_bytes(description: DeviceDescription) -> int:
+    most = int(_KEPT_SHARE * description.global_memory_bytes)
+    return most if description.kind is DeviceKind.CPU else min(most, _KEPT_BYTES)
 
 
 def open_session(
