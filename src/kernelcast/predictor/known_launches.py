@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
@@ -23,10 +24,17 @@ _MOST_PROBLEMS: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An estimate with the raw samples behind it; one without samples has none."""
+    """An estimate with the raw samples behind it; one without samples has none.
+
+    Parameters
+    ----------
+    refine : callable or None
+        Samples once more, and gives the better answer; None where that would not make it better.
+    """
 
     estimate: Estimate
     recording: Recording | None
+    refine: "Callable[[], Answer] | None" = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
