@@ -26,6 +26,7 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.refinable import make_answer
 from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
@@ -233,7 +234,7 @@ class Predictor:
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
         known = answers.ask(request)
-        return Answer(estimate=answers.require(known, request), recording=known.record())
+        return make_answer(answers, known, request)
 
     def recall(
         self,

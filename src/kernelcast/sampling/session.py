@@ -127,6 +127,12 @@ class DeviceSession:
         """Build what every sampling needs; nothing is run."""
         assert self._probe_program
 
+    def try_out(self) -> None:
+        """Find out now what the first sampling would."""
+        assert self.behaviour
+        assert self.works_in_host_memory in {True, False}
+        self.settle()
+
     @cached_property
     def _probe_program(self) -> cl.Program:
         return self._build(Probe.SOURCE, ()).program
