@@ -110,7 +110,7 @@ def test_the_next_launch_finds_true_contents_whatever_the_last_one_wrote(
 def test_memory_of_one_launch_is_kept_for_the_next(session: DeviceSession) -> None:
     """Gives the same problem the same buffers, and lets them all go when it is told to."""
     with session.lock:
-        session.whole_buffers.close()
+        session.buffers.close()
         first = hold(session, make_problem(RANDOM), [Access.READ])
         [buffer] = first.whole_buffers
         first.release()
@@ -121,7 +121,7 @@ def test_memory_of_one_launch_is_kept_for_the_next(session: DeviceSession) -> No
         second.release()
         third.release()
         second.release()
-        session.whole_buffers.close()
+        session.buffers.close()
 
 
 def test_a_file_is_read_each_time(session: DeviceSession, tmp_path: Path) -> None:
