@@ -29,6 +29,13 @@ kernel void scatter(global int *a, global const int *place)
     int i = get_global_id(0);
     a[place[i]] += i;
 }
+kernel void count(global int *sums, global int *bound)
+{
+    int i = get_global_id(0);
+    for (int k = 0; k < bound[i]; k++)
+        sums[i] += k;
+    bound[i] = bound[i] + 0;
+}
 kernel void follow(global int *next, int n)
 {
     int i = get_global_id(0);
@@ -117,6 +124,18 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
     with session.lock, follow.hold(OpenCLLaunch, inferred=[Access.READ_WRITE, None]) as launch:
         copy = launch._scratch.arguments[0]
         assert np.array_equal(read(session, copy, order), order)
+
+
+def test_some_buffers_are_copied_whole_beside_others(session: DeviceSession) -> None:
+    """What decides how often a loop runs, and is written, beside what is known."""
+    bound = np.full(ITEMS, 3, np.int32)
+    zeros = np.zeros(ITEMS, np.int32)
+    users = [put(session, zeros), put(session, bound)]
+    live = describe(session, "count", *users)
+    sampled, whole = run_box(live, [Access.READ_WRITE, Access.READ_WRITE], 0, zeros)
+    assert (whole == 3).all()
+    assert np.count_nonzero(sampled) == BOX.shape[0] * 64
+    assert np.array_equal(read(session, users[1], bound), bound)
 
 
 class _WrongReach:
