@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
@@ -19,7 +20,7 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
-from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
+from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
 from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
@@ -28,6 +29,9 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
+
+if TYPE_CHECKING:
+    from kernelcast.launches.live import LiveName
 
 _SHIFTED = (
     "recent observations differ from what was answered before: the launch was sampled anew, and "
@@ -111,6 +115,26 @@ class LaunchAnswers:
             if self._refiner is not None:
                 self._refiner.note(request, known)
         return known
+
+    def recall_live(self, name: "LiveName") -> Estimate | None:
+        """Give the answer to a launch of live objects; None where there is none that still holds.
+
+        Buffers whose contents decide what work-items do are read, and compared.
+        """
+        asked = self.launches.recall_live(name)
+        if asked is None or (answer := asked.answer) is None:
+            return None
+        if asked.contents:
+            from kernelcast.launches.live import holds_still
+
+            return answer if holds_still(name.launch, asked.contents) else None
+        return answer
+
+    def remember_live(self, name: "LiveName", request: LaunchRequest, known: KnownLaunch) -> None:
+        """Have a launch of live objects answered from memory the next time."""
+        from kernelcast.launches.live import list_contents
+
+        self.launches.remember_live(name, AskedLive(known, list_contents(request.problem)))
 
     def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.

@@ -1,7 +1,7 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, Self
@@ -23,7 +23,7 @@ from kernelcast.sampling.mapped_windows import (
 )
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.saturation import find_saturation
-from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
+from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
 # Build options that choose OpenCL C 2.0 or later.
@@ -37,13 +37,21 @@ class HeldArguments(Protocol):
     """What the kernel is given."""
 
     @property
-    def buffers(self) -> list[cl.Buffer]:
-        """Buffers among the arguments."""
+    def whole_buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments that hold all of their content."""
         ...
 
     @property
     def copied_bytes(self) -> int:
         """Bytes of buffers that had to be copied."""
+        ...
+
+    def prepare(self, boxes: Iterable[GroupBox]) -> None:
+        """Have in the buffers what boxes of work-groups touch."""
+        ...
+
+    def prepare_whole(self) -> None:
+        """Have in the buffers what the whole launch touches."""
         ...
 
     def refresh(self) -> None:
@@ -66,6 +74,8 @@ class OpenCLLaunch:
         The user's arguments; never written.
     accesses : sequence of Access or None
         What the kernel may do with each buffer.
+    reach : Reach, optional
+        Which bytes of buffers boxes of work-groups touch, where that is known.
     held : HeldArguments, optional
         The arguments where they are nobody else's, so that the kernel may write to them; copies
         of the user's when left out.
@@ -79,6 +89,7 @@ class OpenCLLaunch:
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
         *,
+        reach: Reach | None = None,
         held: HeldArguments | None = None,
     ) -> None:
         self._session = session
@@ -92,12 +103,22 @@ class OpenCLLaunch:
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange).kernel
-            self._scratch: HeldArguments = held or ScratchArguments(
-                session.queue, arguments, accesses, session.description
-            )
+            self._scratch = held or self._copy_written(arguments, accesses, reach)
             for target in {id(one): one for one in (self._whole, self._window)}.values():
                 self._set_arguments(target)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
+
+    def _copy_written(
+        self,
+        arguments: Sequence[KernelArgument],
+        accesses: Sequence[Access | None],
+        reach: Reach | None,
+    ) -> HeldArguments:
+        session = self._session
+        return ScratchArguments(
+            session.queue, arguments, accesses, session.description,
+            reach=reach, kept=session.kept_buffers if reach else None,
+        )  # fmt: skip
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):
@@ -206,7 +227,7 @@ class OpenCLLaunch:
 
     def _time_forms(self, mapped: cl.Kernel, boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
         """Time pieces of rows in their mapped or plain form."""
-        self._has_run = True
+        self._prepare([box for box, _ in boxes])
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_work(
                 [
@@ -226,13 +247,18 @@ class OpenCLLaunch:
         if self._session.works_in_host_memory and not self._has_read_pages:
             # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
             # sample would find them one by one, the whole launch finds most of them there.
-            self._session.probe.touch(self._scratch.buffers)
+            self._session.probe.touch(self._scratch.whole_buffers)
             self._has_read_pages = True
         self._session.settle()
 
     def _refresh(self) -> None:
         self._scratch.refresh()
         self._has_run = self._has_run_whole = False
+
+    def _prepare(self, boxes: Sequence[GroupBox]) -> None:
+        """Have in the copies what boxes are going to touch."""
+        self._scratch.prepare(boxes)
+        self._has_run = True
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
@@ -245,7 +271,7 @@ class OpenCLLaunch:
                 scale = self._scale
             launches.append(partial(self._enqueue, kernel, *where))
             scales.append(scale)
-        self._has_run = True
+        self._prepare(boxes)
         with explained_errors(self._kernel, self.device):
             durations = self._session.timer.by_work(launches)
             self._session.note_busy()
@@ -261,6 +287,7 @@ class OpenCLLaunch:
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
+        self._scratch.prepare_whole()
         self._has_run = self._has_run_whole = True
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(

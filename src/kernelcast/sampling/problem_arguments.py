@@ -5,7 +5,7 @@ recipe. Only where that takes longer than to copy (permutations, files, memory t
 write to) a copy is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kernelcast.records.arguments import (
     Access,
@@ -15,6 +15,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
     make_scalar,
 )
+from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.buffer_pool import PooledBuffer
 from kernelcast.sampling.opencl import cl
@@ -79,9 +80,15 @@ class ProblemArguments:
         return sum(self._recipes[one][0].bytes for one in self._copies)
 
     @property
-    def buffers(self) -> list[cl.Buffer]:
+    def whole_buffers(self) -> list[cl.Buffer]:
         """Buffers among the arguments."""
         return [one.buffer for one in self._held.values()]
+
+    def prepare(self, boxes: Iterable[GroupBox]) -> None:
+        """Do nothing: all is there."""
+
+    def prepare_whole(self) -> None:
+        """Do nothing: all is there."""
 
     def refresh(self) -> None:
         """Give what the kernel may have changed, and may read, its content again."""

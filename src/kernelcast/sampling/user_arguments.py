@@ -168,8 +168,7 @@ def hold_buffer(
     is_small = buffer.size <= _MOST_HELD_BYTES
     digest = ""
     if is_decisive:
-        pieces = [read()] if is_small else _copy_pieces(session, buffer)
-        digest = hashlib.sha256(b"".join(one.tobytes() for one in pieces)).hexdigest()
+        digest = _digest([read()] if is_small else _copy_pieces(session, buffer))
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
@@ -178,6 +177,20 @@ def hold_buffer(
         digest=digest,
         read=read if is_small else None,
     )
+
+
+def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
+    """Give what tells the content of a caller's buffer apart, as `hold_buffer` notes it."""
+    if buffer.size <= _MOST_HELD_BYTES:
+        return _digest([_copy(session, buffer, 0, buffer.size)])
+    return _digest(_copy_pieces(session, buffer))
+
+
+def _digest(pieces: Iterable[npt.NDArray[np.generic]]) -> str:
+    found = hashlib.sha256()
+    for one in pieces:
+        found.update(one.data)
+    return found.hexdigest()
 
 
 def _copy_pieces(session: DeviceSession, buffer: cl.Buffer) -> list[npt.NDArray[np.generic]]:

@@ -79,8 +79,8 @@ _DEFAULTS = EstimateSettings()
 @click.option(
     "--no-sampling",
     is_flag=True,
-    help="Run nothing: answer from earlier observations, or by the analytic model of a calibrated "
-    "device.",
+    help="Run nothing: answer from earlier observations, or from the source by the analytic model "
+    "of a calibrated device and the shipped model that corrects it.",
 )
 @click.option(
     "--explain",

@@ -9,6 +9,7 @@ from cachetools import LRUCache
 from kernelcast.launches.machines import machine_path
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.checking import check_history
 from kernelcast.predictor.answering.composing import (
     CORRECTED,
@@ -26,12 +27,7 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
-from kernelcast.predictor.answering.tasks import (
-    EstimateOutcome,
-    EstimateTask,
-    LaunchFacts,
-    ModelTask,
-)
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
@@ -259,13 +255,13 @@ class Answerer:
         device, policy = request.device, request.policy
         if self.evidence.has_sizes(identity, policy):
             return self.describe(request, identity)
-        task = ModelTask(problem=request.problem, device_id=device.id)
+        task = request.ask_model(foretells=self.foretell is None)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
-        basis = self.describe(request, identity, found, outcome.notes)
+        basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
         if not basis.pieces and not self.evidence.has_sizes(identity, policy):
             raise refuse_unsampled(device.id, is_wanted=is_wanted)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
@@ -281,6 +277,7 @@ class Answerer:
         identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
+        learned: StaticAnswer | None = None,
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
@@ -296,7 +293,7 @@ class Answerer:
                 notes=notes,
                 identity=identity,
             ),
-            pieces=tuple(self.evidence.weigh_models(problem, device, seconds)),
+            pieces=tuple(self.evidence.weigh_models(problem, device, seconds, learned)),
             evidence=self.evidence.find(device),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             work=measure_launch(problem, ndrange, None),

@@ -10,6 +10,7 @@ from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.kernel_sizes import (
@@ -45,7 +46,7 @@ class EvidenceMaker:
     sizes : KernelSizes
         What is known of kernels' other sizes.
     foretell : callable or None
-        A learned model that needs no samples.
+        A learned model that needs no samples, in the place of the shipped one.
     """
 
     trained_models: TrainedModels
@@ -92,10 +93,25 @@ class EvidenceMaker:
         return [model.weigh_samples(one, past) for one in moments]
 
     def weigh_models(
-        self, problem: Problem, device: DeviceDescription, analytic_s: float | None
+        self,
+        problem: Problem,
+        device: DeviceDescription,
+        analytic_s: float | None,
+        learned: StaticAnswer | None = None,
     ) -> list[Piece]:
-        """Make pieces of models that need no samples."""
-        model = self.find(device).model
+        """Make pieces of models that need no samples.
+
+        The shipped model corrects the analytic one and shares its errors: the surer of the two
+        counts, and the analytic one only where its errors are known.
+        """
+        evidence = self.find(device)
+        model = evidence.model
+        if learned is not None and self.foretell is None:
+            analytic = None
+            if analytic_s is not None and not evidence.is_built_in:
+                analytic = model.weigh_plain(Kind.ANALYTIC, math.log(analytic_s))
+            own = _weigh_learned(learned)
+            return [own if analytic is None or own.variance <= analytic.variance else analytic]
         learned_s = None if self.foretell is None else self.foretell(problem, device)
         told = {Kind.ANALYTIC: analytic_s, Kind.LEARNED: learned_s}
         made = (
@@ -156,6 +172,16 @@ class EvidenceMaker:
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return False
         return self.sizes.observe(identity, work or count_items(identity.ndrange), history)
+
+
+def _weigh_learned(learned: StaticAnswer) -> Piece:
+    factor = math.exp(learned.correction)
+    return Piece(
+        kind=Kind.LEARNED,
+        log_seconds=learned.log_seconds,
+        variance=learned.variance,
+        note=f"class of work: {learned.workload}; the analytic model's time times {factor:.2f}",
+    )
 
 
 def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:

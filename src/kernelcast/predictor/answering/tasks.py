@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -165,11 +166,14 @@ class ModelTask:
         The device.
     wants_bytes : bool
         Whether to count the bytes that it touches, even if the model has no answer.
+    wants_learned : bool
+        Whether the shipped model that corrects the analytic one is asked, too.
     """
 
     problem: Problem
     device_id: str
     wants_bytes: bool = False
+    wants_learned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +192,8 @@ class ModelOutcome:
         Different bytes of buffers that the launch touches at least, where they were asked for.
     depends_on_contents : bool or None
         As of `EstimateOutcome`.
+    learned : StaticAnswer or None
+        The shipped model's correction, where it was asked for and there is one.
     """
 
     analytic: AnalyticEstimate | None
@@ -195,3 +201,4 @@ class ModelOutcome:
     notes: tuple[str, ...] = ()
     touched_bytes: float = 0.0
     depends_on_contents: bool | None = None
+    learned: StaticAnswer | None = None
