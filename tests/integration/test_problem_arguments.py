@@ -112,12 +112,12 @@ def test_memory_of_one_launch_is_kept_for_the_next(session: DeviceSession) -> No
     with session.lock:
         session.buffers.close()
         first = hold(session, make_problem(RANDOM), [Access.READ])
-        [buffer] = first.buffers
+        [buffer] = first.whole_buffers
         first.release()
         second = hold(session, make_problem(RANDOM), [Access.READ])
-        assert second.buffers == [buffer]
+        assert second.whole_buffers == [buffer]
         third = hold(session, make_problem(RANDOM), [Access.READ])
-        assert third.buffers != [buffer]
+        assert third.whole_buffers != [buffer]
         second.release()
         third.release()
         second.release()
