@@ -201,7 +201,8 @@ def textbook(name: str, count: int, side: int, registers: int) -> ModelledLaunch
         return launch(body, buffers, (items,), (256,), registers)
     pair = tuple((one, "float32", side * side) for one in "ab")
     if name == "naive_transpose":
-        return transpose(side, rows=32, registers=registers)
+        body = f"int x = G(0), y = G(1);\nb[x * {side} + y] = a[y * {side} + x];"
+        return launch(body, pair, (side, side), (16, 16), registers)
     if name == "shared_transpose":
         body = (
             "local float t[32][33];\nint x = G(0), y = G(1);\n"
@@ -213,16 +214,18 @@ def textbook(name: str, count: int, side: int, registers: int) -> ModelledLaunch
         )
         return launch(body, pair, (side, side), (32, 32), registers)
     if name in {"conv2d_3x3", "conv2d_7x7"}:
-        reach = int(name[-1]) // 2
-        end = side - reach
-        steps = range(-reach, reach + 1)
-        terms = " + ".join(f"a[p{dy * side + dx:+d}]" for dy, dx in product(steps, steps))
-        body = (
-            f"int x = G(0), y = G(1);\n"
-            f"if (x < {reach} || x >= {end} || y < {reach} || y >= {end}) return;\n"
-            f"int p = y * {side} + x;\nb[p] = 0.1f * ({terms});"
+        width = int(name[-1])
+        end = side - width + 1
+        terms = " + ".join(
+            f"a[p + {dy * side + dx}] * w[{dy * width + dx}]"
+            for dy, dx in product(range(width), repeat=2)
         )
-        return launch(body, pair, (side, side), (16, 16), registers)
+        body = (
+            f"int x = G(0), y = G(1);\nif (x >= {end} || y >= {end}) return;\n"
+            f"int p = y * {side} + x;\nb[p] = {terms};"
+        )
+        buffers = (*pair, ("w", "float32", width * width))
+        return launch(body, buffers, (side, side), (16, 16), registers)
     if name == "matmul_naive":
         body = (
             f"int x = G(0), y = G(1);\nfloat s = 0;\nfor (int k = 0; k < {side}; k++)\n"

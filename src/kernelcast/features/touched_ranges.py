@@ -40,7 +40,7 @@ class TouchedRanges:
         ranges = {**self._fixed, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
-            found[place] += _bound_access(access, ranges)
+            found[place] += bound_access(access, ranges)
         return found
 
 
@@ -70,12 +70,8 @@ def find_touched(
     if any(one.buffer is None for one in accesses):
         return None
     accesses = [one for one in accesses if one.buffer in numbers]  # without tables of the source
-    fixed: dict[Symbol, Interval] = {
-        Symbol(SymbolKind.SCALAR, name): (value, value) for name, value in scalars.items()
-    }
-    axes = list_axes(ndrange)
-    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
-    ranges = {**fixed, **_bind_box(axes, whole)}
+    fixed, axes = _bind_scalars(scalars), list_axes(ndrange)
+    ranges = bind_launch(ndrange, scalars)
     unknown = {str(one.buffer) for one in accesses if not _is_bounded(one, ranges)}
     places = frozenset(place for name, place in numbers.items() if name not in unknown)
     known = tuple(
@@ -84,16 +80,32 @@ def find_touched(
     return TouchedRanges(places=places, _axes=axes, _fixed=fixed, _accesses=known)
 
 
+def bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
+    """Give the ids, sizes and scalars of a whole launch."""
+    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
+    return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
+
+
+def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
+    return {Symbol(SymbolKind.SCALAR, name): (value, value) for name, value in scalars.items()}
+
+
 def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
     try:
-        _bound_access(access, ranges)
+        bound_access(access, ranges)
     except EvaluationError:
         return False
     return True
 
 
-def _bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
-    """Give the range of an access, its conditions aside; nothing where its loops do not run."""
+def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
+    """Give the range of an access, its conditions aside; nothing where its loops do not run.
+
+    Raises
+    ------
+    EvaluationError
+        If that cannot be told.
+    """
     if access.offset_bytes is None:
         msg = f"line {access.line}: {access.reason}"
         raise EvaluationError(msg)

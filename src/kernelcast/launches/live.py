@@ -4,6 +4,7 @@ import operator
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from kernelcast.expressions.accesses import AddressPattern
@@ -227,6 +228,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
     return replace(found, places=found.places - find_decisive(kernel))
 
 
+@lru_cache(maxsize=256)
 def find_decisive(kernel: Kernel) -> frozenset[int]:
     """Find the buffers whose contents decide what work-items do: loops, conditions, addresses.
 

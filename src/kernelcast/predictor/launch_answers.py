@@ -42,6 +42,10 @@ _SHIFTED_UNSAMPLED = (
     "interval holds both"
 )
 
+_SPARED = (
+    "it was not sampled: other sizes were observed, and samples would cost more than they tell"
+)
+
 _CHANGING = frozenset({ObservationFlag.DOUBTED})
 
 Ask = tuple[LaunchRequest, KnownLaunch]
@@ -177,7 +181,23 @@ class LaunchAnswers:
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
+        moments = self._count_moments(known, request)
+        if not moments:
+            return known
+        request = request.with_moments(moments)
         return self._take_outcome(known, request, self._answerer.sample(request))
+
+    def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
+        """Say how often to sample; not at all where what is known answers well enough."""
+        most = request.policy.settings.plan.moments
+        if known.before_shift is not None or not self._remembers:
+            return most
+        basis = self._answerer.describe(request, known.identity, missing=_SPARED)
+        moments = self._answerer.evidence.choose_moments(basis, known.identity, request.policy)
+        if not moments:
+            with known.lock:
+                known.basis = basis
+        return moments
 
     def _take_outcome(
         self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
@@ -254,8 +274,9 @@ class LaunchAnswers:
         history = self._recall(known, policy)
         identity = basis.estimate.identity or known.identity
         sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
+        made: Estimate | None = None
         if known.sampled is None and (basis.pieces or sizes):
-            known.sampled = compose(basis, Remembered(), sizes, policy.methods)
+            made = known.sampled = compose(basis, Remembered(), sizes, policy.methods)
             self._answerer.keep_estimate(known.sampled)
             add_estimate(history, known.sampled)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
@@ -266,7 +287,8 @@ class LaunchAnswers:
             known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        answer = compose(basis, remembered, sizes, policy.methods)
+        answer = made if remembered == Remembered() else None
+        answer = answer or compose(basis, remembered, sizes, policy.methods)
         known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
         before = known.before_shift
         if before is None or remembered.interval is None:

@@ -346,7 +346,6 @@ def check_launch(
         if size > most:
             msg = f"{device.id}: axis {axis}: local size {size} exceeds the device's {most}"
             raise DeviceLimitError(msg)
-    info = cl.kernel_work_group_info
     # The kernel's own limit (WORK_GROUP_SIZE) is left to the driver: rusticl's says 32 and then
     # runs 1,024.
     if ndrange.work_group_size > device.max_work_group_size:
@@ -355,14 +354,13 @@ def check_launch(
             f"work-items; the device allows at most {device.max_work_group_size}"
         )
         raise DeviceLimitError(msg)
-    required = tuple(compiled.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, session.device))
+    required, local_bytes = session.ask_limits(compiled, kernel)
     if any(required) and required[: len(local)] != local:
         msg = (
             f"{device.id}: local size {local} given, kernel {kernel.name} requires "
             f"{required[: len(local)]} (reqd_work_group_size)"
         )
         raise DeviceLimitError(msg)
-    local_bytes = session.probe.read_local_memory(compiled, session.device)
     if local_bytes > device.local_memory_bytes:
         msg = (
             f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "

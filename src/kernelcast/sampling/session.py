@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
+from typing import cast
 
 from cachetools import LRUCache
 
@@ -98,6 +99,7 @@ class DeviceSession:
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
         self.kept_buffers = KeptBuffers(int(_KEPT_SHARE * description.global_memory_bytes))
+        self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
 
     @cached_property
@@ -178,6 +180,19 @@ class DeviceSession:
             return take_kernel(found.program, kernel, parameters=found.signatures.get(kernel.name))
 
         return self._remember((kernel.digest, _WHOLE), build)
+
+    def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
+        """Give the local size that a kernel requires, zeros if none, and its local memory's bytes.
+
+        Local memory that arguments size is counted as at the first time.
+        """
+        found = self._limits.get(kernel.digest)
+        if found is None:
+            info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+            required = cast("list[int]", compiled.get_work_group_info(info, self.device))
+            local_bytes = self.probe.read_local_memory(compiled, self.device)
+            found = self._limits[kernel.digest] = (tuple(required), local_bytes)
+        return found
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`.

@@ -99,7 +99,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     refuse_persistent(kernel)
     accesses = _find_accesses(problem, task.facts)
     is_checked = hold is not None  # live objects are refused before they come here
-    counts = task.wants_row and task.facts is None and not is_checked
+    counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
     hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
     built_s = session.building_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()

@@ -92,6 +92,9 @@ class EstimateTask:
         Budget, coverage, measurement.
     wants_row : bool
         Whether a learned model waits for the launch's features.
+    wants_counts : bool
+        Whether a copy of the kernel that counts is worth its build; else counters are derived from
+        the source.
     facts : LaunchFacts or None
         Found at an earlier sampling of the same launch.
     """
@@ -100,6 +103,7 @@ class EstimateTask:
     device_id: str
     settings: EstimateSettings
     wants_row: bool = False
+    wants_counts: bool = True
     facts: LaunchFacts | None = None
 
 

@@ -109,12 +109,14 @@ class OrderedLoads:
         for one in family:
             residue, shift = self._locate(one, one.base_bytes - origin)
             when = (place[id(one)] + 0.5) / instructions * life
-            kinds.setdefault(residue, []).append((layers - shift) // depth + when)
+            times: FloatArray = (layers - shift) // depth + np.float64(when)
+            kinds.setdefault(residue, []).append(times)
         most = max(len(one) for one in kinds.values())
         rows = np.full((len(kinds) * depth, max(most - 1, 1)), _NEVER)
         for number, touches in enumerate(kinds.values()):
-            times = np.sort(np.stack(touches, axis=1), axis=1)
-            rows[number * depth : (number + 1) * depth, : len(touches) - 1] = np.diff(times, axis=1)
+            ordered = np.sort(np.stack(touches, axis=1), axis=1)
+            own = rows[number * depth : (number + 1) * depth]
+            own[:, : len(touches) - 1] = np.diff(ordered, axis=1)
         return rows
 
     def _locate(self, access: BoxAccess, offset: int) -> tuple[tuple[int, int], int]:
