@@ -233,8 +233,7 @@ class Predictor:
         """
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
-        known = answers.ask(request)
-        return make_answer(answers, known, request)
+        return make_answer(answers, answers.ask(request), request)
 
     def recall(
         self,
@@ -264,8 +263,7 @@ class Predictor:
     def faster(one: Estimate, other: Estimate) -> float:
         """Give the probability that the first launch takes less time than the second.
 
-        Times of the kernels alone are compared: see `fastest` for those with transfers.
-        See `kernelcast.predictor.launch_estimates.compare_estimates`.
+        Of the kernels alone (see `fastest` for transfers), by `launch_estimates.compare_estimates`.
         """
         return compare_estimates(one, other)
 
