@@ -131,7 +131,9 @@ def compute_volumes(
     load_costs = _cost_loads(loads, grid, machine, occupancy)
     store_costs = stores.cost(grid, machine, is_kept=False)
     if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
-        reloads = (_spread_reload(loads.boxes, load_costs, grid, machine, occupancy),)
+        reloads: tuple[Reload, ...] = (
+            _spread_reload(loads.boxes, load_costs, grid, machine, occupancy),
+        )
     else:
         reloads = list_reloads(load_costs, occupancy, machine, rates)
     l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
