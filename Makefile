@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint wheel bench clean distclean
+.PHONY: help venv demo test lint wheel docs bench clean distclean
 
 help: ## show this list
 	@echo "kernelcast predicts how long an OpenCL kernel takes on each device. Targets:"
@@ -44,6 +44,9 @@ wheel: $(STAMP) ## build the wheel, install it into an empty environment, predic
 		install --quiet "$$(ls build/wheel/*.whl)[cpu]"
 	cd build/wheel && venv/bin/kernelcast --version && venv/bin/kernelcast estimate \
 		../../examples/triad/triad.yaml --param N=4000000
+
+docs: $(STAMP) ## build the documentation site into build/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
 	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)

@@ -245,7 +245,7 @@ def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float |
         # Means per launch, so that both points hold one intercept.
         p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
         t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
-    elif len(launches.counts) > 1 and launches.windows[0] == launches.windows[1]:
+    elif len(launches.counts) > 1 and launches.is_one_window:
         p1, p2 = np.cumsum(launches.counts[:2]).tolist()
         t1, t2 = np.cumsum(launches.times[:2]).tolist()
     else:

@@ -104,7 +104,7 @@ class OrderedLoads:
         place = {id(one): number for number, one in enumerate(self.loads)}
         instructions = len(self.loads) + self.stores
         depth = self.grid.local[self.axis]
-        layers = np.arange(depth)
+        layers: FloatArray = np.arange(depth, dtype=np.float64)
         kinds: dict[tuple[int, int], list[FloatArray]] = {}
         for one in family:
             residue, shift = self._locate(one, one.base_bytes - origin)
