@@ -24,6 +24,7 @@ from kernelcast.records.observation import ObservationFlag
 from kernelcast.sampling.user_objects import UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
+_USUAL = (0.02, DEFAULT_COVERAGE, 0, False)
 
 
 def estimate(  # noqa: PLR0913 - a launch has that many parts
@@ -99,7 +100,9 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         source=source,
         build_options=build_options,
     )
-    predictor = _find_predictor(_read_settings(budget, coverage, seed, measure=measure))
+    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
+        check_number(name, value)
+    predictor = _find_predictor(budget, coverage, int(seed), measure)
     return predictor.answer(launch).estimate if measure else predictor.estimate(launch)
 
 
@@ -120,7 +123,7 @@ def observe(
     ObservationLostError
         If it cannot be kept.
     """
-    predictor = _find_predictor(EstimateSettings())
+    predictor = _find_predictor(*_USUAL)
     flags = predictor.observe(launch, measured_s, is_first=is_first)
     predictor.flush()
     _find_predictor.cache_clear()  # whose memories know nothing of it
@@ -128,16 +131,10 @@ def observe(
 
 
 @lru_cache(maxsize=_MOST_PREDICTORS)
-def _find_predictor(settings: EstimateSettings) -> Predictor:
+def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) -> Predictor:
     """Give the predictor of these settings; launches that were answered are remembered there."""
-    return Predictor(options=PredictorOptions(settings=settings))
-
-
-def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) -> EstimateSettings:
-    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
-        check_number(name, value)
-    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=int(seed))
-    return replace(settings, measure=measure)
+    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=seed)
+    return Predictor(options=PredictorOptions(settings=replace(settings, measure=measure)))
 
 
 def estimate_problem(

@@ -27,7 +27,8 @@ class PredictorOptions:
         Where facts about launches are kept for other processes: in the data folder unless another
         place is given, nowhere if None or if another executor is given.
     foretell : callable or None
-        A learned model that needs no samples: gives the seconds of a problem on a device, or None.
+        A learned model that needs no samples, in the place of the shipped one: gives the seconds
+        of a problem on a device, or None.
     clock : callable
         Gives seconds; for tests.
     """

@@ -31,11 +31,11 @@ class _Place:
     child: ChildProcess | None = None
     done: int = 0
 
-    def take(self, idle_s: float, modules: Sequence[str] = ()) -> ChildProcess:
+    def take(self, idle_s: float, steps: Sequence[str] = ()) -> ChildProcess:
         """Give the child, starting one where there is none."""
         if self.child is None or self.done >= MOST_TASKS:
             self.drop()
-            self.child = ChildProcess.start(idle_s=idle_s, modules=modules)
+            self.child = ChildProcess.start(idle_s=idle_s, steps=steps)
         self.done += 1
         return self.child
 
@@ -64,17 +64,22 @@ class WarmChildren:
     _places: dict[str, _Place] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start_ahead(self, modules: Sequence[str]) -> None:
-        """Start a spare child that imports modules while we do something else.
+    def start_ahead(self, steps: Sequence[str]) -> None:
+        """Start a spare child that gets ready while we do something else.
 
         Nothing happens where there are children already.
+
+        Parameters
+        ----------
+        steps : sequence of str
+            As of `kernelcast.workers.process.ChildProcess.start`.
         """
         with self._lock:
             if self._places:
                 return
             place = self._places[SPARE] = _Place()
         with place.lock:
-            place.take(self.idle_s, modules)
+            place.take(self.idle_s, steps)
 
     def stream(
         self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str

@@ -18,7 +18,12 @@ from kernelcast.records.estimates import DeviceAnswer, Tier
 from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.testing.fake_executor import FakeExecutor, make_analytic, make_device
+from kernelcast.testing.fake_executor import (
+    FakeExecutor,
+    make_analytic,
+    make_device,
+    make_learned,
+)
 from kernelcast.testing.observations import make_observation
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
@@ -132,7 +137,12 @@ def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
     assert answer["seconds"] == pytest.approx(0.4)
     assert answer["low"] < 0.4 < answer["high"]
     assert executor.tasks == []
-    executor.analytic = None
+    executor.learned = make_learned(0.3)
+    status, output = run("--no-sampling", "--explain")
+    assert status == 0
+    assert "answered by: learned" in output
+    assert "class of work: stencil" in output
+    executor.analytic = executor.learned = None
     status, output = run("--no-sampling")
     assert status == 1
     assert "kernelcast calibrate" in output

@@ -8,6 +8,7 @@ alike together, however many there are.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,8 @@ class StaticRow:
 
 COVERAGE = 0.9
 """Of the interval that an answer carries."""
+_NORMAL_HALF_WIDTH = NormalDist().inv_cdf((1.0 + COVERAGE) / 2.0)
+_LEAST_DEVIATION = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,11 @@ class StaticAnswer:
     correction: float
     half_width: float
     workload: Workload
+
+    @property
+    def variance(self) -> float:
+        """Of the logarithm: that of normal errors with the same 90 % interval."""
+        return max(self.half_width / _NORMAL_HALF_WIDTH, _LEAST_DEVIATION) ** 2
 
     def surround(self) -> Interval:
         """Give the time with its interval."""

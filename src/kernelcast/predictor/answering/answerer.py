@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cachetools import LRUCache
 
 from kernelcast.launches.machines import machine_path
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.checking import check_history
 from kernelcast.predictor.answering.composing import (
     CORRECTED,
@@ -23,15 +25,10 @@ from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import Learned, correct
+from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
-from kernelcast.predictor.answering.tasks import (
-    EstimateOutcome,
-    EstimateTask,
-    LaunchFacts,
-    ModelTask,
-)
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
@@ -138,12 +135,14 @@ class Answerer:
             device_id=request.device.id,
             settings=policy.settings,
             wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
         with self.lock_of(request.device.id):
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )
+        self.evidence.note_overhead(outcome)
         if isinstance(known, str):
             return replace(outcome, row_failure=known)
         if wants_row and known is None:
@@ -153,8 +152,7 @@ class Answerer:
 
     def lock_of(self, device_id: str) -> threading.Lock:
         """Give what is held while a device samples."""
-        with self._lock:
-            return self._busy.setdefault(device_id, threading.Lock())
+        return self._busy.setdefault(device_id, threading.Lock())
 
     def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""
@@ -213,7 +211,7 @@ class Answerer:
                     correction=correct(
                         fused[place].log_seconds, answer.interval, in_domain=answer.in_domain
                     ),
-                    influences=find_influences(fitted, row, schema),
+                    influences=Influences(partial(find_influences, fitted, row, schema)),
                 )
 
     def _make_basis(
@@ -259,13 +257,13 @@ class Answerer:
         device, policy = request.device, request.policy
         if self.evidence.has_sizes(identity, policy):
             return self.describe(request, identity)
-        task = ModelTask(problem=request.problem, device_id=device.id)
+        task = request.ask_model(foretells=self.foretell is None)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
-        basis = self.describe(request, identity, found, outcome.notes)
+        basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
         if not basis.pieces and not self.evidence.has_sizes(identity, policy):
             raise refuse_unsampled(device.id, is_wanted=is_wanted)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
@@ -275,12 +273,14 @@ class Answerer:
             learned=Learned(passed_over=failures),
         )
 
-    def describe(
+    def describe(  # noqa: PLR0913 - what may be known, and why there is no more
         self,
         request: LaunchRequest,
         identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
+        learned: StaticAnswer | None = None,
+        missing: str = _NO_SAMPLES,
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
@@ -296,9 +296,9 @@ class Answerer:
                 notes=notes,
                 identity=identity,
             ),
-            pieces=tuple(self.evidence.weigh_models(problem, device, seconds)),
+            pieces=tuple(self.evidence.weigh_models(problem, device, seconds, learned)),
             evidence=self.evidence.find(device),
-            missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
+            missing={Tier.HYBRID.value: missing, Tier.LINEAR.value: missing},
             work=measure_launch(problem, ndrange, None),
         )
 

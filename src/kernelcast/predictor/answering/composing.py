@@ -43,6 +43,10 @@ _CALIBRATED_INTERVAL = (
     "errors of such estimates on kernels that the calibration held out, scaled by how sure the "
     "pieces are and how they agree (conformal)"
 )
+_FORETOLD_INTERVAL = (
+    "errors of the learned model, from source and calibration alone, on kernels that its training "
+    "held out (conformal)"
+)
 _NORMAL_INTERVAL = "the variances of the pieces, and how they agree"
 _ASSUMED = (
     "the interval is assumed: no errors of the analytic model are known on this device "
@@ -231,6 +235,8 @@ def _surround(basis: Basis, fused: FusedEstimate) -> _Answer:
     if name_situation(fused.pieces) in evidence.model.intervals:
         return _Answer(interval=interval, tier=tier, origin=_CALIBRATED_INTERVAL)
     is_assumed = evidence.is_built_in or Kind.ANALYTIC not in evidence.model.plain
+    if tier is Tier.LEARNED and {one.kind for one in fused.pieces} == {Kind.LEARNED}:
+        return _Answer(interval=interval, tier=tier, origin=_FORETOLD_INTERVAL)
     if tier is Tier.ANALYTIC and is_assumed:
         return _Answer(interval=interval, tier=tier, origin=_ASSUMED, warnings=(_ASSUMED,))
     return _Answer(interval=interval, tier=tier, origin=_NORMAL_INTERVAL)

@@ -3,13 +3,15 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.kernel_sizes import (
@@ -20,6 +22,12 @@ from kernelcast.predictor.answering.kernel_sizes import (
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.sparing import (
+    FEWEST_SIZES,
+    USUAL_OVERHEAD_S,
+    choose_moments,
+    read_known,
+)
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
 from kernelcast.records.device import DeviceDescription
@@ -45,12 +53,15 @@ class EvidenceMaker:
     sizes : KernelSizes
         What is known of kernels' other sizes.
     foretell : callable or None
-        A learned model that needs no samples.
+        A learned model that needs no samples, in the place of the shipped one.
+    overheads_s : dict of str to float
+        Host time that the last sampling on a device took beside its samples, in seconds.
     """
 
     trained_models: TrainedModels
     sizes: KernelSizes
     foretell: Foretell | None = None
+    overheads_s: dict[str, float] = field(default_factory=dict)
 
     def find(self, device: DeviceDescription) -> FoundEvidence:
         """Give what weighs evidence on a device."""
@@ -92,10 +103,25 @@ class EvidenceMaker:
         return [model.weigh_samples(one, past) for one in moments]
 
     def weigh_models(
-        self, problem: Problem, device: DeviceDescription, analytic_s: float | None
+        self,
+        problem: Problem,
+        device: DeviceDescription,
+        analytic_s: float | None,
+        learned: StaticAnswer | None = None,
     ) -> list[Piece]:
-        """Make pieces of models that need no samples."""
-        model = self.find(device).model
+        """Make pieces of models that need no samples.
+
+        The shipped model corrects the analytic one and shares its errors: the surer of the two
+        counts, and the analytic one only where its errors are known.
+        """
+        evidence = self.find(device)
+        model = evidence.model
+        if learned is not None and self.foretell is None:
+            analytic = None
+            if analytic_s is not None and not evidence.is_built_in:
+                analytic = model.weigh_plain(Kind.ANALYTIC, math.log(analytic_s))
+            own = _weigh_learned(learned)
+            return [own if analytic is None or own.variance <= analytic.variance else analytic]
         learned_s = None if self.foretell is None else self.foretell(problem, device)
         told = {Kind.ANALYTIC: analytic_s, Kind.LEARNED: learned_s}
         made = (
@@ -131,6 +157,29 @@ class EvidenceMaker:
             and self.sizes.has_observed(identity)
         )
 
+    def note_overhead(self, outcome: EstimateOutcome) -> None:
+        """Keep what a sampling took beside its samples; builds and waits are others' matter."""
+        one = outcome.estimate
+        waited_s = MOMENTS_APART_S * (len(outcome.moments) - 1) + one.build_seconds
+        self.overheads_s[one.device_id] = max(one.overhead_seconds - waited_s, 0.0)
+
+    def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
+        """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
+        settings = policy.settings
+        most = settings.plan.moments
+        is_free = settings.least_gain and settings.within_s is None and not settings.measure
+        pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
+        if not pieces:
+            return most
+        is_strong = (
+            self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
+        )
+        model = basis.evidence.model
+        known = read_known(pieces[0], model, settings.coverage)
+        overhead_s = self.overheads_s.get(identity.device.id, USUAL_OVERHEAD_S)
+        chosen = choose_moments(known, model, settings, overhead_s)
+        return chosen if is_strong else max(1, chosen)
+
     def learn_source(
         self, identity: LaunchIdentity | None, *, depends_on_contents: bool | None
     ) -> None:
@@ -156,6 +205,16 @@ class EvidenceMaker:
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return False
         return self.sizes.observe(identity, work or count_items(identity.ndrange), history)
+
+
+def _weigh_learned(learned: StaticAnswer) -> Piece:
+    factor = math.exp(learned.correction)
+    return Piece(
+        kind=Kind.LEARNED,
+        log_seconds=learned.log_seconds,
+        variance=learned.variance,
+        note=f"class of work: {learned.workload}; the analytic model's time times {factor:.2f}",
+    )
 
 
 def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:

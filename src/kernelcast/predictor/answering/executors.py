@@ -1,5 +1,6 @@
 """Has devices sample, each in a process of its own."""
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -103,6 +104,7 @@ def take_outcome(
     KernelcastError
         Why there are no samples.
     """
+    started_s = time.perf_counter()
     sampled: EstimateOutcome | None = None
     try:
         for message in messages:
@@ -117,8 +119,10 @@ def take_outcome(
     except KernelcastError as error:
         if sampled is None:
             raise
-        return replace(sampled, row_failure=str(error))
+        sampled = replace(sampled, row_failure=str(error))
     if sampled is None:
         msg = f"{device_id}: the sampling ended without a result; please report it"
         raise KernelcastError(msg)
-    return sampled
+    if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
+        return sampled
+    return sampled.with_total(time.perf_counter() - started_s)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 
@@ -47,6 +48,22 @@ class LaunchRequest:
             return identify_launch(self.problem, self.device, seed=seed)
         except InputError:  # sampling will say so better
             return None
+
+    def ask_model(self, *, foretells: bool) -> ModelTask:
+        """Give what the models are asked that need no samples."""
+        counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
+        return ModelTask(
+            problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
+        )
+
+    def with_moments(self, moments: int) -> "LaunchRequest":
+        """Give the launch sampled at fewer moments, each with its share of the budget."""
+        settings = self.policy.settings
+        plan = settings.plan
+        if moments == plan.moments:
+            return self
+        plan = replace(plan, moments=moments, budget=plan.budget * moments / plan.moments)
+        return replace(self, policy=replace(self.policy, settings=replace(settings, plan=plan)))
 
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
@@ -45,6 +45,9 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import COUNTING
+
+if TYPE_CHECKING:
+    from kernelcast.launches.foretelling import Foretold
 
 
 class Hold(Protocol):
@@ -96,12 +99,12 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     refuse_persistent(kernel)
     accesses = _find_accesses(problem, task.facts)
     is_checked = hold is not None  # live objects are refused before they come here
-    counts = task.wants_row and task.facts is None and not is_checked
+    counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
     hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
+    built_s = session.building_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
         session.whole_kernel(kernel)
-        compile_s = time.perf_counter() - started_s
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             overruns = (
                 () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
@@ -119,7 +122,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 sampled = sampling.conclude()
                 estimate = replace(
                     sampled.estimate,
-                    compile_seconds=compile_s,
+                    build_seconds=session.building_s - built_s,
+                    compile_seconds=session.build_times_s.get(kernel.digest),
                     warnings=(*overruns, *sampled.estimate.warnings),
                 )
                 return EstimateOutcome(
@@ -184,18 +188,28 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     ndrange, notes = choose_local_size(task.problem.ndrange)
     touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
     try:
-        found = model_own_launch(task.problem, ndrange, task.device_id)
+        found = _foretell(task, ndrange)
     except KernelcastError:
         if not task.wants_bytes:
             raise
         found = None
     return ModelOutcome(
-        analytic=found,
+        analytic=None if found is None else found.analytic,
+        learned=None if found is None else found.learned,
         ndrange=ndrange,
         notes=notes,
         touched_bytes=touched_bytes,
         depends_on_contents=_depends_on_contents(task.problem.kernel),
     )
+
+
+def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
+    from kernelcast.launches.foretelling import Foretold, foretell_own
+
+    if task.wants_learned:
+        return foretell_own(task.problem, ndrange, task.device_id)
+    found = model_own_launch(task.problem, ndrange, task.device_id)
+    return None if found is None else Foretold(analytic=found)
 
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:

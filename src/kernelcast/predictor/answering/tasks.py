@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Piece
+from kernelcast.models.static.model import StaticAnswer
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -91,6 +92,9 @@ class EstimateTask:
         Budget, coverage, measurement.
     wants_row : bool
         Whether a learned model waits for the launch's features.
+    wants_counts : bool
+        Whether a copy of the kernel that counts is worth its build; else counters are derived from
+        the source.
     facts : LaunchFacts or None
         Found at an earlier sampling of the same launch.
     """
@@ -99,6 +103,7 @@ class EstimateTask:
     device_id: str
     settings: EstimateSettings
     wants_row: bool = False
+    wants_counts: bool = True
     facts: LaunchFacts | None = None
 
 
@@ -139,6 +144,11 @@ class EstimateOutcome:
     depends_on_contents: bool | None = None
     pieces: tuple[Piece, ...] = ()
 
+    def with_total(self, total_s: float) -> "EstimateOutcome":
+        """Say how long the answer has taken as a whole, processes and messages included."""
+        overhead_s = max(total_s - self.estimate.sampling_seconds, self.estimate.overhead_seconds)
+        return replace(self, estimate=replace(self.estimate, overhead_seconds=overhead_s))
+
     def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""
         return replace(self, recording=replace(self.recording, facts=facts))
@@ -160,11 +170,14 @@ class ModelTask:
         The device.
     wants_bytes : bool
         Whether to count the bytes that it touches, even if the model has no answer.
+    wants_learned : bool
+        Whether the shipped model that corrects the analytic one is asked, too.
     """
 
     problem: Problem
     device_id: str
     wants_bytes: bool = False
+    wants_learned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +196,8 @@ class ModelOutcome:
         Different bytes of buffers that the launch touches at least, where they were asked for.
     depends_on_contents : bool or None
         As of `EstimateOutcome`.
+    learned : StaticAnswer or None
+        The shipped model's correction, where it was asked for and there is one.
     """
 
     analytic: AnalyticEstimate | None
@@ -190,3 +205,4 @@ class ModelOutcome:
     notes: tuple[str, ...] = ()
     touched_bytes: float = 0.0
     depends_on_contents: bool | None = None
+    learned: StaticAnswer | None = None

@@ -53,7 +53,7 @@ def run_estimate(session, task, *, keep, report, give_up=None):
 measuring.run_estimate = run_estimate
 discovery.find_devices = lambda: []
 discovery.choose_device = lambda device_id, _: (device_id,)
-session.open_session = lambda device_id: device_id
+session.open_session = lambda device_id, folder: device_id
 """
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
+from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.evaluation import evaluate_where
@@ -45,21 +45,31 @@ class GroupAddresses:
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:
         """List the different lines, sorted."""
         found = self.table[self.table != ABSENT]
-        ends = [found // line_bytes, (found + size_bytes - 1) // line_bytes]
-        return np.unique(np.concatenate(ends))
+        first, last = found // line_bytes, (found + size_bytes - 1) // line_bytes
+        across = last[last != first]
+        return list_distinct(np.concatenate([first, across]) if across.size else first)
 
 
-def evaluate_group(access: MemoryAccess, launch: ModelledLaunch, place: Place) -> GroupAddresses:
-    """Evaluate an access with a formula for a work-group.
+def list_distinct(values: IntArray) -> IntArray:
+    """List the different values, sorted; `numpy.unique` takes three times as long."""
+    ordered = np.sort(values, axis=None)
+    is_new = np.ones(ordered.shape, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
+
+
+def evaluate_groups(
+    access: MemoryAccess, launch: ModelledLaunch, bound: BoundGroups
+) -> dict[Place, GroupAddresses]:
+    """Evaluate an access with a formula for several work-groups at once.
 
     Raises
     ------
     InputError
         If a symbol has no value.
     """
-    groups = Groups.of(launch.ndrange)
     try:
-        return _evaluate(access, launch, groups.bind(launch, place))
+        return _evaluate(access, launch, bound)
     except EvaluationError as error:
         name = access.text or access.buffer or "an access"
         msg = f"{launch.kernel}, line {access.line}: address of {name}: {error}"
@@ -87,36 +97,47 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
 
 
 def _evaluate(
-    access: MemoryAccess, launch: ModelledLaunch, bound: dict[Symbol, Value]
-) -> GroupAddresses:
-    items = bound[Symbol(SymbolKind.LOCAL_ID, axis=0)]
-    assert isinstance(items, np.ndarray)
-    active: BoolArray = np.ones(items.shape, dtype=np.bool_)
-    repeats = 1.0
+    access: MemoryAccess, launch: ModelledLaunch, groups: BoundGroups
+) -> dict[Place, GroupAddresses]:
+    bound: dict[Symbol, Value] = dict(groups.values)
+    starts = np.cumsum((0, *groups.sizes[:-1]))
+    active: BoolArray = np.ones((sum(groups.sizes), 1), dtype=np.bool_)
+    repeats = np.ones(len(groups.places))
     for loop in access.loops:
-        most = max(1, _MOST_ADDRESSES // active.size)
-        bound, active, share = _unroll(loop, bound, active, most)
-        repeats *= share
+        most = max(1, _MOST_ADDRESSES // (max(groups.sizes) * active.shape[1]))
+        bound, active, share = _unroll(loop, bound, active, most, starts)
+        repeats = repeats * share
     assert access.offset_bytes is not None
     # An address need not have a value where the access is not executed.
     met = np.logical_and(active, evaluate_where(access.guard, active, bound))
     offsets = np.asarray(evaluate_where(access.offset_bytes, met, bound))
     shift = launch.alignments.get(access.buffer or "", 0)
     offsets, met = np.broadcast_arrays(offsets + shift, met)
-    return GroupAddresses(table=np.where(met, offsets, ABSENT), repeats=repeats)
+    tables = np.split(np.where(met, offsets, ABSENT), starts[1:])
+    return {
+        place: GroupAddresses(table=table, repeats=float(times))
+        for place, table, times in zip(groups.places, tables, repeats, strict=True)
+    }
 
 
 def _unroll(
-    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, most: int
-) -> tuple[dict[Symbol, Value], BoolArray, float]:
-    """Add a loop's iterations as columns; the last value is what each listed one stands for."""
+    loop: LoopFacts,
+    bound: Mapping[Symbol, Value],
+    active: BoolArray,
+    most: int,
+    starts: npt.NDArray[np.intp],
+) -> tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]:
+    """Add a loop's iterations as columns; give what each listed one stands for, by work-group."""
     if loop.trip_count is None:
-        return (*_unroll_unknown(loop, bound, active, most), 1.0)
+        return (*_unroll_unknown(loop, bound, active, most), np.ones(len(starts)))
     trips = np.where(active, evaluate_where(loop.trip_count, active, bound), 0)
     listed = min(max(1, int(np.max(trips))), most)
-    shown = float(np.sum(np.minimum(trips, listed)))
     wide, runs = _widen(loop, bound, active, listed)
-    return wide, runs, float(np.sum(trips)) / shown if shown else 1.0
+    shown, every = (
+        np.add.reduceat(counted.sum(axis=1, dtype=np.float64), starts)
+        for counted in (np.minimum(trips, listed), trips)
+    )
+    return wide, runs, np.where(shown, every / np.where(shown, shown, 1.0), 1.0)
 
 
 def _unroll_unknown(

@@ -1,5 +1,6 @@
 """Values of all symbols for the work-items of a work-group."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -13,6 +14,25 @@ from kernelcast.records.ndrange import NDRange
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoundGroups:
+    """Values of all symbols but loops for the work-items of several work-groups.
+
+    Parameters
+    ----------
+    places : tuple of (int, int, int)
+        The work-groups.
+    sizes : tuple of int
+        Work-items of each.
+    values : dict of Symbol to int or ndarray of int64, shape (work-items of all, 1)
+        One after the other; a number where it is the same for all.
+    """
+
+    places: tuple[Place, ...]
+    sizes: tuple[int, ...]
+    values: dict[Symbol, Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +74,30 @@ class Groups:
             return None
         x, y, z = (one - (at == axis) for at, one in enumerate(place))
         return x, y, z
+
+    def bind_all(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
+        """Give the values of all symbols but loops for the work-items of some work-groups."""
+        bound = [self.bind(launch, one) for one in places]
+        sizes = tuple(
+            prod(
+                min(axis.local, axis.items - at * axis.local)
+                for axis, at in zip(self.axes, place, strict=True)
+            )
+            for place in places
+        )
+        values: dict[Symbol, Value] = {}
+        for symbol, first in bound[0].items():
+            several = [one[symbol] for one in bound]
+            if all(isinstance(one, int) and one == first for one in several):
+                values[symbol] = first
+            else:
+                values[symbol] = np.concatenate(
+                    [
+                        np.broadcast_to(one, (size, 1))
+                        for one, size in zip(several, sizes, strict=True)
+                    ]
+                )
+        return BoundGroups(places=tuple(places), sizes=sizes, values=values)
 
     def bind(self, launch: ModelledLaunch, place: Place) -> dict[Symbol, Value]:
         """Give the values of all symbols but loops for the work-items of a work-group.

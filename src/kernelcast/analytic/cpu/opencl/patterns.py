@@ -1,19 +1,16 @@
 """How the lanes of a vector touch memory, and what each access of a launch touches."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-
-import numpy as np
 
 from kernelcast.analytic.cpu.opencl.addresses import (
     ABSENT,
     GroupAddresses,
-    evaluate_group,
+    evaluate_groups,
     read_recorded,
 )
 from kernelcast.analytic.cpu.opencl.execution import Execution
-from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
+from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Groups, Place
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -87,12 +84,13 @@ def find_patterns(launch: ModelledLaunch, execution: Execution) -> list[AccessPa
     places = grid.choose()
     near = [grid.before(one, axis) for one in places for axis in range(3)]
     every = list(dict.fromkeys([*places, *(one for one in near if one is not None)]))
-    found = [_find(one, launch, execution, every) for one in launch.accesses]
+    bound = grid.bind_all(launch, every)
+    found = [_find(one, launch, execution, bound) for one in launch.accesses]
     return _scale([one for one in found if one is not None], launch)
 
 
 def _find(
-    access: MemoryAccess, launch: ModelledLaunch, execution: Execution, places: Iterable[Place]
+    access: MemoryAccess, launch: ModelledLaunch, execution: Execution, bound: BoundGroups
 ) -> AccessPattern | None:
     if access.offset_bytes is None:
         tables = read_recorded(access, launch)
@@ -110,7 +108,7 @@ def _find(
             executions=sum(one.executions for one in tables) / items if items else 0.0,
             is_masked=_is_masked(access), issued=_compare_lanes(tables, execution.width),
         )  # fmt: skip
-    groups = {one: evaluate_group(access, launch, one) for one in places}
+    groups = evaluate_groups(access, launch, bound)
     items = sum(len(one.table) for one in groups.values())
     executions = sum(one.executions for one in groups.values()) / items
     is_divergent = any(_is_divergent(one) for one in access.loops)
@@ -136,18 +134,20 @@ def _find_lanes(
         return LanePattern.CONTIGUOUS
     if access.offset_bytes is None or not _is_plain(access.offset_bytes):
         return LanePattern.SCATTERED
-    steps: set[int] = set()
+    is_uniform = is_contiguous = True
     for one in groups:
         whole = len(one.table) // execution.width * execution.width
         rows = one.table[:whole].reshape(-1, execution.width, one.table.shape[1])
         both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
-        steps.update(np.unique((rows[:, 1:] - rows[:, :-1])[both]).tolist())
-    if steps <= {0}:
+        steps = (rows[:, 1:] - rows[:, :-1])[both]
+        is_uniform = is_uniform and not steps.any()
+        is_contiguous = is_contiguous and bool((steps == access.bytes).all())
+        if not (is_uniform or is_contiguous):
+            return LanePattern.SCATTERED
+    if is_uniform:
         return LanePattern.UNIFORM
-    if steps == {access.bytes}:
-        is_scalar = access.bytes <= _SCALAR_BYTES
-        return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
-    return LanePattern.SCATTERED
+    is_scalar = access.bytes <= _SCALAR_BYTES
+    return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
 
 
 def _is_plain(offset: Expr) -> bool:

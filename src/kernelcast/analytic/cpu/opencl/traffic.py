@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelcast.analytic.cpu.opencl.addresses import ABSENT, GroupAddresses, IntArray
+from kernelcast.analytic.cpu.opencl.addresses import (
+    ABSENT,
+    GroupAddresses,
+    IntArray,
+    list_distinct,
+)
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
@@ -175,13 +180,13 @@ class _Counter:
             fresh.by_vector += self._sum_vectors(accesses, place) * repeats
             for axis, other in enumerate(near):
                 if other is not None:
-                    known = np.union1d(known, self._unite(accesses, other))
-                new = np.setdiff1d(own, known, assume_unique=True).size
+                    known = np.concatenate([known, self._unite(accesses, other)])
+                new = _count_new(own, known)
                 fresh.reached[axis + 1] += new * repeats
 
     def _unite(self, accesses: Iterable[AccessPattern], place: Place) -> IntArray:
         parts = [one.groups[place].list_lines(one.access.bytes, self._line) for one in accesses]
-        return np.unique(np.concatenate(parts))
+        return parts[0] if len(parts) == 1 else list_distinct(np.concatenate(parts))
 
     def _sum_vectors(self, accesses: Sequence[AccessPattern], place: Place) -> float:
         """Add up what each vector touches on its own, from one in the middle."""
@@ -194,4 +199,11 @@ class _Counter:
             if (table != ABSENT).any():
                 vector = GroupAddresses(table=table)
                 parts.append(vector.list_lines(one.access.bytes, self._line))
-        return np.unique(np.concatenate(parts)).size * items / width if parts else 0.0
+        return list_distinct(np.concatenate(parts)).size * items / width if parts else 0.0
+
+
+def _count_new(own: IntArray, known: IntArray) -> int:
+    """Count the values of `own`, all different, that are not among others."""
+    if not known.size:
+        return int(own.size)
+    return int(list_distinct(np.concatenate([own, known])).size - list_distinct(known).size)

@@ -26,7 +26,12 @@ from kernelcast.analytic.gpu.volumes.l1 import (
     sum_l1,
 )
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
-from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter, divide_by_buffer
+from kernelcast.analytic.gpu.volumes.listed_footprints import (
+    Scatter,
+    divide_by_buffer,
+    share_windows,
+)
+from kernelcast.analytic.gpu.volumes.ordered import order_loads
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
 from kernelcast.analytic.gpu.volumes.spread import is_spread, lose_in_l1
 from kernelcast.analytic.gpu.volumes.work_groups import list_classes
@@ -124,7 +129,11 @@ def compute_volumes(
     accesses, notes = _find_boxes(launch) or _sort_accesses(launch, machine)
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = loads.cost(grid, machine, is_kept=True)
-    load_costs = keep_common(load_costs, occupancy, machine, grid.work_groups)
+    for common in (share_windows(loads.listed, load_costs, grid, machine), load_costs):
+        kept = keep_common(common, occupancy, machine, grid.work_groups)
+        if kept is not None:
+            load_costs = kept
+            break
     store_costs = stores.cost(grid, machine, is_kept=False)
     if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
         full = max(list_classes(loads.boxes, grid), key=lambda one: one.work_groups)
@@ -149,6 +158,9 @@ def compute_volumes(
         layer=grid.counts[0] * grid.counts[1],
         scattered_loads=loads.scatter(grid),
         scattered_stores=stores.scatter(grid),
+        ordered=order_loads(loads.boxes, stores.boxes, grid)
+        if machine.architecture.spreads_loads and not accesses.listed
+        else None,
     )
     by_buffer: dict[str, float] = {}
     for one in load_costs:

@@ -16,6 +16,7 @@ from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
 from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter
+from kernelcast.analytic.gpu.volumes.ordered import OrderedLoads
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
 from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, exceed_room
 
@@ -41,6 +42,8 @@ class Traffic:
         Of the launch, and of one layer of it.
     scattered_loads, scattered_stores : Scatter or None
         Those whose data any work-group may have touched before.
+    ordered : OrderedLoads or None
+        The loads in their order, where that decides what is lost.
     """
 
     loads: Footprint
@@ -51,6 +54,7 @@ class Traffic:
     layer: int
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
+    ordered: OrderedLoads | None = None
 
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
@@ -111,7 +115,14 @@ def compute_wave(
     skew = traffic.oversubscribe(machine.compute_units, machine)
     row_bytes = levels[0].bytes / waves if levels else 0.0
     ahead = 0.0
-    if any(one.is_spread for one in l1.reloads):
+    if traffic.ordered is not None and rates.l2_reload is None:
+        again = traffic.ordered.lose(
+            wave, fetch, stores[-1].bytes if stores else 0.0, machine.l2_total_bytes,
+            rates.l2_overlap.at,
+        )  # fmt: skip
+        again = min(again, max(l1.loaded_bytes * count - levels[-1].bytes, 0.0)) / waves
+        overlaps, again = _lose_in_order(overlaps, again)
+    elif any(one.is_spread for one in l1.reloads):
         moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
         moved += stores[-1].bytes / waves if stores else 0.0
         room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
@@ -122,7 +133,9 @@ def compute_wave(
     partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
     over = traffic.oversubscribe(wave, machine)
-    if rates.l2_reload is None:
+    if traffic.ordered is not None and rates.l2_reload is None:
+        lost = again
+    elif rates.l2_reload is None:
         lost = _reload(l1, traffic, machine, rates, ahead) * wave
     else:
         reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
@@ -183,6 +196,13 @@ def _run_ahead(overlap: Overlap, room: float, wave: int) -> Overlap:
     if overlap.work_groups < wave:
         lost = lost + across * exceed_room(room, 1.0)
     return replace(overlap, hit_rate=overlap.hit_rate * (1 - float(lost)))
+
+
+def _lose_in_order(overlaps: Sequence[Overlap], again: float) -> tuple[list[Overlap], float]:
+    """Give overlaps of which so much is lost, and what more is."""
+    shared = sum(one.shared_bytes for one in overlaps)
+    hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
+    return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
 
 
 def _reload(

@@ -104,17 +104,17 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
 
 def keep_common(
     loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, work_groups: int
-) -> list[FamilyCosts]:
+) -> list[FamilyCosts] | None:
     """Load what all work-groups share once per compute unit, if L1 keeps it between them.
 
-    That needs room for it beside what the work-groups load that run meanwhile.
+    That needs room for it beside what the work-groups load that run meanwhile; None without.
     """
     lines = sum(
         (1 if one.is_common else occupancy.work_groups) * one.lines_at(len(one.lines) - 1)
         for one in loads
     )
     if lines * machine.l1_line_bytes > USABLE_SHARE * machine.l1_bytes:
-        return list(loads)
+        return None
     share = min(1.0, machine.compute_units / work_groups)
     return [
         replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
