@@ -10,9 +10,10 @@ from kernelcast import Launch
 from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.scratch import KeptBuffers, ScratchArguments
+from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -158,12 +159,12 @@ def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceS
     """A copy is as large as the buffer, whatever was said of the kernel."""
     content = np.full(ITEMS, 7, np.int32)
     user = put(session, content)
-    kept = KeptBuffers(1 << 30)
+    pool = BufferPool(session.context, session.queue, session.description)
     fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
     kernel = cl.Kernel(fill.build(), "f")
     with session.lock:
         scratch = ScratchArguments(
-            session.queue, [user], [None], session.description, reach=_WrongReach(), kept=kept
+            session.queue, [user], [None], session.description, reach=_WrongReach(), pool=pool
         )
         scratch.prepare([BOX])
         kernel.set_args(scratch.arguments[0])
@@ -174,8 +175,8 @@ def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceS
         scratch.prepare_whole()
         assert (read(session, scratch.arguments[0], content) == 7).all()
         scratch.release()
-        assert kept.kept_bytes == user.size
-        kept.release()
+        assert pool.kept_bytes == user.size
+        pool.close()
     assert np.array_equal(read(session, user, content), content)
 
 
@@ -198,11 +199,10 @@ def test_parts_of_buffers_are_copied_where_they_lie(session: DeviceSession) -> N
 
 def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     """The oldest go first; what is asked for again is given again."""
-    kept = KeptBuffers(3 << 12)
-    buffers = [kept.take(session.context, size << 12) for size in (1, 2, 1)]
-    for one in buffers:
-        kept.give_back(one)
-    assert kept.kept_bytes == 3 << 12
-    assert kept.take(session.context, 2 << 12) is buffers[1]
-    kept.release()
-    assert kept.kept_bytes == 0
+    pool = BufferPool(session.context, session.queue, session.description, most_bytes=3 << 12)
+    buffers = [pool.get(size << 12) for size in (1, 2, 1)]
+    pool.give_back(buffers)
+    assert pool.kept_bytes == 3 << 12
+    assert pool.get(2 << 12) is buffers[1]
+    pool.close()
+    assert pool.kept_bytes == 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -118,8 +118,14 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
             for one, write in zip(orders, writers, strict=True)
             for begin, end in _cut(one)
         ]
-        for _ in threads.map(lambda piece: piece[0](piece[1], piece[2]), pieces):
+        for _ in threads.map(_write_piece, pieces):
             pass
+
+
+def _write_piece(piece: tuple[Write, Array, int]) -> None:
+    write, where, begin = piece
+    with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
+        write(where, begin)
 
 
 def _cut(order: FillOrder) -> Iterator[tuple[int, int]]:
@@ -204,10 +210,22 @@ def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Arr
     return rng.integers(math.ceil(low), math.ceil(high), count, dtype=dtype)
 
 
-def _load(argument: BufferArgument) -> Array:
+def check_file(argument: BufferArgument) -> None:
+    """Check the file of a buffer's content by its header; nothing where there is none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or does not hold `count` elements of the type.
+    """
+    if argument.init is Init.FILE:
+        _load(argument, mapping="r")
+
+
+def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Array:
     path, dtype, shape = argument.path, argument.element.dtype, shape_of(argument)
     try:
-        content: Array = np.load(str(path), allow_pickle=False)
+        content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
         raise InputError(msg) from error
@@ -217,4 +235,4 @@ def _load(argument: BufferArgument) -> Array:
             f"the buffer wants {int(np.prod(shape))} of {dtype}"
         )
         raise InputError(msg)
-    return np.ascontiguousarray(content).reshape(shape)
+    return content if mapping else np.ascontiguousarray(content).reshape(shape)
