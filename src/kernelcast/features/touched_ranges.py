@@ -1,7 +1,7 @@
 """Which bytes of its buffers a box of work-groups can touch, by address expressions."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
@@ -28,6 +28,11 @@ class TouchedRanges:
     _axes: tuple[Axis, ...]
     _fixed: Mapping[Symbol, Interval]
     _accesses: tuple[tuple[int, MemoryAccess], ...]
+
+    def without(self, places: Collection[int]) -> "TouchedRanges":
+        """Leave out some buffers."""
+        left = tuple(one for one in self._accesses if one[0] not in places)
+        return replace(self, places=self.places - {*places}, _accesses=left)
 
     def list_ranges(self, box: GroupBox) -> dict[int, list[Interval]]:
         """Give the first byte and the one behind the last of what each access touches, by place.

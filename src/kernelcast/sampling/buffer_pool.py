@@ -1,4 +1,4 @@
-"""Buffers of problems, kept from one launch to the next: memory is got once, and filled once.
+"""Buffers kept from one launch to the next: memory is got once, and filled once.
 
 To get a gibibyte from the operating system, page by page, takes a processor 0.3 s, to give it back
 0.07 s, to fill it again 0.1 s, and to find it as it was left nothing. What a kernel has only read
@@ -43,7 +43,7 @@ class PooledBuffer:
 
 
 class BufferPool:
-    """Gives buffers with the contents of recipes, and takes them back.
+    """Gives buffers with the contents of recipes, or any, and takes them back.
 
     Parameters
     ----------
@@ -51,20 +51,33 @@ class BufferPool:
         Of the device.
     description : DeviceDescription
         The device.
+    most_bytes : int, optional
+        What is kept at most, in bytes; a share of the device's memory when left out.
     """
 
     def __init__(
-        self, context: cl.Context, queue: cl.CommandQueue, description: DeviceDescription
+        self,
+        context: cl.Context,
+        queue: cl.CommandQueue,
+        description: DeviceDescription,
+        *,
+        most_bytes: int | None = None,
     ) -> None:
         self._context, self._queue = context, queue
         self._is_host_memory = description.kind is DeviceKind.CPU
-        self._most_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        usual_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        self._most_bytes = usual_bytes if most_bytes is None else most_bytes
         self._free: OrderedDict[int, PooledBuffer] = OrderedDict()
 
     @property
     def fills_in_place(self) -> bool:
         """Whether the host writes to the device's memory, without a copy beside it."""
         return self._is_host_memory
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the buffers that nobody has."""
+        return sum(one.buffer.size for one in self._free.values())
 
     def take(self, recipes: Sequence[tuple[BufferArgument, int]]) -> list[PooledBuffer]:
         """Give buffers, filled by recipes with seeds.
@@ -85,13 +98,15 @@ class BufferPool:
         return taken
 
     def get(self, size_bytes: int) -> PooledBuffer:
-        """Give a buffer of any content."""
+        """Give a buffer that holds nothing known."""
         fitting = [
             one for one in self._free.values()
             if size_bytes <= one.buffer.size <= _LARGEST * size_bytes
         ]  # fmt: skip
         if fitting:
-            return self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
+            found = self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
+            found.content = None
+            return found
         flags = cl.mem_flags.READ_WRITE
         return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
 
@@ -173,7 +188,7 @@ class BufferPool:
         self._let_go(max(0, self._most_bytes - wanted_bytes))
 
     def _let_go(self, most_bytes: int) -> None:
-        kept_bytes = sum(one.buffer.size for one in self._free.values())
+        kept_bytes = self.kept_bytes
         if kept_bytes > most_bytes:
             self._queue.finish()
         while kept_bytes > most_bytes:

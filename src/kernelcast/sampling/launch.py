@@ -117,7 +117,7 @@ class OpenCLLaunch:
         session = self._session
         return ScratchArguments(
             session.queue, arguments, accesses, session.description,
-            reach=reach, kept=session.kept_buffers if reach else None,
+            reach=reach, pool=session.buffers,
         )  # fmt: skip
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:

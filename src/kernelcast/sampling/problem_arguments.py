@@ -171,7 +171,6 @@ class ProblemArguments:
             argument, _ = self._recipes[place]
             if argument.init in _SLOW_TO_MAKE or not self._pool.fills_in_place:
                 copy = self._copies[place] = self._pool.get(argument.bytes)
-                copy.content = None
                 self._copy(copy, self._held[place], place)
         self._queue.finish()
 
