@@ -6,7 +6,7 @@ still holds its content, also for a launch of another size.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,8 @@ _SHARE_KEPT: Final = 0.25
 # A launch is not given a buffer of more than so many times its size: others may need it.
 _LARGEST: Final = 4
 _Content = tuple[object, ...]
+Part = tuple[int, int]
+"""A byte, and the one behind another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +111,7 @@ class BufferPool:
         return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
 
     def fill(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Give buffers the content of recipes with seeds, where they do not hold it."""
+        """Give buffers the content of recipes with seeds, where they do not hold all of it."""
         wanting = [one for one in buffers if _count_held(*one) < one[1].count]
         if not self._is_host_memory:
             for held, argument, seed in wanting:
@@ -120,6 +122,13 @@ class BufferPool:
         for held, argument, seed in wanting:
             held.content = _name_content(argument, seed)
             held.filled = argument.count
+
+    def fill_parts(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
+        """Give parts of buffers, from a byte to that behind another, the content of recipes."""
+        if any(one for *_, one in parts):
+            self._write_mapped(parts)
 
     def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
@@ -143,19 +152,32 @@ class BufferPool:
         return self._free.pop(id(max(holding, key=lambda one: one.filled)))
 
     def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Fill buffers where they lie."""
+        """Fill what buffers do not hold yet, where they lie."""
+        parts = []
+        for held, argument, seed in buffers:
+            begin = _count_held(held, argument, seed) * argument.element.bytes
+            held.content = None
+            parts.append((held, argument, seed, [(begin, argument.bytes)]))
+        self._write_mapped(parts)
+
+    def _write_mapped(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
         arrays = []
         try:
-            orders = []
-            for held, argument, seed in buffers:
-                begin = _count_held(held, argument, seed)
-                held.content = None
+            orders: list[FillOrder] = []
+            for held, argument, seed, ranges in parts:
                 array, _ = cl.enqueue_map_buffer(
                     self._queue, held.buffer, cl.map_flags.WRITE, 0,
                     (argument.count * argument.element.stored_lanes,), argument.element.dtype,
                 )  # fmt: skip
                 arrays.append(array)
-                orders.append(FillOrder(argument=argument, array=array, seed=seed, begin=begin))
+                size = argument.element.bytes
+                orders += [
+                    FillOrder(argument=argument, array=array, seed=seed,
+                              begin=low // size, end=min(-(-high // size), argument.count))
+                    for low, high in ranges
+                ]  # fmt: skip
             fill_ranges(orders)
         finally:
             for array in arrays:

@@ -144,7 +144,7 @@ class ScratchArguments:
                     wanted[key] += [(start + low, start + high) for low, high in ranges]
         self._copy(
             {
-                key: self._ready[key].add(_clip(ranges, self._originals[key].size))
+                key: self._ready[key].add(clip_to_pages(ranges, self._originals[key].size))
                 for key, ranges in wanted.items()
             }
         )
@@ -192,7 +192,7 @@ class ScratchArguments:
         return copy.buffer.get_sub_region(_start(argument), argument.size)
 
 
-def _clip(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+def clip_to_pages(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     """Cut ranges to a buffer, page by page."""
     pages = (
         (max(low, 0) // _PAGE_BYTES * _PAGE_BYTES, min(-(-high // _PAGE_BYTES) * _PAGE_BYTES, size))
