@@ -10,9 +10,10 @@ from typing import Any
 from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.collection.sizes import find_anchor
 from kernelcast.launches.estimation import sample_launch
-from kernelcast.launches.gpu_sampling import find_active_groups, sample_on_gpu
+from kernelcast.launches.gpu_sampling import find_active_groups
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.weighing import weigh_run
 from kernelcast.models.linear import fit_linear, two_point
 from kernelcast.records.arguments import Access, BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
@@ -20,6 +21,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.windows import box_near
 from kernelcast.training_data.applications.loading import find_kernels
@@ -54,7 +56,7 @@ _MOST_BYTES = 256 << 20
 
 
 def measure_sampling(session: DeviceSession, add: Add, part: Part) -> None:
-    """Sample each kernel in three ways, in turn with whole runs."""
+    """Sample each kernel as the product does, as on a CPU and as the paper does, and run it."""
     for name in SAMPLED:
         with part(name):
             [kernel] = find_kernels(name)
@@ -97,9 +99,9 @@ def _compare(session: DeviceSession, problem: Problem) -> dict[str, Any]:
             one["product_s"] = estimate.fit.seconds
             one["product_launches"] = [_list_launches(run.launches) for run in estimate.runs]
             plan = SamplingPlan(seed=round_)
-            warmed = sample_on_gpu(launch, plan, kernel, arguments)
-            one["warmed_s"] = fit_linear(warmed).seconds
-            one["warmed_launches"] = _list_launches(warmed.launches)
+            plain = weigh_run(sample(launch, plan), kernel, arguments)
+            one["plain_s"] = fit_linear(plain).seconds
+            one["plain_launches"] = _list_launches(plain.launches)
             one["first_s"], one["first_launches_s"] = _sample_first(launch)
             one["whole_s"] = [launch.time_whole() for _ in range(2)]
             found["active"] = find_active_groups(kernel, launch.ndrange, arguments)

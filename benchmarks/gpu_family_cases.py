@@ -149,7 +149,7 @@ def make_laplacian(config: Mapping[str, Any], measured: Mapping[str, Any]) -> Fo
     if (facts and facts[2]) or (facts is None and tile == 16):
         return "registers spill to memory"
     launch = laplacian(
-        tile, config["n"], config["block_launched"], shares_rows=kernel[:7] not in {
+        tile, config["n"], config["block_launched"], is_ascending=kernel[:7] not in {
             "kernel1", "kernel2"}, registers=facts[0] if facts else None,
     )  # fmt: skip
     found = {"dram_load": measured["FETCH_SIZE_GB"] * 1e9,

@@ -58,7 +58,7 @@ SIBLINGS: Mapping[str, Sibling] = {
         fp32_lanes=128, fp64_lanes=64, source="NVIDIA H100 NVL product brief",
     ),
     "MI250X(GCD)": Sibling(
-        shipped="mi210", units=110, clock_ghz=1.7, memory_ratio=1.0, fp64_lanes=64, l2_mib=8,
+        shipped="mi210", units=110, clock_ghz=1.7, memory_ratio=1.0, fp64_lanes=64,
         source="AMD Instinct MI250X data sheet, one of two dies",
     ),
 }  # fmt: skip

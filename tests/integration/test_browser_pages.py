@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("selenium", reason="pip install selenium")
 from selenium import webdriver
+from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service_state import ServiceState
@@ -153,6 +155,97 @@ def test_a_point_leads_to_its_kernel(
     _wait(lambda: "/kernels/of?name=suite%2Fapplication" in browser.current_url)
     assert "Every size and device" in _text(browser)
     _check(browser)
+
+
+def _range_of(browser: webdriver.Chrome) -> tuple[float, float]:
+    """Give the ends of the first chart's upright axis."""
+    found = browser.execute_script(
+        "const {min, max} = Chart.getChart(document.querySelector('.chart canvas')).scales.y;"
+        "return [min, max]"
+    )
+    return float(found[0]), float(found[1])
+
+
+def _bring(browser: webdriver.Chrome, element: WebElement) -> float:
+    """Bring an element into the middle of the screen at once; give how far the page is scrolled."""
+    script = (
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'});return window.scrollY"
+    )
+    return float(browser.execute_script(script, element))
+
+
+def _turn_wheel(browser: webdriver.Chrome, canvas: WebElement) -> None:
+    """Turn the wheel by one notch above the middle of a chart."""
+    origin = ScrollOrigin.from_element(canvas)
+    webdriver.ActionChains(browser).scroll_from_origin(origin, 0, -100).perform()
+
+
+def test_a_chart_is_looked_at_closely(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """Dragging, the wheel and keys zoom; a button and a key show all again; pages still scroll."""
+    browser.get(service[0] + "/accuracy?device=device-1")
+    _check(browser)
+    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+    button = browser.find_element(By.CSS_SELECTOR, ".chart [data-show-all]")
+    _bring(browser, canvas)
+    whole, before = _range_of(browser), _bring(browser, canvas)
+    assert not button.is_displayed()
+    _turn_wheel(browser, canvas)  # nobody has pointed at this chart: the page scrolls
+    _wait(lambda: browser.execute_script("return window.scrollY") != before)
+    assert _range_of(browser) == whole
+    _wait(lambda: _bring(browser, canvas) == before)
+
+    drag = webdriver.ActionChains(browser).move_to_element_with_offset(canvas, -60, -60)
+    drag.click_and_hold().move_by_offset(120, 120).release().perform()
+    _wait(lambda: _range_of(browser)[0] > whole[0] and _range_of(browser)[1] < whole[1])
+    assert "/accuracy" in browser.current_url  # a drag is no click
+    _wait(button.is_displayed)
+    button.click()
+    _wait(lambda: _range_of(browser) == pytest.approx(whole))
+    assert not button.is_displayed()
+    assert browser.switch_to.active_element == canvas
+
+    _turn_wheel(browser, canvas)  # it has the focus now
+    _wait(lambda: _range_of(browser)[1] < whole[1])
+    canvas.send_keys("0")
+    _wait(lambda: _range_of(browser) == pytest.approx(whole))
+
+    canvas.send_keys("+")
+    _wait(button.is_displayed)
+    closer = _range_of(browser)
+    canvas.send_keys(Keys.SHIFT, Keys.ARROW_UP)
+    _wait(lambda: _range_of(browser)[1] > closer[1])
+    canvas.send_keys("0")
+    _wait(lambda: _range_of(browser) == pytest.approx(whole))
+    announced = browser.find_element(By.ID, "announcer")
+    assert announced.get_attribute("textContent") == "All is shown"
+
+
+def test_rows_become_cards_on_a_telephone(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """Each cell says what it is, nothing is cut at the side, and rows can still be sorted."""
+    screen = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.get(service[0] + "/observations")
+    _check(browser)
+    row = browser.find_element(By.CSS_SELECTOR, "#launches tbody tr")
+    shown = browser.execute_script(
+        "return [...arguments[0].cells].slice(1).map((cell) => "
+        "getComputedStyle(cell, '::before').content.slice(1, -1))",
+        row,
+    )
+    assert shown[:3] == ["device", "time", "noise"]
+    box = browser.find_element(By.CSS_SELECTOR, ".wide:has(#launches)")
+    assert browser.execute_script(
+        "return arguments[0].scrollWidth <= arguments[0].clientWidth", box
+    )
+    assert row.get_attribute("role") == "row"
+    before = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#launches tbody th")]
+    browser.find_element(By.CSS_SELECTOR, "#launches thead button").click()
+    after = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#launches tbody th")]
+    assert after == sorted(before)
 
 
 def test_tables_are_sorted_and_searched(

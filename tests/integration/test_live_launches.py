@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kernelcast
-from kernelcast.launches.live import describe_live
+from kernelcast.launches import live
+from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
 from kernelcast.predictor.answering.live_objects import LiveObjects
@@ -121,6 +122,71 @@ def test_contents_that_decide_make_other_launches(
         return estimate.identity.key
 
     assert identify(2, 1) != identify(4, 1)
+
+
+def test_launches_that_are_asked_again_are_not_described_again(
+    program: cl.Program, session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same objects are answered from memory, whatever was made anew around them."""
+    launch = make_launch(program, session, 0.5)
+    with kernelcast.Predictor() as predictor:
+        first = predictor.estimate(launch)
+        described = []
+
+        def describe(one: kernelcast.Launch) -> LiveLaunch:
+            described.append(one)
+            return describe_live(one)
+
+        monkeypatch.setattr(live, "describe_live", describe)
+        same = replace(launch, kernel=program.scale, args=(*launch.args[:2], np.float32(0.5)))
+        assert predictor.estimate(launch) is first
+        assert predictor.estimate(same) is first
+        assert not described
+        others = (
+            replace(launch, args=(*launch.args[:2], np.float32(-0.0))),
+            replace(launch, args=(*launch.args[:2], np.float32(0.0))),
+            replace(launch, global_size=(ITEMS // 2,)),
+            replace(launch, local_size=(32,)),
+            replace(launch, source=SOURCE.replace("200", "100")),
+        )
+        found = [first, *(predictor.estimate(one) for one in others)]
+        assert len(described) == len(others)
+        assert len({one.identity.key for one in found if one.identity}) == len(found)
+
+
+def test_answers_that_are_remembered_follow_observations(
+    program: cl.Program, session: DeviceSession
+) -> None:
+    """What was observed changes the answer to objects that are asked again."""
+    launch = make_launch(program, session, 0.5)
+    with kernelcast.Predictor() as predictor:
+        first = predictor.estimate(launch)
+        predictor.observe(first, 1.3 * first.seconds, is_first=False)
+        again = predictor.estimate(launch)
+        assert again.seconds > first.seconds
+        assert "observed" in {one.kind for one in again.list_pieces()}
+
+
+def test_contents_that_decide_are_looked_at_each_time(
+    program: cl.Program, session: DeviceSession
+) -> None:
+    """A launch whose rows have become longer, in the same buffers, is another launch."""
+    queue = cl.CommandQueue(session.context, session.device)
+    begin = np.arange(ITEMS + 1, dtype=np.int32)
+    contents = [begin, np.ones(4 * ITEMS, np.int32), np.zeros(ITEMS, np.int32)]
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffers = [cl.Buffer(session.context, flags, hostbuf=one) for one in contents]
+    launch = kernelcast.Launch(cl.Kernel(program, "rows"), (ITEMS,), (64,), buffers, queue=queue)
+    with kernelcast.Predictor() as predictor:
+        first = predictor.estimate(launch)
+        assert predictor.estimate(launch) is first
+        cl.enqueue_copy(queue, buffers[2], np.ones(ITEMS, np.int32))
+        assert predictor.estimate(launch) is first
+        cl.enqueue_copy(queue, buffers[0], 4 * begin)
+        second = predictor.estimate(launch)
+        assert second.identity is not None
+        assert first.identity is not None
+        assert second.identity.key != first.identity.key
 
 
 def test_problems_and_live_launches_are_asked_together(

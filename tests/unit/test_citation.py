@@ -1,15 +1,14 @@
 """How the package is cited."""
 
-from importlib.metadata import metadata
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-CITATION: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).resolve().parents[2] / "CITATION.cff").read_text(encoding="utf-8")
-)
+_ROOT = Path(__file__).resolve().parents[2]
+CITATION: dict[str, Any] = yaml.safe_load((_ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 REFERENCES: list[dict[str, Any]] = CITATION["references"]
 
 
@@ -22,10 +21,16 @@ def test_the_file_has_what_the_format_requires() -> None:
 
 def test_the_file_is_about_this_package() -> None:
     """Says name, version, license and keywords as the package's metadata does."""
-    ours = metadata("kernelcast")
-    assert (CITATION["title"], CITATION["version"]) == (ours["Name"], ours["Version"])
-    assert CITATION["license"] == ours["License-Expression"]
-    assert set(CITATION["keywords"]) == set(ours["Keywords"].split(","))
+    ours = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for theirs, key in (("title", "name"), ("version", "version"), ("license", "license")):
+        assert CITATION[theirs] == ours[key]
+    assert set(CITATION["keywords"]) == set(ours["keywords"])
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    """Has a section with a date for the version that is being built, the day that is cited."""
+    text = (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{CITATION['version']}] - {CITATION['date-released']}\n" in text
 
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=lambda one: one["authors"][0]["family-names"])

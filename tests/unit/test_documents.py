@@ -1,3 +1,4 @@
+import importlib
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+import kernelcast
 from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.problem_file import arguments, reader
@@ -231,6 +233,23 @@ def test_every_example_is_in_the_table() -> None:
     listed = _read(ROOT / "examples/README.md")
     for problem in ROOT.glob("examples/*/*.yaml"):
         assert f"({problem.parent.name}/{problem.name})" in listed
+
+
+def test_the_python_reference_has_every_name() -> None:
+    """Documents all that the package offers, each at the module where it is found."""
+    shown = re.findall(r"^::: (kernelcast\S+)$", _read(DOCS / "reference/python.md"), re.MULTILINE)
+    offered = {f"{home}.{name}" for name, home in kernelcast._HOMES.items()}
+    assert offered <= set(shown)
+    for one in shown:
+        module, _, name = one.rpartition(".")
+        assert hasattr(importlib.import_module(module), name)
+
+
+def test_every_document_is_in_the_navigation() -> None:
+    """A page that nobody is led to is found by nobody."""
+    navigation = _read(ROOT / "mkdocs.yml").partition("\nnav:\n")[2]
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert set(re.findall(r"[\w/.-]+\.md", navigation)) - {"repository/CHANGELOG.md"} == pages
 
 
 def test_commands_are_a_group() -> None:

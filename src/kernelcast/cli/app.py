@@ -14,6 +14,7 @@ from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.status import ExitStatus, status_of
 from kernelcast.cli.terminal import complain
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.extras import explain_missing
 
 _TEXT_WIDTH = 100
 
@@ -67,6 +68,10 @@ def _report_failure(error: Exception) -> ExitStatus:
     """Say what broke, in one line; nothing where Ctrl-C broke it."""
     if _follows_interrupt(error):
         return ExitStatus.INTERRUPTED
+    missing = explain_missing(error) if isinstance(error, ImportError) else None
+    if missing is not None:
+        complain(str(missing))
+        return status_of(missing)
     if isinstance(error, OSError):  # a full disk under standard output, for instance
         complain(str(error))
     else:

@@ -16,7 +16,6 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.launches.source_check import refuse_misfits
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
-from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
@@ -130,6 +129,8 @@ def _questions(
     """Give each problem's name with its answers to come."""
     settings, ids = request.settings(), request.device_ids
     if request.replay_file is not None:
+        from kernelcast.predictor.replaying import replay
+
         recordings = read_recordings(request.replay_file)
         wanted: Sequence[Problem | None] = problems or [None]
         for one in wanted:

@@ -1,14 +1,16 @@
 """Where the commands write: tables and JSON to standard output, all else to standard error."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
-from rich import box
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
+    from rich.console import RenderableType
+    from rich.table import Table
 
 _LEAST_WIDTH = 80
 _UNLIMITED_WIDTH = 10_000
@@ -16,8 +18,11 @@ _UNLIMITED_WIDTH = 10_000
 
 def make_table(
     *titles: str, right: Iterable[str] = (), title: str = "", caption: str = ""
-) -> Table:
+) -> "Table":
     """Make an empty table; columns of numbers stand at the right."""
+    from rich import box
+    from rich.table import Table
+
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
         title=title or None, title_justify="left", caption=caption or None, caption_justify="left",
@@ -28,7 +33,7 @@ def make_table(
     return table
 
 
-def show(content: RenderableType, *, narrow: RenderableType | None = None) -> None:
+def show(content: "RenderableType", *, narrow: "RenderableType | None" = None) -> None:
     """Write a table to standard output; a pipe or file gets it in full width.
 
     Parameters
@@ -38,6 +43,8 @@ def show(content: RenderableType, *, narrow: RenderableType | None = None) -> No
     narrow : renderable, optional
         What to show instead on a terminal too narrow for it.
     """
+    from rich.console import Console
+
     # Device names hold brackets and the like: nothing in them is markup.
     console = Console(markup=False, highlight=False, emoji=False)
     unlimited = console.options.update(width=_UNLIMITED_WIDTH)
@@ -66,10 +73,13 @@ def complain(message: str) -> None:
 @contextmanager
 def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
     """Show the stage at work on standard error while the block runs, on a terminal only."""
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not (is_wanted and console.is_terminal):
+    if not (is_wanted and sys.stderr.isatty()):
         yield lambda _: None
         return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     # "line" is the spinner that every terminal can show.
     with console.status(Text("starting"), spinner="line") as status:
         yield lambda stage: status.update(Text(stage))

@@ -7,7 +7,6 @@ from pathlib import Path
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
-from kernelcast.training_data.parquet import import_parquet
 from kernelcast.training_data.sources import SourceKind, recognise_source
 from kernelcast.training_data.store import AddedRows, Store
 
@@ -63,6 +62,8 @@ def import_file(
     if path.suffix.lower() == _JSON:
         return _import_tuning(store, request)
     if recognise_source(path) is SourceKind.OBSERVATIONS:
+        from kernelcast.training_data.parquet import import_parquet  # needs an extra
+
         rows = import_parquet(
             store, path, replace=request.replace, report=lambda n: report(f"{n:,} rows")
         )

@@ -8,9 +8,11 @@ import numpy as np
 
 from kernelcast.expressions import EvaluationError, Symbol, conjunction, disjunction, equal, less
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.intervals import Interval
 from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
+from kernelcast.features.touched_ranges import bind_launch, bound_access
 from kernelcast.records.ndrange import NDRange
 
 _MOST_VALUES = 1 << 17
@@ -68,8 +70,15 @@ def find_overruns(
         One per place in the source. Looked at are accesses whose addresses and conditions are
         known exactly, conditions quasi-affine: of these, all that leave their buffers.
     """
+    ranges = bind_launch(ndrange, scalars)
+    judged = [
+        one
+        for one in facts.accesses
+        if one.is_exact and one.buffer in sizes and not _stays_inside(one, ranges, sizes)
+    ]
+    if not judged:
+        return []
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
-    judged = [one for one in facts.accesses if one.is_exact and one.buffer in sizes]
     found: dict[int, Overrun] = {}
     for placed in launch.place(judged, make_context(), is_exact=True):
         try:
@@ -85,6 +94,17 @@ def find_overruns(
         except (NotKnownError, EvaluationError):
             continue
     return list(found.values())
+
+
+def _stays_inside(
+    access: MemoryAccess, ranges: Mapping[Symbol, Interval], sizes: Mapping[str, int]
+) -> bool:
+    """Tell quickly of most accesses that they stay in their buffers, whatever their conditions."""
+    try:
+        found = bound_access(access, ranges)
+    except EvaluationError:
+        return False
+    return all(low >= 0 and high <= sizes[access.buffer or ""] for low, high in found)
 
 
 def _list_outside(

@@ -4,7 +4,8 @@ from functools import cache
 
 from kernelcast.workers import WarmChildren
 
-_MODULES = ("kernelcast.launches.device_tasks", "kernelcast.predictor.answering.child_tasks")
+_LISTING = "kernelcast.launches.device_tasks"
+_SAMPLING = "kernelcast.predictor.answering.child_tasks"
 
 
 @cache
@@ -13,9 +14,17 @@ def share_children() -> WarmChildren:
     return WarmChildren()
 
 
-def start_ahead() -> None:
+def start_ahead(device_id: str | None) -> None:
     """Start the process that lists the devices and then samples on one, and wait for nothing.
 
-    It imports what it needs while we import what we need.
+    It imports what it needs, and opens the device, while we import what we need and read files.
+
+    Parameters
+    ----------
+    device_id : str or None
+        Id of the device, or its beginning; empty for the first that there is, None for none.
     """
-    share_children().start_ahead(_MODULES)
+    steps = [_LISTING, _SAMPLING]
+    if device_id is not None:
+        steps.append(f"{_SAMPLING}:make_ready:{device_id}")
+    share_children().start_ahead(steps)

@@ -1,14 +1,14 @@
 """What a child process is asked about devices: which there are, and whether they work."""
 
 from kernelcast.records.device import DeviceDescription, TimerCheck
-from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.discovery import choose_device, find_devices, find_devices_once
 from kernelcast.workers.task import Reporter
 
 
 def list_devices(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
     """Describe every device the drivers show."""
     report("asking the drivers")
-    return tuple(description for description, _ in find_devices())
+    return tuple(description for description, _ in find_devices_once())
 
 
 def check_device(device_id: str, report: Reporter) -> TimerCheck:

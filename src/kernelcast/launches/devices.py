@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.workers import SPARE, Task, WarmChildren, run_isolated, take_result
 
 LIST_TIMEOUT_S = 60.0

@@ -15,7 +15,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.warmed_windows import open_sampler
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
@@ -23,6 +23,7 @@ ReportProgress = Callable[[str], None]
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
 _COSTLY_SHARE = 0.05
+_LIFTED = 0.05
 
 
 MOMENTS_APART_S = 0.1
@@ -159,7 +160,7 @@ def _open_sampler(
     launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
 ) -> Callable[[], SampleRun | None]:
     if isinstance(kernel, str):
-        return Sampler(launch, plan).take_moment
+        return open_sampler(launch, plan).take_moment
     # Source analysis takes longer to import than samples to take.
     from kernelcast.launches.weighing import SourceSampler
 
@@ -260,6 +261,11 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
             f"the launch is small ({sampled.ndrange.work_group_count} work-groups, about "
             f"{fit.seconds * 1e3:.2g} ms): sampling was made for at least {_FEW_WORK_GROUPS} "
             f"work-groups and {_SHORT_KERNEL_S * 1e3:.0f} ms"
+        )
+    if fit.lifted_s > _LIFTED * fit.seconds:
+        warnings.append(
+            f"{fit.lifted_s / fit.seconds:.0%} of the time are not from samples: they found room "
+            "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
         )
     share = sampling_s / fit.seconds
     if share > _COSTLY_SHARE:

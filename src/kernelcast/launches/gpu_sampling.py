@@ -1,61 +1,61 @@
-"""Samples of a launch on a GPU, and what its source adds to them: idle borders, DRAM volumes."""
+"""What the source adds to samples of a launch on a GPU: idle borders, DRAM volumes."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
-from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.analytic.gpu.write_back import DramRoof, WriteBack, correct_by_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.launches.weighing import weigh_run
-from kernelcast.models.linear import LinearFit
+from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.records.arguments import Argument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
-from kernelcast.sampling.warmed_windows import sample_warmed
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.backend import Sampled
 
 
-def sample_on_gpu(
-    launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
-) -> SampleRun:
-    """Time warmed windows of a launch, none of them in borders that do nothing.
+class GpuSource:
+    """What a kernel's source tells of its launch on a GPU; nothing about it costs the answer.
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        On a GPU.
-    plan : SamplingPlan
-        How much to sample.
+    launch : Sampled
+        The launch.
     kernel : Kernel
         Its kernel.
     arguments : sequence of Argument
         Of the launch.
-
-    Returns
-    -------
-    SampleRun
-        Weighed by what the source says of work-groups; as on any device where there are too few
-        for warmed windows.
-
-    Raises
-    ------
-    DeviceError
-        If the device fails.
     """
-    active = find_active_groups(kernel, launch.ndrange, arguments)
-    run = sample_warmed(launch, plan, active=active)
-    if run is None:
-        return weigh_run(sample(launch, plan), kernel, arguments)
-    if active is not None and active.work_group_count < launch.ndrange.work_group_count:
-        return run
-    return weigh_run(run, kernel, arguments)
+
+    def __init__(self, launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> None:
+        self._launch, self._kernel, self._arguments = launch, kernel, tuple(arguments)
+
+    @cached_property
+    def active(self) -> GroupBox | None:
+        """The work-groups that do anything; None where that is not known, or none does."""
+        return find_active_groups(self._kernel, self._launch.ndrange, self._arguments)
+
+    @cached_property
+    def least_rate_s(self) -> float:
+        """Least time per work-group by its DRAM volumes, in seconds; 0 where it is not known."""
+        try:
+            machine = find_own_machine(self._launch.device.id)
+            if machine is None:
+                return 0.0
+            problem = Problem(
+                name=self._kernel.name,
+                kernel=self._kernel,
+                ndrange=self._launch.ndrange,
+                arguments=self._arguments,
+            )
+            # The models take longer to import than samples to take.
+            from kernelcast.launches.modelling.launches import model_launch
+
+            return find_least_rate(model_launch(problem), machine)
+        except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+            return 0.0
 
 
 def find_active_groups(
@@ -69,10 +69,11 @@ def find_active_groups(
         return None
 
 
-def find_write_back(
-    launch: ModelledLaunch, machine: MachineDescription
-) -> tuple[WriteBack, DramRoof] | None:
-    """Find what a work-group moves between L2 cache and DRAM, and how fast DRAM is.
+def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> float:
+    """Find the least time per work-group by what a launch moves through DRAM.
+
+    Samples find room in the L2 cache for what they store. The whole launch must write it back, as
+    the cache is full of what it and launches before it have stored.
 
     Parameters
     ----------
@@ -83,49 +84,26 @@ def find_write_back(
 
     Returns
     -------
-    tuple or None
-        The cache is taken for full of data that must be written back, as it is behind earlier
-        launches. None where the machine's bandwidths were not measured.
+    float, in seconds
+        0 where the launch stores nothing or fits into the L2 cache, where data decide what it
+        touches, and where the machine's bandwidths were not measured.
 
     Raises
     ------
     InputError
         If the model cannot tell the volumes.
     """
+    from kernelcast.analytic.gpu.machine import read_machine
+    from kernelcast.analytic.gpu.volumes import compute_volumes
+    from kernelcast.analytic.gpu.write_back import DramRoof
+
     gpu = read_machine(machine)
     load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s
-    if load is None or copy is None:
-        return None
+    if load is None or copy is None or not all(one.guard.is_exact for one in launch.accesses):
+        return 0.0
     volumes = compute_volumes(launch, gpu)
-    loaded = volumes.dram_load_bytes / volumes.work_groups
-    stored = volumes.dram_store_bytes / volumes.work_groups
-    write_back = WriteBack(
-        l2_bytes=gpu.l2_total_bytes,
-        loaded_bytes=loaded,
-        stored_bytes=stored,
-        allocated_bytes=loaded + stored,
-        is_clean=False,
-    )
-    return write_back, DramRoof(load_bytes_per_s=load, copy_bytes_per_s=copy)
-
-
-def correct_for_write_back(fit: LinearFit, total: int, volumes: WriteBack, roof: DramRoof) -> float:
-    """Give a launch's time by the line through its samples, no faster than DRAM allows.
-
-    Parameters
-    ----------
-    fit : LinearFit
-        The line.
-    total : int
-        Work-groups of the launch.
-    volumes, roof : WriteBack, DramRoof
-        See `find_write_back`.
-
-    Returns
-    -------
-    float, in seconds
-    """
-    return correct_by_volumes(
-        fit.seconds - fit.rate_s * (total - fit.p2), fit.rate_s,
-        sampled=fit.p2, total=total, volumes=volumes, roof=roof,
-    ).seconds  # fmt: skip
+    loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
+    if not stored > 0 or loaded + stored < gpu.l2_total_bytes:
+        return 0.0
+    roof = DramRoof(load_bytes_per_s=load, copy_bytes_per_s=copy)
+    return roof.least_s(loaded, stored) / volumes.work_groups

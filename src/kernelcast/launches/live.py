@@ -1,17 +1,20 @@
 """Launches of a program's own pyopencl objects become launches like any other."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 from typing import Any
 
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
@@ -20,8 +23,13 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.user_arguments import describe_arguments, read_arguments
+from kernelcast.sampling.user_arguments import (
+    describe_arguments,
+    digest_buffer,
+    read_arguments,
+)
 from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
+from kernelcast.sampling.user_names import find_program, name_arguments, name_place
 from kernelcast.sampling.user_objects import (
     UserKernel,
     UserQueue,
@@ -101,8 +109,9 @@ class LiveLaunch:
         """
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
         return prepare_user_launch(
-            self.session, kernel, ndrange, self.values, launch_type, inferred=inferred
-        )
+            self.session, kernel, ndrange, self.values, launch_type,
+            inferred=inferred, reach=find_reach(self.problem),
+        )  # fmt: skip
 
 
 def describe_live(launch: Launch) -> LiveLaunch:
@@ -139,6 +148,85 @@ def describe_live(launch: Launch) -> LiveLaunch:
     return LiveLaunch(problem=problem, session=session, values=values)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveName:
+    """What a launch of live objects is found under, without a look at what its buffers hold.
+
+    Parameters
+    ----------
+    program : object
+        To be held as long as the names are used: it keeps places in memory from being used anew.
+    kernel_key : hashable
+        Which kernel.
+    launch_key : hashable
+        Which of its launches: equal for equal ones.
+    launch : Launch
+        The launch itself.
+    """
+
+    program: object
+    kernel_key: Hashable
+    launch_key: Hashable
+    launch: Launch
+
+
+def name_live(launch: Launch) -> LiveName | None:
+    """Name a launch of live objects; None where it cannot be named."""
+    try:
+        program, kernel = find_program(launch.kernel)
+        arguments = name_arguments(launch.args)
+        if arguments is None:
+            return None
+        local, offset, options = launch.local_size, launch.global_offset, launch.build_options
+        return LiveName(
+            program,
+            kernel,
+            (
+                tuple(launch.global_size),
+                None if local is None else tuple(local),
+                None if offset is None else tuple(offset),
+                name_place(launch.queue),
+                launch.source,
+                options if isinstance(options, str | None) else tuple(options),
+                arguments,
+            ),
+            launch,
+        )
+    except Exception:  # noqa: BLE001 - whoever describes the launch says what is wrong with it
+        return None
+
+
+def list_contents(problem: Problem) -> dict[int, str]:
+    """Give digests of the buffers whose contents decide what work-items do, by position."""
+    return {
+        place: one.digest
+        for place, one in enumerate(problem.arguments)
+        if isinstance(one, HeldBuffer) and one.count and one.digest
+    }
+
+
+def holds_still(launch: Launch, contents: Mapping[int, str]) -> bool:
+    """Tell whether buffers hold what they held when `list_contents` was asked."""
+    session = session_of(launch.queue)
+    values = read_arguments(launch.args)
+    with session.lock:
+        return all(
+            digest_buffer(session, values[place]) == digest for place, digest in contents.items()
+        )
+
+
+def find_reach(problem: Problem) -> TouchedRanges | None:
+    """Find out which bytes boxes of a launch touch; of buffers that decide anything, all."""
+    kernel = problem.kernel
+    try:
+        facts = analyse(kernel).facts
+    except (InputError, RecursionError):
+        return None
+    found = find_touched(facts, problem.ndrange, bind_scalars(facts, problem.arguments))
+    return None if found is None else found.without(find_decisive(kernel))
+
+
+@lru_cache(maxsize=256)
 def find_decisive(kernel: Kernel) -> frozenset[int]:
     """Find the buffers whose contents decide what work-items do: loops, conditions, addresses.
 

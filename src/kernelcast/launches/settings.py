@@ -28,7 +28,8 @@ class EstimateSettings:
     seed : int
         Seed of random buffer contents.
     samples : bool
-        Whether work-groups may be run; else the analytic model of the device answers alone.
+        Whether work-groups may be run; else other sizes of the kernel or the analytic model of the
+        device answer alone.
     uses_history : bool
         Whether an exact repeat of an observed launch is answered from its observations, without
         sampling. Where whole runs are measured, history only stands beside the sampled answer.
@@ -37,6 +38,10 @@ class EstimateSettings:
     within_s : float or None
         Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
         those of the plan. None: those of the plan.
+    least_gain : float
+        Where several other sizes of the kernel were observed: seconds by which a second of sampling
+        has to narrow the interval, or it is left out. 0: every launch that was not observed itself
+        is sampled.
 
     Raises
     ------
@@ -53,6 +58,7 @@ class EstimateSettings:
     uses_history: bool = True
     uses_models: bool = True
     within_s: float | None = None
+    least_gain: float = 1.0
 
     def __post_init__(self) -> None:
         if self.measure and not self.samples:
@@ -60,6 +66,9 @@ class EstimateSettings:
             raise InputError(msg)
         if not 0 < self.coverage < 1:
             msg = f"coverage {self.coverage}: give a share between 0 and 1, for example 0.9"
+            raise InputError(msg)
+        if not self.least_gain >= 0:
+            msg = f"least gain {self.least_gain}: give seconds per second, at least 0"
             raise InputError(msg)
         if self.measured_runs < 1:
             msg = f"measured runs {self.measured_runs}: give at least 1"

@@ -24,6 +24,7 @@ from kernelcast.features.analysis import analyse, read_facts_with
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
+from kernelcast.launches.gpu_sampling import GpuSource
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import (
     Argument,
@@ -37,7 +38,7 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler, sample
+from kernelcast.sampling.warmed_windows import is_gpu, open_sampler
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -86,10 +87,12 @@ class SourceSampler:
         refuse_persistent(kernel)
         self._kernel, self._arguments = kernel, arguments
         plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-        self._sampler = Sampler(launch, plan)
+        self._gpu = GpuSource(launch, kernel, arguments) if is_gpu(launch) else None
+        active = None if self._gpu is None else self._gpu.active
+        self._sampler = open_sampler(launch, plan, active=active)
 
     def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups; give them, or None if all were timed before.
+        """Time a few work-groups; give them, or None if there is nothing more to time.
 
         Raises
         ------
@@ -97,7 +100,14 @@ class SourceSampler:
             If the device fails.
         """
         run = self._sampler.take_moment()
-        return None if run is None else weigh_run(run, self._kernel, self._arguments)
+        if run is None:
+            return None
+        if self._gpu is None:
+            return weigh_run(run, self._kernel, self._arguments)
+        # Where borders are idle, the others have their weights by now.
+        is_weighed = any(one.weight != 1 for one in run.launches)
+        weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
+        return replace(weighed, least_rate_s=self._gpu.least_rate_s)
 
 
 def sample_by_source(
@@ -112,9 +122,11 @@ def sample_by_source(
     DeviceError
         If the device fails.
     """
-    refuse_persistent(kernel)
-    plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-    return weigh_run(sample(launch, plan), kernel, arguments)
+    run = SourceSampler(launch, replace(plan, moments=1), kernel, arguments).take_moment()
+    if run is None:  # the first moment of a launch has work-groups
+        msg = "the first moment timed nothing"
+        raise AssertionError(msg)
+    return run
 
 
 def plan_by_source(

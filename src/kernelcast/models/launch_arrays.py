@@ -11,6 +11,9 @@ from kernelcast.records.samples import PILOT_WINDOW, TWO_SIZES, TimedLaunch
 
 FloatArray = npt.NDArray[np.float64]
 
+# A window of four rows of work-groups in three parts: two rows, one, and one.
+_LARGEST_PART = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchArrays:
@@ -32,8 +35,18 @@ class LaunchArrays:
 
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:
-        """Which launches belong to the second sampling point: those near the largest size."""
+        """Which launches belong to the second sampling point: those near the largest size.
+
+        All parts of a window do, which differ in size only as rows of work-groups can be divided.
+        """
+        if self.is_one_window and self.counts.max() <= _LARGEST_PART * self.counts.min():
+            return np.ones(len(self.counts), dtype=np.bool_)
         return np.asarray(self.counts * TWO_SIZES > self.counts.max())
+
+    @property
+    def is_one_window(self) -> bool:
+        """Whether all ran one right behind the other."""
+        return bool((self.windows == self.windows[0]).all())
 
     @property
     def is_short(self) -> npt.NDArray[np.bool_]:

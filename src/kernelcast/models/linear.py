@@ -62,6 +62,9 @@ class LinearFit:
         The paper's formula on the means of both; None without two sizes.
     pooled_s : float
         Time by the pooled rate alone.
+    lifted_s : float
+        Part of `seconds` that the line does not give: beyond the samples a launch is no faster than
+        DRAM takes what it moves.
     """
 
     seconds: float
@@ -73,6 +76,7 @@ class LinearFit:
     p2: int
     two_point_s: float | None
     pooled_s: float
+    lifted_s: float = 0.0
 
 
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:
@@ -172,8 +176,9 @@ def _draw_line(
     # What the intercept is wrong by, every launch's rate is wrong by at once.
     shift = intercept_error * len(launches.counts) / launches.counts.sum()
     p1, p2, two = _paper_points(points_of, total)
+    lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - p2, 0)
     return LinearFit(
-        seconds=intercept_s + rate_s * total,
+        seconds=intercept_s + rate_s * total + lifted_s,
         standard_error_s=total * math.hypot(rate_error, shift),
         degrees_of_freedom=degrees,
         intercept_s=intercept_s,
@@ -182,6 +187,7 @@ def _draw_line(
         p2=p2,
         two_point_s=two,
         pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
+        lifted_s=lifted_s,
     )
 
 
@@ -239,7 +245,7 @@ def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float |
         # Means per launch, so that both points hold one intercept.
         p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
         t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
-    elif len(launches.counts) > 1 and launches.windows[0] == launches.windows[1]:
+    elif len(launches.counts) > 1 and launches.is_one_window:
         p1, p2 = np.cumsum(launches.counts[:2]).tolist()
         t1, t2 = np.cumsum(launches.times[:2]).tolist()
     else:

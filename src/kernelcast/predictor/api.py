@@ -1,6 +1,6 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from kernelcast.records.observation import ObservationFlag
 from kernelcast.sampling.user_objects import UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
+_USUAL = (0.02, DEFAULT_COVERAGE, 0, False)
 
 
 def estimate(  # noqa: PLR0913 - a launch has that many parts
@@ -99,7 +100,9 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         source=source,
         build_options=build_options,
     )
-    predictor = _find_predictor(_read_settings(budget, coverage, seed, measure=measure))
+    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
+        check_number(name, value)
+    predictor = _find_predictor(budget, coverage, int(seed), measure)
     return predictor.answer(launch).estimate if measure else predictor.estimate(launch)
 
 
@@ -120,7 +123,7 @@ def observe(
     ObservationLostError
         If it cannot be kept.
     """
-    predictor = _find_predictor(EstimateSettings())
+    predictor = _find_predictor(*_USUAL)
     flags = predictor.observe(launch, measured_s, is_first=is_first)
     predictor.flush()
     _find_predictor.cache_clear()  # whose memories know nothing of it
@@ -128,25 +131,20 @@ def observe(
 
 
 @lru_cache(maxsize=_MOST_PREDICTORS)
-def _find_predictor(settings: EstimateSettings) -> Predictor:
+def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) -> Predictor:
     """Give the predictor of these settings; launches that were answered are remembered there."""
-    return Predictor(options=PredictorOptions(settings=settings))
+    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=seed)
+    return Predictor(options=PredictorOptions(settings=replace(settings, measure=measure)))
 
 
-def _read_settings(budget: float, coverage: float, seed: int, *, measure: bool) -> EstimateSettings:
-    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
-        check_number(name, value)
-    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=int(seed))
-    return replace(settings, measure=measure)
-
-
-def estimate_problem(
+def estimate_problem(  # noqa: PLR0913 - a problem, where, how, and what is told on the way
     path: str | Path,
     *,
     devices: Sequence[str] | None = None,
     parameters: Mapping[str, int | float] | None = None,
     settings: EstimateSettings | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    report: Callable[[str], None] = lambda _: None,
 ) -> list[DeviceAnswer]:
     """Predict a problem file on the devices of this machine, each in a process of its own.
 
@@ -162,6 +160,8 @@ def estimate_problem(
         Budget, coverage, measurement.
     timeout_s : float
         A device that has not answered after so many seconds is given up.
+    report : callable, optional
+        Is told what is being done; the logger ``kernelcast.progress`` is told as well (DEBUG).
 
     Returns
     -------
@@ -176,10 +176,12 @@ def estimate_problem(
     check_problem_path(path)
     check_device_ids(devices)
     problem = read_problem(path, parameters=parameters)
+    report("looking for devices")
     found = estimate_on_devices(
         problem,
         find_devices(devices or ()),
         settings=settings or EstimateSettings(),
         timeout_s=timeout_s,
+        report=report,
     )
     return [one.answer for one in found]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
@@ -19,7 +20,7 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
-from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
+from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
 from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
@@ -29,6 +30,9 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 
+if TYPE_CHECKING:
+    from kernelcast.launches.live import LiveName
+
 _SHIFTED = (
     "recent observations differ from what was answered before: the launch was sampled anew, and "
     "the interval holds both"
@@ -36,6 +40,10 @@ _SHIFTED = (
 _SHIFTED_UNSAMPLED = (
     "recent observations differ from what was answered before, and nothing may be sampled: the "
     "interval holds both"
+)
+
+_SPARED = (
+    "it was not sampled: other sizes were observed, and samples would cost more than they tell"
 )
 
 _CHANGING = frozenset({ObservationFlag.DOUBTED})
@@ -112,6 +120,26 @@ class LaunchAnswers:
                 self._refiner.note(request, known)
         return known
 
+    def recall_live(self, name: "LiveName") -> Estimate | None:
+        """Give the answer to a launch of live objects; None where there is none that still holds.
+
+        Buffers whose contents decide what work-items do are read, and compared.
+        """
+        asked = self.launches.recall_live(name)
+        if asked is None or (answer := asked.answer) is None:
+            return None
+        if asked.contents:
+            from kernelcast.launches.live import holds_still
+
+            return answer if holds_still(name.launch, asked.contents) else None
+        return answer
+
+    def remember_live(self, name: "LiveName", request: LaunchRequest, known: KnownLaunch) -> None:
+        """Have a launch of live objects answered from memory the next time."""
+        from kernelcast.launches.live import list_contents
+
+        self.launches.remember_live(name, AskedLive(known, list_contents(request.problem)))
+
     def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.
 
@@ -153,7 +181,24 @@ class LaunchAnswers:
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
+        moments = self._count_moments(known, request)
+        if not moments:
+            return known
+        request = request.with_moments(moments)
         return self._take_outcome(known, request, self._answerer.sample(request))
+
+    def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
+        """Say how often to sample; not at all where what is known answers well enough."""
+        most = request.policy.settings.plan.moments
+        if known.before_shift is not None or not self._remembers:
+            return most
+        basis = self._answerer.describe(request, known.identity)
+        basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))
+        moments = self._answerer.evidence.choose_moments(basis, known.identity, request.policy)
+        if not moments:
+            with known.lock:
+                known.basis = basis
+        return moments
 
     def _take_outcome(
         self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
@@ -230,8 +275,9 @@ class LaunchAnswers:
         history = self._recall(known, policy)
         identity = basis.estimate.identity or known.identity
         sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
+        made: Estimate | None = None
         if known.sampled is None and (basis.pieces or sizes):
-            known.sampled = compose(basis, Remembered(), sizes, policy.methods)
+            made = known.sampled = compose(basis, Remembered(), sizes, policy.methods)
             self._answerer.keep_estimate(known.sampled)
             add_estimate(history, known.sampled)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
@@ -242,7 +288,8 @@ class LaunchAnswers:
             known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        answer = compose(basis, remembered, sizes, policy.methods)
+        answer = made if remembered == Remembered() else None
+        answer = answer or compose(basis, remembered, sizes, policy.methods)
         known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
         before = known.before_shift
         if before is None or remembered.interval is None:

@@ -15,10 +15,10 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 
 if TYPE_CHECKING:
-    from kernelcast.launches.live import Launch
+    from kernelcast.launches.live import Launch, LiveName
 
 _LIVE = "kernelcast.launches.live"
 
@@ -143,6 +143,18 @@ class RequestReader:
             msg = "live objects have no files"
             raise AssertionError(msg)
         return identity
+
+    @staticmethod
+    def name(launch: object, device: object) -> "LiveName | None":
+        """Give what a launch of live objects is found under; None of others, and where it has none.
+
+        A device that is named has to be compared with the queue's.
+        """
+        module = sys.modules.get(_LIVE)
+        if module is None or device is not None or type(launch) is not module.Launch:
+            return None
+        name: LiveName | None = module.name_live(launch)
+        return name
 
     @staticmethod
     def is_live(given: object) -> "TypeGuard[Launch]":

@@ -26,6 +26,7 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.refinable import make_answer
 from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
@@ -51,9 +52,8 @@ class Predictor:
     devices : sequence of str or DeviceDescription, optional
         Ids of devices, or their beginnings; all devices of this machine when left out.
     methods : sequence of str, optional
-        Which methods answer or stand beside the answer: ``history``, ``hybrid``, ``linear``,
-        ``analytic``, ``two_point``, ``pooled_rate``, and other models of the registry by name; all
-        but the last when left out. The best tier among them answers.
+        Which methods answer or stand beside the answer: tiers, ``two_point``, ``pooled_rate``, and
+        other models of the registry by name; all but the last when left out.
     shadow : str, optional
         A method that is computed silently; `shadow_records` says how it did.
     store : Store, str or Path, optional
@@ -153,27 +153,30 @@ class Predictor:
         device : str or DeviceDescription, optional
             The device, or its id; of a launch of pyopencl objects it is the queue's.
         within_s : float, optional
-            Time that the caller waits, in seconds: a launch that was not sampled before is sampled
-            at as many moments as fit. Those of the settings when left out.
+            Time that the caller waits, in seconds, instead of the settings': a launch that was not
+            sampled before is sampled at as many moments as fit.
 
         Raises
         ------
-        InputError
-            If source and arguments do not fit together, or there is no such device.
-        DeviceError
-            If the device cannot answer.
+        InputError, DeviceError
+            If source and arguments do not fit together, or the device cannot answer.
         """
         self._look_for_models()
+        name = self._reader.name(launch, device)
+        answer = None if name is None else self._answers.recall_live(name)
         if isinstance(launch, Problem) and device is not None:
             device_id = device if isinstance(device, str) else getattr(device, "id", "")
             answer = self._answers.launches.recall_answer(launch, device_id)
-            if answer is not None:
-                return answer
+        if answer is not None:
+            return answer
         policy = self._policy
         if within_s is not None:
             policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
         request = self._reader.read(launch, device, policy=policy)
-        return self._answers.require(self._answers.ask(request), request)
+        known = self._answers.ask(request)
+        if name is not None:
+            self._answers.remember_live(name, request, known)
+        return self._answers.require(known, request)
 
     def estimate_many(
         self,
@@ -192,8 +195,7 @@ class Predictor:
         Returns
         -------
         list of LaunchEstimate
-            One per pair, devices within launches. A device that cannot answer says so in its
-            entry. Learned models are asked once for all launches that are new to them.
+            One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)
@@ -231,8 +233,7 @@ class Predictor:
         """
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
-        known = answers.ask(request)
-        return Answer(estimate=answers.require(known, request), recording=known.record())
+        return make_answer(answers, answers.ask(request), request)
 
     def recall(
         self,
@@ -262,9 +263,7 @@ class Predictor:
     def faster(one: Estimate, other: Estimate) -> float:
         """Give the probability that the first launch takes less time than the second.
 
-        Times of the kernels alone are compared: see `fastest` for those with transfers.
-        Both times are taken as log-normal and independent, see
-        `kernelcast.predictor.launch_estimates.compare_estimates`.
+        Of the kernels alone (see `fastest` for transfers), by `launch_estimates.compare_estimates`.
         """
         return compare_estimates(one, other)
 
@@ -293,8 +292,8 @@ class Predictor:
         measured_s : float
             Time of the whole kernel on the device, in seconds.
         is_first : bool, optional
-            Whether it was the kernel's first launch with this local size in its process, which may
-            hold compilation; by default what this predictor is told first of a kernel counts so.
+            Whether it was the kernel's first launch with this local size in its process; by
+            default what this predictor is told first of a kernel counts so.
         key : str
             Tells observations apart: of several with the same key only the first counts. Given
             one of its own when left out.
@@ -346,7 +345,7 @@ class Predictor:
                 self._refiner.close()
 
     def shadow_records(self) -> list[ShadowRecord]:
-        """Say how the method in the shadow did, observation by observation."""
+        """Say how the method in the shadow did."""
         return self._answers.shadow.list_all()
 
     def _identify(self, launch: "Estimate | LaunchIdentity | Launch") -> LaunchIdentity:

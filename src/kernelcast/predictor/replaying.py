@@ -27,7 +27,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recording import Recording
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 
 _NO_FACTS = "the recording holds no facts about the launch; record it again"
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -69,12 +70,7 @@ class ElementType:
     @classmethod
     def from_opencl(cls, text: str) -> "ElementType | None":
         """Read OpenCL C's name of a type, such as ``float4``; None for structs and the like."""
-        name = text.replace("unsigned ", "u").strip()
-        match = _OPENCL_TYPE.fullmatch(name)
-        if not match or match["base"] not in _OPENCL_NAMES:
-            return None
-        lanes = int(match["lanes"] or 1)
-        return cls(_OPENCL_NAMES[match["base"]], lanes) if lanes in _VECTOR_LANES else None
+        return _read_opencl_type(text)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -101,6 +97,16 @@ class ElementType:
 
     def __str__(self) -> str:
         return self.base if self.lanes == 1 else f"{self.base}x{self.lanes}"
+
+
+@lru_cache(maxsize=1024)
+def _read_opencl_type(text: str) -> ElementType | None:
+    name = text.replace("unsigned ", "u").strip()
+    match = _OPENCL_TYPE.fullmatch(name)
+    if not match or match["base"] not in _OPENCL_NAMES:
+        return None
+    lanes = int(match["lanes"] or 1)
+    return ElementType(_OPENCL_NAMES[match["base"]], lanes) if lanes in _VECTOR_LANES else None
 
 
 class Access(StrEnum):

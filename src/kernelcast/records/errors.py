@@ -14,6 +14,7 @@
     │   ├── CompileError            the device's compiler refused the source
     │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
     │   ├── UnknownDeviceError      no device has that id
+    │   ├── MissingExtraError       what was asked for needs a package that is an extra
     │   └── RecordingError          a recording is unreadable or lacks what is asked of it
     └── DeviceError                 a device cannot answer (exit status 1)
         ├── NoDeviceError           no OpenCL device was found
@@ -67,6 +68,10 @@ class CompileError(InputError):
 
 class PersistentKernelError(InputError):
     """Is raised when work-groups fetch their work, so that no part stands for the whole."""
+
+
+class MissingExtraError(InputError):
+    """Is raised when what was asked for needs a package that is not installed; names the extra."""
 
 
 class UnknownDeviceError(InputError):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 
+from kernelcast.records.answer_cost import AnswerCost
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, PieceFacts, Tier
@@ -95,7 +96,10 @@ class Estimate:
     sampling_seconds : float
         Device time of the sampling launches.
     overhead_seconds : float
-        Host time of everything else: build, copies of buffers, warm-up, arithmetic.
+        Host time of everything else but whole runs: build, buffers, warm-up, counting for learned
+        models, the start of a process.
+    build_seconds : float
+        The part of it that the device's compiler took, or finding what it had built before.
     warnings : tuple of str
         What the reader should know.
     limiter : str or None
@@ -105,7 +109,8 @@ class Estimate:
     measurement : Measurement or None
         Whole runs, where they were asked for.
     compile_seconds : float or None
-        Host time of building the kernel; None where it was not built for the answer.
+        Host time of building the kernel where nothing of it is kept; None where it was not built
+        for the answer.
     launch_seconds : float or None
         Time of a launch that does nothing; None where it is not known.
     identity : LaunchIdentity or None
@@ -132,6 +137,7 @@ class Estimate:
     limiter: str | None = None
     in_domain: bool = True
     measurement: Measurement | None = field(default=None)
+    build_seconds: float = 0.0
     compile_seconds: float | None = None
     launch_seconds: float | None = None
     identity: LaunchIdentity | None = None
@@ -167,6 +173,8 @@ class Estimate:
             "in_domain": self.in_domain,
             "sampling_s": self.sampling_seconds,
             "overhead_s": self.overhead_seconds,
+            "build_s": self.build_seconds,
+            "cost_s": self.cost.total_s,
             "compile_s": self.compile_seconds,
             "launch_s": self.launch_seconds,
             "measured_s": None if self.measurement is None else self.measurement.seconds,
@@ -232,6 +240,7 @@ class Estimate:
             "estimates": list_methods(self.estimates_s),
             "sampling_seconds": self.sampling_seconds,
             "overhead_seconds": self.overhead_seconds,
+            "cost": self.cost.to_dict(self.seconds),
             "compile_seconds": self.compile_seconds,
             "launch_seconds": self.launch_seconds,
             "in_domain": self.in_domain,
@@ -243,6 +252,15 @@ class Estimate:
     def to_frame(self) -> Frame:
         """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
+
+    @property
+    def cost(self) -> AnswerCost:
+        """What the answer has cost: sampling, build and the rest."""
+        return AnswerCost(
+            sampling_s=self.sampling_seconds,
+            build_s=self.build_seconds,
+            rest_s=max(self.overhead_seconds - self.build_seconds, 0.0),
+        )
 
     @property
     def now(self) -> Interval | None:

@@ -1,6 +1,6 @@
 """Why an estimate is what it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -186,7 +186,7 @@ class Explanation:
         The learned model, where one was asked.
     history : HistoryFacts or None
         Earlier observations, where there are any.
-    influences : tuple of Influence
+    influences : sequence of Influence
         Features that matter most to the learned model, strongest first.
     limiters : mapping of str to float
         Seconds that each part of the launch alone would take, by the analytic model.
@@ -206,7 +206,7 @@ class Explanation:
     linear: LinearFacts | None = None
     model: ModelFacts | None = None
     history: HistoryFacts | None = None
-    influences: tuple[Influence, ...] = ()
+    influences: Sequence[Influence] = ()
     limiters: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     contention: Contention | None = None

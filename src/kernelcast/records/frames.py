@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from kernelcast.records.extras import explain_missing
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -36,6 +38,9 @@ def to_frame(records: Iterable[Tabular]) -> "pd.DataFrame":
 
 def make_frame(rows: Iterable[Mapping[str, object]]) -> "pd.DataFrame":
     """Make a frame of rows; a column that a row lacks is absent in it."""
-    import pandas as pd  # takes 0.25 s, and most programs ask for no frame
+    try:
+        import pandas as pd  # takes 0.25 s, and most programs ask for no frame
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) or error from error
 
     return pd.DataFrame([*rows])

@@ -117,6 +117,11 @@ class SampleRun:
     contention : Contention or None
         What other programs left to the device right after the samples; None where nothing was seen
         of any.
+    warm_up_s : float
+        Device time of work-groups that only filled caches for those that were timed, in seconds.
+    least_rate_s : float
+        Least time per work-group by what the launch moves through DRAM, in seconds: samples find
+        room in the caches for what they store. 0 where it is not known.
     """
 
     kernel_digest: str
@@ -127,11 +132,13 @@ class SampleRun:
     is_even: bool
     at_s: float = 0.0
     contention: Contention | None = None
+    warm_up_s: float = 0.0
+    least_rate_s: float = 0.0
 
     @property
     def sampling_s(self) -> float:
         """Device time spent on samples, in seconds."""
-        return sum(launch.duration_s for launch in self.launches)
+        return self.warm_up_s + sum(launch.duration_s for launch in self.launches)
 
     @property
     def sampled_work_groups(self) -> int:
@@ -150,6 +157,7 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
         launches=tuple(one for run in runs for one in run.launches),
         at_s=runs[0].at_s,
         contention=combine_contention([one.contention for one in runs if one.contention]),
+        warm_up_s=sum(one.warm_up_s for one in runs),
     )
 
 

@@ -7,34 +7,12 @@ from typing import cast
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import mark_line
 
 # Asked of the compiler so that parameters can be checked by name and type before anything runs.
 ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"
 _LOG_LINES = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One parameter of a kernel as the device's compiler sees it."""
-
-    index: int
-    """Position, from 0."""
-    name: str
-    """As in the source, like its type."""
-    type_name: str
-    """Without qualifiers; ``float*`` for a pointer."""
-    address_space: str
-    """``global``, ``constant``, ``local`` or ``private``."""
-    is_const: bool
-    """Whether the pointed-to data may not be written."""
-    is_known: bool = True
-    """False where the driver gives no argument information: then nothing can be checked."""
-
-    def __str__(self) -> str:
-        space = "" if self.address_space == "private" else f"{self.address_space} "
-        const = "const " if self.is_const else ""
-        return f"{self.index} ({space}{const}{self.type_name} {self.name})"
 
 
 def build_program(
@@ -62,8 +40,13 @@ def build_program(
 
 def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) -> cl.Program:
     """Compile a kernel's own source, unchanged but for the name in messages."""
+    return build_program(context, device, *read_kernel_source(kernel))
+
+
+def read_kernel_source(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
+    """Give the text and the options by which a kernel is built as it is."""
     text = mark_line(kernel.source_name) + kernel.source
-    return build_program(context, device, text, (*kernel.build_options, ARGUMENT_INFO_OPTION))
+    return text, (*kernel.build_options, ARGUMENT_INFO_OPTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +61,15 @@ class BuiltKernel:
     """The signature; empty where nobody asked for argument information."""
 
 
-def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
+def take_kernel(
+    program: cl.Program, kernel: Kernel, *, parameters: tuple[Parameter, ...] | None = None
+) -> BuiltKernel:
     """Take a kernel and its signature out of a program.
+
+    Parameters
+    ----------
+    parameters : tuple of Parameter, optional
+        The signature, where it is known better than the program tells.
 
     Raises
     ------
@@ -87,13 +77,22 @@ def take_kernel(program: cl.Program, kernel: Kernel) -> BuiltKernel:
         If the program has no kernel of that name; names those it has.
     """
     compiled = get_kernel(program, kernel)
-    return BuiltKernel(program=program, kernel=compiled, parameters=read_parameters(compiled))
+    return BuiltKernel(
+        program=program,
+        kernel=compiled,
+        parameters=read_parameters(compiled) if parameters is None else parameters,
+    )
+
+
+def list_kernels(program: cl.Program) -> list[str]:
+    """Name the kernels of a built program."""
+    listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
+    return [name for name in listed.split(";") if name]
 
 
 def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
     """Take the kernel out of its program."""
-    listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
-    names = [name for name in listed.split(";") if name]
+    names = list_kernels(program)
     if kernel.name not in names:
         have = ", ".join(sorted(names)) or "none"
         msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"

@@ -1,8 +1,13 @@
 """Fills buffers as their recipes say, at the speed of memory."""
 
 import math
+import os
 import threading
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +17,7 @@ from kernelcast.records.arguments import BufferArgument, Init
 from kernelcast.records.errors import InputError
 
 Array = npt.NDArray[Any]
+Write = Callable[[Array, int], None]
 
 RANDOM_PERIOD = 16_777_213
 """Random contents repeat after so many numbers: to draw 500 million takes longer than all launches
@@ -19,6 +25,8 @@ on them. A prime, so that no stride of a kernel meets the same values again."""
 _KEPT_BYTES = 256 << 20
 # Whole numbers in a row are made in pieces that stay in a core's cache until they are converted.
 _PIECE = 1 << 16
+# What one thread fills before it takes another piece, in base types.
+_FILLED_AT_ONCE = 1 << 20
 
 _drawn: LRUCache[tuple[object, ...], Array] = LRUCache(_KEPT_BYTES, getsizeof=lambda a: a.nbytes)
 _drawn_lock = threading.Lock()
@@ -68,29 +76,106 @@ def fill_array(argument: BufferArgument, array: Array, *, seed: int) -> None:
     seed : int
         As of `make_array`, which has the errors too.
     """
-    flat = array.reshape(-1)
+    fill_ranges([FillOrder(argument=argument, array=array, seed=seed)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FillOrder:
+    """A buffer to be filled, or the part of it that is not filled yet.
+
+    Parameters
+    ----------
+    argument : BufferArgument
+        The recipe.
+    array : ndarray
+        Contiguous, of the recipe's type; its part from the start on that is the recipe's counts.
+    seed : int
+        As of `make_array`.
+    begin : int
+        Elements at the start that hold the content already.
+    """
+
+    argument: BufferArgument
+    array: Array
+    seed: int
+    begin: int = 0
+
+
+def fill_ranges(orders: Sequence[FillOrder]) -> None:
+    """Fill buffers, on all of the host's processors.
+
+    Raises
+    ------
+    InputError
+        As `make_array`.
+    """
+    if not orders:
+        return
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        writers = [*threads.map(_open_content, orders)]
+        pieces = [
+            (write, one.array.reshape(-1)[begin:end], begin)
+            for one, write in zip(orders, writers, strict=True)
+            for begin, end in _cut(one)
+        ]
+        for _ in threads.map(_write_piece, pieces):
+            pass
+
+
+def _write_piece(piece: tuple[Write, Array, int]) -> None:
+    write, where, begin = piece
+    with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
+        write(where, begin)
+
+
+def _cut(order: FillOrder) -> Iterator[tuple[int, int]]:
+    """Cut what is to be filled into pieces, in base types."""
+    lanes = order.argument.element.stored_lanes
+    total = order.argument.count * lanes
+    for begin in range(order.begin * lanes, total, _FILLED_AT_ONCE):
+        yield begin, min(begin + _FILLED_AT_ONCE, total)
+
+
+def _open_content(order: FillOrder) -> Write:
+    """Give what writes a piece of a buffer's content: into where, and from which place on."""
+    argument, seed = order.argument, order.seed
+    total = argument.count * argument.element.stored_lanes
     match argument.init:
         case Init.FILE:
-            array[...] = _load(argument)
+            return partial(_write_part, _load(argument).reshape(-1))
         case Init.ZEROS | Init.ONES:
-            array.fill(argument.init is Init.ONES)
+            return partial(_write_value, int(argument.init is Init.ONES))
         case Init.ARANGE:
-            _count_up(flat)
+            return _count_up
         case Init.PERMUTATION:
             # 2^26 numbers take 2.7 s so; to shuffle them where they lie, in 32 bits, takes 3.3 s.
-            order = np.random.default_rng(seed).permutation(flat.size)
-            np.copyto(flat, order, casting="unsafe")
+            return partial(_write_part, np.random.default_rng(seed).permutation(total))
         case Init.UNIFORM | Init.NORMAL:
-            drawn = _draw_once(argument, min(flat.size, RANDOM_PERIOD), seed)
-            for begin in range(0, flat.size, drawn.size):
-                part = flat[begin : begin + drawn.size]
-                part[...] = drawn[: part.size]
+            return partial(_write_repeated, _draw_once(argument, min(total, RANDOM_PERIOD), seed))
 
 
-def _count_up(flat: Array) -> None:
-    for begin in range(0, flat.size, _PIECE):
-        part = flat[begin : begin + _PIECE]
-        np.copyto(part, np.arange(begin, begin + part.size), casting="unsafe")
+def _write_value(value: int, part: Array, _: int) -> None:
+    part[...] = value
+
+
+def _write_part(content: Array, part: Array, begin: int) -> None:
+    np.copyto(part, content[begin : begin + part.size], casting="unsafe")
+
+
+def _write_repeated(content: Array, part: Array, begin: int) -> None:
+    done = 0
+    while done < part.size:
+        start = (begin + done) % content.size
+        piece = content[start : start + part.size - done]
+        part[done : done + piece.size] = piece
+        done += piece.size
+
+
+def _count_up(part: Array, begin: int) -> None:
+    for place in range(0, part.size, _PIECE):
+        piece = part[place : place + _PIECE]
+        first = begin + place
+        np.copyto(piece, np.arange(first, first + piece.size), casting="unsafe")
 
 
 def _draw_once(argument: BufferArgument, count: int, seed: int) -> Array:
@@ -116,14 +201,31 @@ def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Arr
     low, high = argument.uniform_range
     if dtype.kind == "f":
         unit = rng.random(count, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
-        return (unit * (high - low) + low).astype(dtype)
+        # In place: new memory takes longer to get than the numbers to draw.
+        if high - low != 1:
+            unit *= high - low
+        if low != 0:
+            unit += low
+        return unit.astype(dtype, copy=False)
     return rng.integers(math.ceil(low), math.ceil(high), count, dtype=dtype)
 
 
-def _load(argument: BufferArgument) -> Array:
+def check_file(argument: BufferArgument) -> None:
+    """Check the file of a buffer's content by its header; nothing where there is none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or does not hold `count` elements of the type.
+    """
+    if argument.init is Init.FILE:
+        _load(argument, mapping="r")
+
+
+def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Array:
     path, dtype, shape = argument.path, argument.element.dtype, shape_of(argument)
     try:
-        content: Array = np.load(str(path), allow_pickle=False)
+        content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
         raise InputError(msg) from error
@@ -133,4 +235,4 @@ def _load(argument: BufferArgument) -> Array:
             f"the buffer wants {int(np.prod(shape))} of {dtype}"
         )
         raise InputError(msg)
-    return np.ascontiguousarray(content).reshape(shape)
+    return content if mapping else np.ascontiguousarray(content).reshape(shape)

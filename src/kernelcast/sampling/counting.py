@@ -75,6 +75,7 @@ class CountingLaunch(OpenCLLaunch):
             If the buffer for addresses would be too large.
         """
         self.settle()
+        self._prepare(boxes)
         return [self._count_box(instrumented, built, box, capacity) for box in boxes]
 
     def _count_box(
@@ -107,7 +108,6 @@ class CountingLaunch(OpenCLLaunch):
     def _run_counting(
         self, built: BuiltCopy, offset: tuple[int, ...], size: tuple[int, ...]
     ) -> float:
-        self._has_run = True
         with explained_errors(self._kernel, self.device):
             begin_s = time.perf_counter()
             event = self._enqueue(built, offset, size)

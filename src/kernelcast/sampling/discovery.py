@@ -3,9 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.records.errors import NoDeviceError, UnknownDeviceError
+from kernelcast.records.errors import NoDeviceError
+from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.machine_state import read_processor
 from kernelcast.sampling.opencl import cl
 
@@ -48,6 +50,12 @@ def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
     return [found[key] for key in sorted(found)]
 
 
+@cache
+def find_devices_once() -> tuple[tuple[DeviceDescription, cl.Device], ...]:
+    """Find every device, as `find_devices`, when this process asks first."""
+    return tuple(find_devices())
+
+
 def choose_device(
     wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
 ) -> tuple[DeviceDescription, cl.Device]:
@@ -55,30 +63,6 @@ def choose_device(
     by_id = {description.id: (description, handle) for description, handle in devices}
     chosen = match_device_id(wanted, by_id)
     return by_id[chosen]
-
-
-def match_device_id(wanted: str, ids: Iterable[str]) -> str:
-    """Give the id equal to `wanted`, or the only one that begins with it.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If no id, or more than one, begins with `wanted`.
-
-    Examples
-    --------
-    >>> match_device_id("pocl", ["intel-epyc-12ab", "pocl-epyc-34cd"])
-    'pocl-epyc-34cd'
-    """
-    known = sorted(ids)
-    if wanted in known:
-        return wanted
-    matches = [key for key in known if wanted and key.startswith(wanted)]
-    if len(matches) == 1:
-        return matches[0]
-    what = "unknown" if not matches else f"the beginning of {len(matches)} ids"
-    msg = f"device {wanted!r} is {what}; the devices here are: {', '.join(known)}"
-    raise UnknownDeviceError(msg)
 
 
 def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:

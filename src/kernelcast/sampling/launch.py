@@ -1,10 +1,10 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
+from typing import Protocol, Self
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
@@ -23,11 +23,44 @@ from kernelcast.sampling.mapped_windows import (
 )
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.saturation import find_saturation
-from kernelcast.sampling.scratch import KernelArgument, ScratchArguments
+from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
 # Build options that choose OpenCL C 2.0 or later.
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
+
+
+class HeldArguments(Protocol):
+    """A launch's arguments, which its kernel may write to."""
+
+    arguments: list[KernelArgument]
+    """What the kernel is given."""
+
+    @property
+    def whole_buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments that hold all of their content."""
+        ...
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of buffers that had to be copied."""
+        ...
+
+    def prepare(self, boxes: Iterable[GroupBox]) -> None:
+        """Have in the buffers what boxes of work-groups touch."""
+        ...
+
+    def prepare_whole(self) -> None:
+        """Have in the buffers what the whole launch touches."""
+        ...
+
+    def refresh(self) -> None:
+        """Give what the kernel may have changed, and may read, its true content again."""
+        ...
+
+    def release(self) -> None:
+        """Give memory back; may be called again."""
+        ...
 
 
 class OpenCLLaunch:
@@ -41,15 +74,23 @@ class OpenCLLaunch:
         The user's arguments; never written.
     accesses : sequence of Access or None
         What the kernel may do with each buffer.
+    reach : Reach, optional
+        Which bytes of buffers boxes of work-groups touch, where that is known.
+    held : HeldArguments, optional
+        The arguments where they are nobody else's, so that the kernel may write to them; copies
+        of the user's when left out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a launch, and whose its arguments are
         self,
         session: DeviceSession,
         kernel: Kernel,
         ndrange: NDRange,
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
+        *,
+        reach: Reach | None = None,
+        held: HeldArguments | None = None,
     ) -> None:
         self._session = session
         self._kernel = kernel
@@ -62,12 +103,22 @@ class OpenCLLaunch:
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange).kernel
-            self._scratch = ScratchArguments(
-                session.queue, arguments, accesses, session.description
-            )
+            self._scratch = held or self._copy_written(arguments, accesses, reach)
             for target in {id(one): one for one in (self._whole, self._window)}.values():
                 self._set_arguments(target)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
+
+    def _copy_written(
+        self,
+        arguments: Sequence[KernelArgument],
+        accesses: Sequence[Access | None],
+        reach: Reach | None,
+    ) -> HeldArguments:
+        session = self._session
+        return ScratchArguments(
+            session.queue, arguments, accesses, session.description,
+            reach=reach, pool=session.buffers,
+        )  # fmt: skip
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):
@@ -176,7 +227,7 @@ class OpenCLLaunch:
 
     def _time_forms(self, mapped: cl.Kernel, boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
         """Time pieces of rows in their mapped or plain form."""
-        self._has_run = True
+        self._prepare([box for box, _ in boxes])
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_work(
                 [
@@ -196,13 +247,18 @@ class OpenCLLaunch:
         if self._session.works_in_host_memory and not self._has_read_pages:
             # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
             # sample would find them one by one, the whole launch finds most of them there.
-            self._session.probe.touch(self._scratch.buffers)
+            self._session.probe.touch(self._scratch.whole_buffers)
             self._has_read_pages = True
         self._session.settle()
 
     def _refresh(self) -> None:
         self._scratch.refresh()
         self._has_run = self._has_run_whole = False
+
+    def _prepare(self, boxes: Sequence[GroupBox]) -> None:
+        """Have in the copies what boxes are going to touch."""
+        self._scratch.prepare(boxes)
+        self._has_run = True
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
@@ -215,7 +271,7 @@ class OpenCLLaunch:
                 scale = self._scale
             launches.append(partial(self._enqueue, kernel, *where))
             scales.append(scale)
-        self._has_run = True
+        self._prepare(boxes)
         with explained_errors(self._kernel, self.device):
             durations = self._session.timer.by_work(launches)
             self._session.note_busy()
@@ -231,6 +287,7 @@ class OpenCLLaunch:
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
+        self._scratch.prepare_whole()
         self._has_run = self._has_run_whole = True
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
@@ -289,7 +346,6 @@ def check_launch(
         if size > most:
             msg = f"{device.id}: axis {axis}: local size {size} exceeds the device's {most}"
             raise DeviceLimitError(msg)
-    info = cl.kernel_work_group_info
     # The kernel's own limit (WORK_GROUP_SIZE) is left to the driver: rusticl's says 32 and then
     # runs 1,024.
     if ndrange.work_group_size > device.max_work_group_size:
@@ -298,14 +354,13 @@ def check_launch(
             f"work-items; the device allows at most {device.max_work_group_size}"
         )
         raise DeviceLimitError(msg)
-    required = tuple(compiled.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, session.device))
+    required, local_bytes = session.ask_limits(compiled, kernel)
     if any(required) and required[: len(local)] != local:
         msg = (
             f"{device.id}: local size {local} given, kernel {kernel.name} requires "
             f"{required[: len(local)]} (reqd_work_group_size)"
         )
         raise DeviceLimitError(msg)
-    local_bytes = session.probe.read_local_memory(compiled, session.device)
     if local_bytes > device.local_memory_bytes:
         msg = (
             f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "

@@ -19,6 +19,7 @@ from kernelcast.sampling.contents import fill_array, make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
@@ -59,12 +60,12 @@ def prepared_problem(
         for parameter, argument, known in zip(parameters, problem.arguments, found, strict=True)
     ]
     with explained_errors(problem.kernel, session.description):
-        arguments = put_arguments(session, problem, seed=seed)
+        held = ProblemArguments(session, problem, accesses, seed=seed)
     try:
-        with launch_type(session, problem.kernel, ndrange, arguments, accesses) as launch:
+        with launch_type(session, problem.kernel, ndrange, (), (), held=held) as launch:
             yield launch
     finally:
-        release_arguments(session, arguments)
+        held.release()
 
 
 def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
@@ -81,7 +82,7 @@ def put_argument(
     """Make an argument; a buffer's content depends on `seed` and its position only."""
     match argument:
         case BufferArgument():
-            return _put_buffer(session, argument, seed=seed * 1000 + index)
+            return _put_buffer(session, argument, seed=seed_of(seed, index))
         case ScalarArgument():
             return make_scalar(argument)
         case LocalArgument():

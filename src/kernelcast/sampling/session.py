@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
+from pathlib import Path
+from typing import cast
 
 from cachetools import LRUCache
 
@@ -23,18 +25,20 @@ from kernelcast.sampling.behaviour import (
     measure_behaviour,
     settle,
 )
+from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.building import (
     BuiltKernel,
-    build_kernel_source,
-    build_program,
+    read_kernel_source,
     take_kernel,
 )
 from kernelcast.sampling.contention import measure_contention
 from kernelcast.sampling.device_check import check_device
+from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.mapped_windows import MappedForm
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
+from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
@@ -53,6 +57,9 @@ class DeviceSession:
         A context with the device; buffers given to launches belong to it.
     uses_event_timer : bool
         Whether profiling events are believed; else the host clock is read around each launch.
+    folder : Path, optional
+        Where programs, and what trials of the device have found, are kept for other processes;
+        nowhere when left out.
 
     Notes
     -----
@@ -66,6 +73,7 @@ class DeviceSession:
         device: cl.Device,
         *,
         uses_event_timer: bool,
+        folder: Path | None = None,
     ) -> None:
         self.description = description
         self.context = context
@@ -79,9 +87,21 @@ class DeviceSession:
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.mapped_forms: dict[tuple[str, tuple[int, ...]], MappedForm | None] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.build_times_s: dict[str, float] = {}
+        """What the compiler took for each kernel as it is, by its digest."""
+        self.building_s = 0.0
+        """Time that building, or finding what was built, has taken so far."""
+        self._store = ProgramStore(folder and folder / "programs")
+        self._findings = DeviceFindings(description, folder)
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
+        self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
+
+    @cached_property
+    def buffers(self) -> BufferPool:
+        """Buffers, kept for the next launch."""
+        return BufferPool(self.context, self.queue, self.description)
 
     @cached_property
     def probe(self) -> Probe:
@@ -99,9 +119,19 @@ class DeviceSession:
             )
         return timer
 
+    def build_ahead(self) -> None:
+        """Build what every sampling needs; nothing is run."""
+        assert self._probe_program
+
+    def try_out(self) -> None:
+        """Find out now what the first sampling would."""
+        assert self.behaviour
+        assert self.works_in_host_memory in {True, False}
+        self.settle()
+
     @cached_property
     def _probe_program(self) -> cl.Program:
-        return build_program(self.context, self.device, Probe.SOURCE, ())
+        return self._build(Probe.SOURCE, ()).program
 
     @cached_property
     def behaviour(self) -> DeviceBehaviour:
@@ -109,7 +139,8 @@ class DeviceSession:
         # A GPU starts thousands of work-groups at once: the order in which their first
         # instructions come through says little of the order in which they were dispatched.
         is_gpu = self.description.kind is DeviceKind.GPU
-        return measure_behaviour(self.probe, order=DispatchOrder.ROWS if is_gpu else None)
+        order = DispatchOrder.ROWS if is_gpu else None
+        return self._findings.recall_behaviour(lambda: measure_behaviour(self.probe, order=order))
 
     @cached_property
     def works_in_host_memory(self) -> bool:
@@ -138,10 +169,26 @@ class DeviceSession:
 
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
         """Build, or find built, the kernel as it is."""
-        return self._remember(
-            (kernel.digest, _WHOLE),
-            lambda: take_kernel(build_kernel_source(self.context, self.device, kernel), kernel),
-        )
+
+        def build() -> BuiltKernel:
+            found = self._build(*read_kernel_source(kernel))
+            self.build_times_s.setdefault(kernel.digest, found.build_s)
+            return take_kernel(found.program, kernel, parameters=found.signatures.get(kernel.name))
+
+        return self._remember((kernel.digest, _WHOLE), build)
+
+    def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
+        """Give the local size that a kernel requires, zeros if none, and its local memory's bytes.
+
+        Local memory that arguments size is counted as at the first time.
+        """
+        found = self._limits.get(kernel.digest)
+        if found is None:
+            info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+            required = cast("list[int]", compiled.get_work_group_info(info, self.device))
+            local_bytes = self.probe.read_local_memory(compiled, self.device)
+            found = self._limits[kernel.digest] = (tuple(required), local_bytes)
+        return found
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`.
@@ -170,8 +217,7 @@ class DeviceSession:
 
         def build() -> BuiltKernel:
             source = prelude(kernel.source, ndrange, source_name=kernel.source_name)
-            program = build_program(self.context, self.device, source, kernel.build_options)
-            return take_kernel(program, kernel)
+            return take_kernel(self._build(source, kernel.build_options).program, kernel)
 
         return self._remember((kernel.digest, f"{form} {ndrange!r}"), build)
 
@@ -180,9 +226,15 @@ class DeviceSession:
         key = (source, options)
         program = self._programs.get(key)
         if program is None:
-            program = build_program(self.context, self.device, source, options)
-            self._programs[key] = program
+            program = self._programs[key] = self._build(source, options).program
         return program
+
+    def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:
+        started_s = time.perf_counter()
+        try:
+            return self._store.build(self.context, self.device, source, options)
+        finally:
+            self.building_s += time.perf_counter() - started_s
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
         built = self._kernels.get(key)
@@ -192,14 +244,20 @@ class DeviceSession:
         return built
 
 
-def open_session(description: DeviceDescription, device: cl.Device) -> DeviceSession:
+def open_session(
+    description: DeviceDescription, device: cl.Device, folder: Path | None = None
+) -> DeviceSession:
     """Open a device with a context of its own, after a trial of its timer."""
-    return session_in(cl.Context([device]), description, device)
+    return session_in(cl.Context([device]), description, device, folder)
 
 
 def session_in(
-    context: cl.Context, description: DeviceDescription, device: cl.Device
+    context: cl.Context,
+    description: DeviceDescription,
+    device: cl.Device,
+    folder: Path | None = None,
 ) -> DeviceSession:
     """Open a device in a context, after a trial of its timer."""
-    timer = check_device(description, device)
-    return DeviceSession(description, context, device, uses_event_timer=timer.agrees)
+    findings = DeviceFindings(description, folder)
+    timer = findings.recall_timer(lambda: check_device(description, device))
+    return DeviceSession(description, context, device, uses_event_timer=timer.agrees, folder=folder)

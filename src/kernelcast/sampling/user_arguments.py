@@ -3,7 +3,6 @@
 import hashlib
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.building import Parameter
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import is_image
@@ -160,16 +159,11 @@ def hold_buffer(
         Whether the kernel's work depends on the content. Of one so large that to copy it might
         take longer than to sample, pieces all over tell contents apart.
     """
-
-    @cache
-    def read() -> npt.NDArray[np.generic]:
-        return _copy(session, buffer, 0, buffer.size)
-
+    read = _Content(session, buffer)
     is_small = buffer.size <= _MOST_HELD_BYTES
     digest = ""
     if is_decisive:
-        pieces = [read()] if is_small else _copy_pieces(session, buffer)
-        digest = hashlib.sha256(b"".join(one.tobytes() for one in pieces)).hexdigest()
+        digest = _digest([read()] if is_small else _copy_pieces(session, buffer))
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
@@ -178,6 +172,35 @@ def hold_buffer(
         digest=digest,
         read=read if is_small else None,
     )
+
+
+class _Content:
+    """Copies what a buffer holds at the first call."""
+
+    __slots__ = ("_buffer", "_content", "_session")
+
+    def __init__(self, session: DeviceSession, buffer: cl.Buffer) -> None:
+        self._session, self._buffer = session, buffer
+        self._content: npt.NDArray[np.generic] | None = None
+
+    def __call__(self) -> npt.NDArray[np.generic]:
+        if self._content is None:
+            self._content = _copy(self._session, self._buffer, 0, self._buffer.size)
+        return self._content
+
+
+def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
+    """Give what tells the content of a caller's buffer apart, as `hold_buffer` notes it."""
+    if buffer.size <= _MOST_HELD_BYTES:
+        return _digest([_copy(session, buffer, 0, buffer.size)])
+    return _digest(_copy_pieces(session, buffer))
+
+
+def _digest(pieces: Iterable[npt.NDArray[np.generic]]) -> str:
+    found = hashlib.sha256()
+    for one in pieces:
+        found.update(one.data)
+    return found.hexdigest()
 
 
 def _copy_pieces(session: DeviceSession, buffer: cl.Buffer) -> list[npt.NDArray[np.generic]]:

@@ -9,7 +9,7 @@ from kernelcast.sampling.launch import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import Launch
-from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.scratch import KernelArgument, Reach
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access
 from kernelcast.sampling.user_arguments import check_argument
@@ -47,6 +47,7 @@ def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
     launch_type: type[Launch],
     *,
     inferred: Sequence[Access | None],
+    reach: Reach | None = None,
 ) -> Launch:
     """Prepare a launch that `choose_user_ndrange` has found right.
 
@@ -58,6 +59,8 @@ def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
         What can be done with it, see `kernelcast.sampling.problems.prepared_problem`.
     inferred : sequence of Access or None
         What source analysis found each argument to be.
+    reach : Reach, optional
+        Which bytes of the buffers boxes of work-groups touch.
 
     Returns
     -------
@@ -74,4 +77,4 @@ def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
         infer_access(parameter, known) if isinstance(argument, cl.Buffer) else None
         for parameter, argument, known in zip(parameters, arguments, inferred, strict=True)
     ]
-    return launch_type(session, kernel, ndrange, arguments, accesses)
+    return launch_type(session, kernel, ndrange, arguments, accesses, reach=reach)

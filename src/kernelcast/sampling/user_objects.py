@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 from cachetools import LRUCache
@@ -151,7 +152,13 @@ def read_kernel(
         options = read_build_options(program, device)
     elif isinstance(options, str):
         options = options.split()
-    return Kernel(name=name, source=text, build_options=tuple(options))
+    return _make_kernel(name, text, tuple(options))
+
+
+@lru_cache(maxsize=64)
+def _make_kernel(name: str, source: str, options: tuple[str, ...]) -> Kernel:
+    """Make a kernel, whose digest is then known the next time."""
+    return Kernel(name=name, source=source, build_options=options)
 
 
 def _check_text(name: str, source: object) -> None:

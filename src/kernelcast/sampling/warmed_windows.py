@@ -8,22 +8,37 @@ the caches is not the same for the shorter and for the longer one.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
+import numpy as np
+
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
-from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.records.samples import (
+    PILOT_WINDOW,
+    SampleRun,
+    TimedLaunch,
+    clock_of,
+    find_intercepts,
+)
+from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
 MULTIPLES = (2, 4)
 """Of the unit: lengths of the two launches of a pair."""
 MOST_PLACES = 4
 _UNITS_PER_PAIR = sum(MULTIPLES) + len(MULTIPLES)
-# A pilot and a pair, and room to place them.
+# A pair takes half of the index space at most, unless its shorter launch would not fill the device.
 _LEAST_UNITS = 2 * _UNITS_PER_PAIR
+# A launch is worth timing from so many times what it pays once; work takes at least this share of a
+# longer launch's time, and units grow by so much at once at most.
+_TIMES_PAID_ONCE, _LEAST_SHARE, _MOST_GROWTH = 4.0, 0.02, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +60,7 @@ class WarmedWindow:
 
 def time_warmed(
     launch: PreparedLaunch, windows: Sequence[WarmedWindow], *, keeps_contents: bool = False
-) -> list[TimedLaunch]:
+) -> tuple[list[TimedLaunch], float]:
     """Time windows, each right behind its own warm-up.
 
     Parameters
@@ -59,35 +74,35 @@ def time_warmed(
 
     Returns
     -------
-    list of TimedLaunch
-        One per window.
+    (list of TimedLaunch, float)
+        One launch per window, and what their warm-ups took, in seconds.
     """
     launch.settle(keeps_contents=keeps_contents)
-    timed = []
+    timed, warm_up_s = [], 0.0
     for one in windows:
         # Both at once: nothing else runs between them.
-        _, duration_s = launch.time_boxes([one.warm, one.timed])
+        before_s, duration_s = launch.time_boxes([one.warm, one.timed])
+        warm_up_s += before_s
         timed.append(
             TimedLaunch(
                 box=one.timed,
                 window=one.window,
-                duration_s=duration_s,
+                duration_s=float(duration_s),
                 clock_s=clock_of(duration_s),
             )
         )
-    return timed
+    return timed, float(warm_up_s)
 
 
-def plan_windows(  # noqa: PLR0913 - a launch, how much of it, and where
+def plan_windows(
     launch: PreparedLaunch,
     unit: int,
-    places: int,
+    positions: Sequence[int],
     *,
     active: GroupBox,
-    seed: int = 0,
     ran: Sequence[GroupBox] = (),
 ) -> list[WarmedWindow]:
-    """Choose pairs of windows, spread over the work-groups that do anything.
+    """Choose pairs of windows around places among the work-groups that do anything.
 
     Parameters
     ----------
@@ -95,22 +110,22 @@ def plan_windows(  # noqa: PLR0913 - a launch, how much of it, and where
         The launch.
     unit : int
         Work-groups of a warm-up; a pair has `MULTIPLES` of them.
-    places : int
-        How many pairs, at most: no work-group is in two windows.
+    positions : sequence of int
+        Numbers of work-groups inside `active`, one per pair, in dispatch order. Pairs for which
+        there is no room near by are left out: no work-group is in two windows.
     active : GroupBox
         Where they may lie, see `kernelcast.features.active_groups.find_active_box`.
-    seed : int
-        Of the places.
     ran : sequence of GroupBox
         What ran before and must not run again.
     """
     origin = tuple(-one for one in active.start)
     taken = [_shift(one, origin) for one in ran]
     chosen: list[WarmedWindow] = []
-    for window, place in enumerate(spread_positions(places, active.shape, shift=seed)):
+    for window, place in enumerate(positions):
         pair: list[WarmedWindow] = []
+        begin = max(0, place - _UNITS_PER_PAIR * unit // 2)
         for multiple in MULTIPLES:
-            warm = find_free_box(place, unit, active.shape, taken, launch.order)
+            warm = find_free_box(begin, unit, active.shape, taken, launch.order)
             if warm is None:
                 break
             behind = position_of(warm, active.shape) + warm.work_group_count
@@ -129,61 +144,189 @@ def plan_windows(  # noqa: PLR0913 - a launch, how much of it, and where
     ]
 
 
-def sample_warmed(
-    launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
-) -> SampleRun | None:
-    """Time a few work-groups of a launch on a GPU.
+class WarmedSampler:
+    """Samples a launch on a GPU, a moment at a time, in pairs of warmed windows.
+
+    Where there are too few work-groups for that it samples as on any device.
 
     Parameters
     ----------
     launch : PreparedLaunch
-        The launch.
+        The launch; nobody else may use it meanwhile.
     plan : SamplingPlan
-        Budget and least length of a launch.
+        How much to sample, and where.
     active : GroupBox, optional
-        Work-groups that do anything; all when left out.
-
-    Returns
-    -------
-    SampleRun or None
-        A pair of launches per place, one at least, even where the budget is less. Where some
-        work-groups do nothing, each of the others weighs as much more. None where there is no room
-        for a pair.
+        Work-groups that do anything; all when left out. Where some do nothing, each of the others
+        weighs as much more.
     """
-    counts = launch.ndrange.group_counts
-    active = active or GroupBox(start=(0,) * len(counts), shape=counts)
-    total = active.work_group_count
-    weight = launch.ndrange.work_group_count / total
-    origin = tuple(-one for one in active.start)
-    largest = total // _LEAST_UNITS
-    unit = min(launch.saturation.concurrency, largest)
-    planned = plan_windows(launch, unit, 1, active=active, seed=plan.seed) if unit else []
-    if not planned:
-        return None
-    first = planned[0]
-    ran = [_shift(one, origin) for one in (first.warm, first.timed)]
-    spare = find_free_box(total - 1, 1, active.shape, ran, launch.order)
-    if spare is None:
-        return None
-    launch.warm_up(_shift(spare, active.start))  # compiles, where a runtime does that late
-    [pilot] = time_warmed(launch, [replace(first, window=PILOT_WINDOW)])
-    rate_s = pilot.duration_s / pilot.box.work_group_count
-    unit *= math.ceil(plan.min_launch_s / (MULTIPLES[0] * unit * rate_s))
-    unit = min(unit, largest)
-    places = min(MOST_PLACES, max(1, int(plan.budget * total / (_UNITS_PER_PAIR * unit))))
-    windows = plan_windows(
-        launch, unit, places, active=active, seed=plan.seed,
-        ran=[_shift(one, active.start) for one in (*ran, spare)],
-    )  # fmt: skip
-    timed = time_warmed(launch, windows, keeps_contents=True)
-    return SampleRun(
-        kernel_digest=launch.kernel_digest,
-        device_id=launch.device.id,
-        ndrange=launch.ndrange,
-        launches=tuple(replace(one, weight=weight) for one in (pilot, *timed)),
-        launch_overhead_s=launch.launch_overhead_s,
-        is_even=is_even(rates_of(timed or [pilot])),
-    )
+
+    def __init__(
+        self, launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
+    ) -> None:
+        counts = launch.ndrange.group_counts
+        self._launch, self._plan = launch, plan
+        self._active = active or GroupBox(start=(0,) * len(counts), shape=counts)
+        self._unit = _choose_unit(self._active.work_group_count, launch.saturation.concurrency)
+        self._ran: list[GroupBox] = []
+        self._timed: list[TimedLaunch] = []
+        self._warm_up_s = 0.0
+        self._pairs = 0
+        self._otherwise: Sampler | None = None
+
+    def take_moment(self) -> SampleRun | None:
+        """Time a few work-groups.
+
+        Returns
+        -------
+        SampleRun or None
+            The first moment has a pair of launches even where that costs more than the budget; None
+            where a further pair would.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails.
+        """
+        at_s, self._timed, self._warm_up_s = time.time(), [], 0.0
+        if self._otherwise is None and not self._ran:
+            self._begin()
+        elif self._otherwise is None:
+            self._time(self._plan_pairs(self._affordable))
+        if self._otherwise is not None:
+            return self._otherwise.take_moment()
+        return self._make_run(at_s) if self._timed else None
+
+    @property
+    def _affordable(self) -> int:
+        """Pairs that a moment's share of the budget has room for."""
+        return min(MOST_PLACES, int(self._share / (_UNITS_PER_PAIR * self._unit)))
+
+    @property
+    def _share(self) -> float:
+        """Work-groups that a moment's share of the budget pays."""
+        return self._plan.budget / self._plan.moments * self._active.work_group_count
+
+    def _begin(self) -> None:
+        """Warm up, find out how long a launch takes, and time the first pairs."""
+        pair = self._plan_pairs(1) if self._unit else []
+        spare = self._find_spare() if pair else None
+        if spare is None:
+            self._otherwise = Sampler(self._launch, self._plan)
+            return
+        self._ran.append(spare)
+        self._launch.warm_up(spare)  # compiles, where a runtime does that late
+        self._time(pair, keeps_contents=False)
+        while (unit := self._find_longer_unit()) > self._unit:
+            self._unit = unit
+            longer = self._plan_pairs(1)
+            if not longer:
+                break
+            self._timed = [replace(one, window=PILOT_WINDOW) for one in self._timed]
+            self._time(longer)
+        self._time(self._plan_pairs(self._affordable - 1))
+
+    def _find_longer_unit(self) -> int:
+        """Give the unit with which launches last long enough to tell, by the last pair of them.
+
+        A launch worth timing lasts some time, and longer than what every launch pays once: the
+        latter as far as the budget reaches.
+        """
+        short, long = self._timed[-len(MULTIPLES) :]
+        n1, n2 = short.box.work_group_count, long.box.work_group_count
+        rate_s = max((long.duration_s - short.duration_s) / max(n2 - n1, 1), 0.0)
+        rate_s = max(rate_s, _LEAST_SHARE * long.duration_s / n2)
+        paid_once_s = max(short.duration_s - rate_s * n1, 0.0)
+        floor_s = self._plan.min_launch_s + _TIMES_PAID_ONCE * paid_once_s
+        wanted = math.ceil(floor_s / (rate_s * MULTIPLES[0] * self._unit))
+        room = self._active.work_group_count // _LEAST_UNITS
+        if short.duration_s >= self._plan.min_launch_s:
+            room = min(room, int(self._share / _UNITS_PER_PAIR))
+        return min(self._unit * min(wanted, _MOST_GROWTH), room)
+
+    def _find_spare(self) -> GroupBox | None:
+        """Find a work-group that may warm up untimed."""
+        origin = tuple(-one for one in self._active.start)
+        ran = [_shift(one, origin) for one in self._ran]
+        last = self._active.work_group_count - 1
+        found = find_free_box(last, 1, self._active.shape, ran, self._launch.order)
+        return None if found is None else _shift(found, self._active.start)
+
+    def _plan_pairs(self, places: int) -> list[WarmedWindow]:
+        """Plan pairs at new places, and take their work-groups."""
+        if places < 1:
+            return []
+        found = plan_windows(
+            self._launch, self._unit, self._choose_positions(places),
+            active=self._active, ran=self._ran,
+        )  # fmt: skip
+        self._ran += [box for one in found for box in (one.warm, one.timed)]
+        found = [replace(one, window=one.window + self._pairs) for one in found]
+        self._pairs += places
+        return found
+
+    def _choose_positions(self, places: int) -> list[int]:
+        """Spread places over the active work-groups, near those where the plan says to sample."""
+        shift = self._plan.seed + self._pairs
+        spread = spread_positions(places, self._active.shape, shift=shift)
+        if not self._plan.places:
+            return spread
+        total = self._launch.ndrange.work_group_count
+        known = np.array([self._move_inside(int(one * total)) for one in self._plan.places])
+        return [int(known[np.abs(known - one).argmin()]) for one in spread]
+
+    def _move_inside(self, position: int) -> int:
+        """Give a work-group's number among the active ones; the nearest one's if it is none."""
+        active = self._active
+        place = np.unravel_index(position, self._launch.ndrange.group_counts, order="F")
+        inside = [
+            min(max(int(at) - start, 0), count - 1)
+            for at, start, count in zip(place, active.start, active.shape, strict=True)
+        ]
+        return int(np.ravel_multi_index(inside, active.shape, order="F"))
+
+    def _time(self, windows: Sequence[WarmedWindow], *, keeps_contents: bool = True) -> None:
+        if windows:
+            timed, warm_up_s = time_warmed(self._launch, windows, keeps_contents=keeps_contents)
+            self._timed += timed
+            self._warm_up_s += warm_up_s
+
+    def _make_run(self, at_s: float) -> SampleRun:
+        launch, timed = self._launch, self._timed
+        weight = launch.ndrange.work_group_count / self._active.work_group_count
+        windows = [one for one in timed if one.window != PILOT_WINDOW]
+        # Lines through pairs tell what a launch pays once: units fill and run empty.
+        paid_once_s = max(launch.launch_overhead_s, median(find_intercepts(windows) or [0.0]))
+        return SampleRun(
+            kernel_digest=launch.kernel_digest,
+            device_id=launch.device.id,
+            ndrange=launch.ndrange,
+            launches=tuple(replace(one, weight=weight) for one in timed),
+            launch_overhead_s=paid_once_s,
+            is_even=self._plan.is_known_even or is_even(rates_of(windows)),
+            at_s=at_s,
+            contention=launch.measure_contention(),
+            warm_up_s=self._warm_up_s,
+        )
+
+
+def is_gpu(launch: Sampled) -> bool:
+    """Tell whether a launch is on a GPU."""
+    return launch.device.kind is DeviceKind.GPU
+
+
+def open_sampler(
+    launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
+) -> Sampler | WarmedSampler:
+    """Give the sampler of a launch that fits its device; `active` as of `WarmedSampler`."""
+    return WarmedSampler(launch, plan, active=active) if is_gpu(launch) else Sampler(launch, plan)
+
+
+def _choose_unit(work_groups: int, concurrency: int) -> int:
+    """Give the work-groups of a warm-up: what fills the device, less where there are few."""
+    unit = min(concurrency, work_groups // _LEAST_UNITS)
+    filling = -(-concurrency // MULTIPLES[0])
+    fits = _UNITS_PER_PAIR * filling < work_groups
+    return max(unit, filling) if fits else unit
 
 
 def _shift(box: GroupBox, by: Sequence[int]) -> GroupBox:

@@ -3,7 +3,6 @@
 from enum import StrEnum
 from pathlib import Path
 
-from kernelcast.training_data.parquet import is_observation_file
 from kernelcast.training_data.store.recognising import is_database
 
 PARQUET_ENDING = ".parquet"
@@ -37,4 +36,6 @@ def recognise_source(source: str | Path) -> SourceKind:
     if is_database(path):
         is_bare = path.stat().st_size == 0 and otherwise is SourceKind.PARQUET
         return otherwise if is_bare else SourceKind.STORE
+    from kernelcast.training_data.parquet import is_observation_file  # needs an extra
+
     return SourceKind.OBSERVATIONS if is_observation_file(path) else otherwise

@@ -2,8 +2,8 @@
 
 Drivers compile and run foreign code; what crashes or hangs here does not take the parent along.
 Its arguments are the descriptor of a socket, for orders and messages, for how many seconds to wait
-for another order, and modules to import before the first; its standard input is the lifeline
-(`kernelcast.workers.lifeline`).
+for another order, and what to do before the first: modules to import, or ``module:function:text``
+to call with a text; its standard input is the lifeline (`kernelcast.workers.lifeline`).
 """
 
 import contextlib
@@ -68,9 +68,9 @@ def main() -> None:
     connected.set_inheritable(False)  # compilers that drivers start must not keep it open
     idle_s = float(sys.argv[2])
     channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
-    for name in sys.argv[3:]:
+    for step in sys.argv[3:]:
         with contextlib.suppress(Exception):  # the task that needs it tells why it cannot be had
-            importlib.import_module(name)
+            _make_ready(step)
     try:
         _do(channel.receive(), channel)
         while idle_s:
@@ -79,6 +79,15 @@ def main() -> None:
         pass
     # Some drivers hang or crash in their exit handlers; everything that matters has been sent.
     os._exit(0)
+
+
+def _make_ready(step: str) -> None:
+    module, _, call = step.partition(":")
+    if not call:
+        importlib.import_module(module)
+        return
+    function, _, text = call.partition(":")
+    getattr(importlib.import_module(module), function)(text)
 
 
 def _do(order: bytes, channel: Channel) -> None:

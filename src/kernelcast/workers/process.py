@@ -42,7 +42,7 @@ class ChildProcess:
         cls,
         *,
         idle_s: float = 0.0,
-        modules: Sequence[str] = (),
+        steps: Sequence[str] = (),
         confinement: Confinement | None = None,
         variables: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
@@ -53,8 +53,9 @@ class ChildProcess:
         ----------
         idle_s : float
             It waits so long for another order, in seconds; 0: it does one.
-        modules : sequence of str
-            What it imports before it looks for its first order.
+        steps : sequence of str
+            What it does before it looks for its first order: modules that it imports, functions
+            that it calls with a text, ``module:function:text``.
         confinement : Confinement or None
             What it may see; None: what we see.
         variables : mapping of str to str, optional
@@ -66,7 +67,7 @@ class ChildProcess:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         with theirs:
             command = [sys.executable, "-P", "-m", _MAIN, str(theirs.fileno()), str(idle_s)]
-            command += modules
+            command += steps
             environment = child_environment() | dict(variables or {})
             if confinement is not None:
                 command, environment = confine(command, environment, confinement)

@@ -1,21 +1,25 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from kernelcast.launches.gpu_sampling import (
-    correct_for_write_back,
-    find_active_groups,
-    find_write_back,
-    sample_on_gpu,
-)
+from kernelcast.launches import gpu_sampling
+from kernelcast.launches.estimation import estimate_runs, sample_launch
+from kernelcast.launches.gpu_sampling import GpuSource, find_active_groups, find_least_rate
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import model_launch
-from kernelcast.models.linear import fit_linear
+from kernelcast.launches.recordings import read_recordings, save_recordings
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.testing.fakes import Cost, SyntheticLaunch
 
 INTEGER, FLOAT = ElementType.parse("int32"), ElementType.parse("float32")
 STENCIL = """kernel void star(global const float *a, global float *b, int w, int d) {
@@ -40,8 +44,23 @@ def make_stencil() -> Problem:
     )
 
 
+class GpuLaunch(SyntheticLaunch):
+    """A launch on a GPU that holds 32 work-groups at once."""
+
+    def __init__(self, ndrange: NDRange, cost: Cost, launch_overhead_s: float = 2e-6) -> None:
+        super().__init__(ndrange, cost, launch_overhead_s=launch_overhead_s)
+        self.device = replace(self.device, kind=DeviceKind.GPU)
+        self.saturation = replace(self.saturation, concurrency=32, saturated_from=32)
+        self.asked_together: list[int] = []
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Note how many boxes run right behind each other."""
+        self.asked_together.append(len(boxes))
+        return super().time_boxes(boxes)
+
+
 def test_borders_are_neither_sampled_nor_counted() -> None:
-    """Estimates a stencil whose borders take no time, from windows inside of them."""
+    """Estimates a stencil whose borders take no time, from warmed windows inside of them."""
     problem = make_stencil()
     active = find_active_groups(problem.kernel, problem.ndrange, problem.arguments)
     assert active == GroupBox(start=(0, 40), shape=(4, 720))
@@ -49,33 +68,65 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
     def cost(at: tuple[np.ndarray, ...]) -> np.ndarray:
         return np.where((at[1] >= 40) & (at[1] < DEPTH - 40), 1e-5, 0.0) + 0.0 * at[0]
 
-    launch = SyntheticLaunch(problem.ndrange, cost)
-    run = sample_on_gpu(launch, SamplingPlan(budget=0.05), problem.kernel, problem.arguments)
-    assert fit_linear(run).seconds == pytest.approx(4 * 720 * 1e-5, rel=0.05)
+    launch = GpuLaunch(problem.ndrange, cost)
+    sampled = sample_launch(
+        launch, problem.kernel, EstimateSettings(), arguments=problem.arguments, wait=lambda _: None
+    )
+    assert sampled.estimate.seconds == pytest.approx(4 * 720 * 1e-5, rel=0.05)
+    assert set(launch.asked_together) == {2}
+    # Warm-ups and the one launch that compiles are a part of what was asked for.
+    asked = sum(one.work_group_count for one in launch.asked)
+    assert sampled.estimate.sampling_seconds == pytest.approx((asked - 1) * 1e-5, rel=0.1)
 
 
-def test_a_copy_is_no_faster_than_memory() -> None:
-    """Lifts a line that saw no write-backs to what DRAM needs for loads and stores."""
-    count = 1 << 22
+def make_copy(count: int) -> Problem:
+    """Make a copy of so many numbers."""
     buffer = BufferArgument(element=FLOAT, count=count)
-    problem = Problem(
+    return Problem(
         name="copy",
         kernel=Kernel(name="copy", source=COPY),
         ndrange=NDRange(global_size=(count,), local_size=(256,)),
         arguments=(buffer, buffer),
     )
+
+
+def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lifts a line that saw no write-backs to what DRAM needs for loads and stores."""
+    count = 1 << 22
+    problem = make_copy(count)
     machine = find_machine("v100")
-    found = find_write_back(model_launch(problem), machine)
-    assert found is not None
-    volumes, roof = found
-    assert volumes.loaded_bytes == pytest.approx(1024)
-    assert volumes.stored_bytes == pytest.approx(1024)
-    least_s = 8 * count / roof.copy_bytes_per_s
-    for rate_s in (0.25 * least_s * 256 / count, 4 * least_s * 256 / count):
-        launch = SyntheticLaunch(
-            problem.ndrange, lambda at, rate_s=rate_s: rate_s + 0.0 * at[0], launch_overhead_s=0.0
+    memory = machine.memory("global")
+    assert memory is not None
+    assert memory.copy_bytes_per_s is not None
+    least_s = 8 * count / memory.copy_bytes_per_s.value
+    rate = find_least_rate(model_launch(problem), machine)
+    assert rate * count / 256 == pytest.approx(least_s, rel=0.05)
+    monkeypatch.setattr(gpu_sampling, "find_own_machine", lambda _: machine)
+    for rate_s in (0.25 * rate, 4 * rate):
+        launch = GpuLaunch(problem.ndrange, lambda at, rate_s=rate_s: rate_s + 0.0 * at[0], 0.0)
+        settings = EstimateSettings(plan=SamplingPlan(min_launch_s=1e-8))  # it takes microseconds
+        sampled = sample_launch(
+            launch, problem.kernel, settings, arguments=problem.arguments, wait=lambda _: None
         )
-        plan = SamplingPlan(min_launch_s=1e-8)  # the copy takes microseconds
-        run = sample_on_gpu(launch, plan, problem.kernel, problem.arguments)
-        seconds = correct_for_write_back(fit_linear(run), count // 256, volumes, roof)
-        assert seconds == pytest.approx(max(least_s, rate_s * count / 256), rel=0.05)
+        assert sampled.estimate.seconds == pytest.approx(
+            max(least_s, rate_s * count / 256), rel=0.05
+        )
+        is_lifted = any("L2 cache" in one for one in sampled.estimate.warnings)
+        assert is_lifted == (rate_s < rate)
+        file = tmp_path / "samples.json"
+        save_recordings(file, [record(launch, "copy", sampled.runs)])
+        [again] = read_recordings(file)
+        replayed = estimate_runs(again, "copy", again.runs, sampled.estimate.coverage)
+        assert replayed.estimate.interval == sampled.estimate.interval
+
+
+def test_what_fits_into_the_cache_is_not_written_back() -> None:
+    """Leaves the line of a launch as it is whose buffers the L2 cache holds."""
+    assert find_least_rate(model_launch(make_copy(1 << 16)), find_machine("v100")) == 0
+
+
+def test_a_machine_that_was_not_calibrated_lifts_nothing() -> None:
+    """Samples a launch on a GPU of which no description is known by its line alone."""
+    problem = make_copy(1 << 22)
+    launch = GpuLaunch(problem.ndrange, lambda at: 1e-9 + 0.0 * at[0], 0.0)
+    assert GpuSource(launch, problem.kernel, problem.arguments).least_rate_s == 0

@@ -1,5 +1,5 @@
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -99,19 +99,21 @@ def test_a_known_order_is_believed() -> None:
 
 @dataclass
 class WakingGpu(FakeGpu):
-    """A GPU whose clock rises in steps while it is kept busy."""
+    """A GPU whose clock rises in steps while it is kept busy; each launch takes a millisecond."""
 
-    began_s: float = field(default_factory=time.perf_counter)
+    now_s: float = 0.0
 
     def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
         """Take three times as long at first, then twice as long."""
         found = super().run(groups, steps=steps)
-        awake_s = time.perf_counter() - self.began_s
-        return replace(found, duration_s=found.duration_s * (3 - min(2, int(awake_s / 0.05))))
+        self.now_s += 1e-3
+        return replace(found, duration_s=found.duration_s * (3 - min(2, int(self.now_s / 0.05))))
 
 
-def test_a_clock_that_rises_is_waited_for() -> None:
+def test_a_clock_that_rises_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finds the time at the highest clock, though it comes later than a probe usually settles."""
-    behaviour = measure_behaviour(WakingGpu(4e-6))  # type: ignore[arg-type]
+    gpu = WakingGpu(4e-6)
+    monkeypatch.setattr(time, "perf_counter", lambda: gpu.now_s)
+    behaviour = measure_behaviour(gpu)  # type: ignore[arg-type]
     expected = 4e-6 + 32 * STEP_S * behaviour.settle_steps
     assert behaviour.settled_s == pytest.approx(expected)

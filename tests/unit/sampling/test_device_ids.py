@@ -4,7 +4,7 @@ import pytest
 
 from kernelcast.records.errors import UnknownDeviceError
 from kernelcast.sampling import discovery
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.machine_state import Processor
 from kernelcast.sampling.opencl import cl
 

@@ -1,21 +1,26 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.warmed_windows import (
     MULTIPLES,
+    WarmedSampler,
     WarmedWindow,
+    open_sampler,
     plan_windows,
-    sample_warmed,
     time_warmed,
 )
-from kernelcast.testing.fakes import SyntheticLaunch
+from kernelcast.sampling.windows import spread_positions
+from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
 from kernelcast.testing.simulated_gpu import (
     SimulatedKernel,
     SimulatedLaunch,
@@ -61,7 +66,8 @@ def test_windows_share_no_work_group_and_stay_inside(
         NDRange(global_size=(width + 3, height + 5), local_size=(1, 1)), lambda at: 1e-6 + at[0] * 0
     )
     active = GroupBox(start=(2, 5), shape=(width, height))
-    windows = plan_windows(launch, unit, places, active=active)
+    positions = spread_positions(places, active.shape, shift=0)
+    windows = plan_windows(launch, unit, positions, active=active)
     boxes = [box for one in windows for box in (one.warm, one.timed)]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     for box in boxes:
@@ -76,8 +82,11 @@ def test_windows_share_no_work_group_and_stay_inside(
 def test_every_window_is_warmed_anew() -> None:
     """Runs each timed box right behind its own warm-up: nothing comes between them."""
     launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
-    run = sample_warmed(launch, SamplingPlan(budget=0.2))
-    assert launch.calls == ["settle", "time 2", "go on", *["time 2"] * (len(run.launches) - 1)]
+    run = WarmedSampler(launch, SamplingPlan(budget=0.2)).take_moment()
+    assert run is not None
+    assert launch.calls[0] == "settle"
+    assert set(launch.calls[1:]) == {"go on", "time 2"}
+    assert launch.calls.count("time 2") == len(run.launches)
     assert len({one.window for one in run.launches}) > 2
 
 
@@ -85,7 +94,8 @@ def test_idle_borders_weigh_on_the_others() -> None:
     """Lets samples of active work-groups stand for fewer of the whole launch."""
     launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
     active = GroupBox(start=(1024,), shape=(2048,))
-    run = sample_warmed(launch, SamplingPlan(), active=active)
+    run = WarmedSampler(launch, SamplingPlan(), active=active).take_moment()
+    assert run is not None
     assert {one.weight for one in run.launches} == {2.0}
     assert all(1024 <= one.box.start[0] < 3072 for one in run.launches)
 
@@ -93,7 +103,7 @@ def test_idle_borders_weigh_on_the_others() -> None:
 def test_a_simulated_gpu_answers_in_the_state_it_is_in(scan: SimulatedKernel) -> None:
     """Replays warmed windows and first work-groups, each from the caches it was simulated with."""
     launch = SimulatedLaunch(scan)
-    [window] = time_warmed(
+    [window], _ = time_warmed(
         launch, [WarmedWindow(window=0, warm=run_of(102, 142), timed=run_of(142, 222))]
     )
     launch.settle()
@@ -122,14 +132,70 @@ def test_timelines_lead_to_the_end_of_the_launch() -> None:
             assert run.cycle_at(groups[0]) == cycles[0]
 
 
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40))
-def test_launches_of_any_size_are_sampled_or_left_to_others(
-    width: int, height: int, per_unit: int
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40), st.integers(1, 3))
+def test_launches_of_any_size_are_sampled(
+    width: int, height: int, per_unit: int, moments: int
 ) -> None:
-    """Times no work-group twice however small a launch is; gives up where there is no room."""
+    """Times no work-group twice however small a launch is; as on any device where it is tiny."""
     ndrange = NDRange(global_size=(width, height * per_unit), local_size=(1, 1))
-    run = sample_warmed(SyntheticLaunch(ndrange, lambda at: 1e-4 + 0.0 * at[0]), SamplingPlan())
-    if run is None:
-        assert ndrange.work_group_count < 64
-    else:
-        assert 0 < run.sampled_work_groups < ndrange.work_group_count
+    launch = SyntheticLaunch(ndrange, lambda at: 1e-4 + 0.0 * at[0])
+    sampler = WarmedSampler(launch, SamplingPlan(moments=moments))
+    first = sampler.take_moment()
+    assert first is not None
+    assert fit_linear(first).seconds == pytest.approx(launch.true_s, rel=0.01)
+    later = [sampler.take_moment() for _ in range(2)]
+    launches = [one for run in (first, *later) if run for one in run.launches]
+    assert sum(one.box.work_group_count for one in launches) <= ndrange.work_group_count
+
+
+def test_further_moments_keep_to_the_budget() -> None:
+    """Samples elsewhere at a second moment where the budget has room for it, and else not."""
+    for work_groups, is_paid in ((1 << 16, True), (64, False)):
+        launch = Calls(NDRange(global_size=(work_groups,), local_size=(1,)))
+        sampler = WarmedSampler(launch, SamplingPlan(budget=0.05, min_launch_s=1e-6))
+        first, second = sampler.take_moment(), sampler.take_moment()
+        assert first is not None
+        assert (second is not None) == is_paid
+        if second is not None:
+            assert not {one.window for one in first.launches} & {
+                one.window for one in second.launches
+            }
+
+
+def test_warming_up_counts_as_cost() -> None:
+    """Adds to the cost of samples what their warm-ups took."""
+    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
+    run = WarmedSampler(launch, SamplingPlan()).take_moment()
+    assert run is not None
+    timed_s = sum(one.duration_s for one in run.launches)
+    assert 1.3 * timed_s < run.sampling_s < 1.6 * timed_s
+
+
+def test_what_every_launch_pays_hides_no_work() -> None:
+    """Takes longer launches where the first ones last long for what each of them pays once."""
+    launch = SyntheticLaunch(
+        NDRange(global_size=(1 << 20,), local_size=(1,)), lambda at: 1e-6 + 0.0 * at[0],
+        disturbance=Disturbance(hidden_overhead_s=1e-3),
+    )  # fmt: skip
+    run = WarmedSampler(launch, SamplingPlan()).take_moment()
+    assert run is not None
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.1)
+
+
+def test_samples_lie_where_the_plan_says() -> None:
+    """Times work-groups around a known place, also where a border is idle."""
+    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
+    active = GroupBox(start=(1024,), shape=(3072,))
+    plan = SamplingPlan(places=(0.75,), is_known_even=True, min_launch_s=1e-6)
+    run = WarmedSampler(launch, plan, active=active).take_moment()
+    assert run is not None
+    starts = [one.box.start[0] for one in run.launches]
+    assert all(abs(one - 3072) < 100 for one in starts)
+
+
+def test_gpus_are_sampled_in_warmed_windows() -> None:
+    """Chooses the way of sampling by the kind of the device."""
+    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
+    assert not isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)
+    launch.device = replace(launch.device, kind=DeviceKind.GPU)
+    assert isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)

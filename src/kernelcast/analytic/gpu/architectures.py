@@ -29,6 +29,9 @@ class Architecture:
         Bytes that all banks of the L1 cache deliver in a cycle.
     lanes_per_pass : int
         Work-items whose addresses are looked at together.
+    spreads_loads : bool
+        Whether the loads of a work-item spread over its life, in the order of the program, even
+        where registers hold all of them.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Architecture:
     local_reserved_bytes: int
     l1_banks_bytes: int
     lanes_per_pass: int
+    spreads_loads: bool = False
 
 
 # NVIDIA: occupancy calculator of the CUDA toolkit, compute capability 7.0 to 9.0; registers are
@@ -53,6 +57,7 @@ NVIDIA = Architecture(
 CDNA = Architecture(
     name="cdna", register_granularity=8, register_file=65536, schedulers=4, max_registers=256,
     local_granularity_bytes=512, local_reserved_bytes=0, l1_banks_bytes=64, lanes_per_pass=16,
+    spreads_loads=True,
 )  # fmt: skip
 # RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16.
 RDNA = Architecture(

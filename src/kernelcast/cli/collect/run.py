@@ -24,7 +24,7 @@ from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
-from kernelcast.sampling.discovery import match_device_id
+from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.summary import summarise_store

@@ -21,7 +21,6 @@ from kernelcast.collection.data_exchange import ImportRequest, import_file, merg
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS
-from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.summary import (
     GROUPS,
@@ -90,6 +89,8 @@ def show_rows(keys: tuple[str, ...], place: str | None, *, as_json: bool) -> Non
 @debug_option
 def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - see the options
     """Write observations into a Parquet file that others can read and import."""
+    from kernelcast.training_data.parquet import export_parquet  # needs an extra
+
     wanted = make_selection(options)
     with (
         open_data_store(place, must_exist=True) as store,

@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelcast.cli.estimate.explanation import list_explanations
-from kernelcast.cli.estimate.plot import save_plot
-from kernelcast.cli.estimate.table import list_warnings, make_table
 from kernelcast.cli.options import (
     FILE,
     debug_option,
@@ -18,7 +15,6 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import progress, show, show_json, show_line
 from kernelcast.launches.child_processes import start_ahead
@@ -27,6 +23,7 @@ from kernelcast.records.errors import NoDeviceError
 
 if TYPE_CHECKING:
     from kernelcast.cli.collecting import CollectedEstimates
+    from kernelcast.cli.request import EstimateRequest
 
 _DEFAULTS = EstimateSettings()
 
@@ -126,11 +123,14 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
-    request = EstimateRequest(**options)
-    if request.replay_file is None:
-        start_ahead()  # what follows takes as long to import as the process to start
+    if options["replay_file"] is None and options["problem_files"]:
+        # What follows takes as long to import as the process to start.
+        device_ids = options["device_ids"] or ("",)
+        start_ahead(None if options["no_sampling"] else device_ids[0])
     from kernelcast.cli.collecting import collect, read_problems
+    from kernelcast.cli.request import EstimateRequest
 
+    request = EstimateRequest(**options)
     problems, refusals = read_problems(request.problem_files, request.parameters)
     try:
         with progress(is_wanted=not request.as_json) as report:
@@ -145,13 +145,18 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
 
         save_recordings(request.record_file, collected.recordings)
     if request.plot_file is not None and collected.recordings:
+        from kernelcast.cli.estimate.plot import save_plot
+
         save_plot(request.plot_file, collected.answers)
     if collected.status is not ExitStatus.ANSWERED:
         ctx.exit(collected.status)
 
 
-def _present(collected: "CollectedEstimates", request: EstimateRequest) -> None:
+def _present(collected: "CollectedEstimates", request: "EstimateRequest") -> None:
     """Print answers and warnings to standard output, every error to standard error."""
+    from kernelcast.cli.estimate.explanation import list_explanations
+    from kernelcast.cli.estimate.table import list_warnings, make_table
+
     if request.as_json:
         show_json([answer.to_dict() for answer in collected.answers])
     elif collected.answers:

@@ -120,12 +120,15 @@ def _describe_aside(one: SetAside) -> str:
 
 
 def _describe_cost(estimate: Estimate) -> str:
+    cost = estimate.cost
     parts = [
-        f"samples {format_seconds(estimate.sampling_seconds)} on the device",
-        f"{format_seconds(estimate.overhead_seconds)} of host time beside them",
+        f"samples {format_seconds(cost.sampling_s)} on the device",
+        f"build {format_seconds(cost.build_s)}",
+        f"the rest {format_seconds(cost.rest_s)}",
+        f"together {format_share(cost.relative_to(estimate.seconds))} of the predicted time",
     ]
     if estimate.compile_seconds is not None:
-        parts.append(f"of which building {format_seconds(estimate.compile_seconds)}")
+        parts.append(f"building the kernel anew takes {format_seconds(estimate.compile_seconds)}")
     return ", ".join(parts)
 
 

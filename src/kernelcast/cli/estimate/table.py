@@ -12,7 +12,7 @@ from kernelcast.reports.numbers import format_range, format_seconds, format_shar
 # Columns side by side; on a narrow terminal those of a group stand above each other.
 _GROUPS: tuple[tuple[str, ...], ...] = (
     ("problem", "device"), ("predicted", "interval"), ("tier", "P_sat"),
-    ("work-groups\nsampled", "sampling\ncost"),
+    ("work-groups\nsampled",), ("sampling", "build", "rest"),
 )  # fmt: skip
 # Where other programs are at work.
 _NOW_GROUPS = (("now", "now, interval"),)
@@ -69,12 +69,29 @@ def _describe(answer: DeviceAnswer) -> dict[str, str]:
         "tier": str(estimate.tier),
         "P_sat": _describe_saturation(estimate.saturation),
         "work-groups\nsampled": f"{sampled:,} of {total:,}",
-        "sampling\ncost": format_share(estimate.sampling_seconds / estimate.seconds),
+        **_describe_cost(estimate),
     }
     if estimate.now is not None:
         cells["now"] = format_seconds(estimate.now.seconds)
         cells["now, interval"] = format_range(estimate.now.low, estimate.now.high)
     return cells | _describe_measurement(estimate)
+
+
+def _describe_cost(estimate: Estimate) -> dict[str, str]:
+    """Show what the answer took, and as a share of what the kernel itself takes."""
+    cost = estimate.cost
+    parts_s = {"sampling": cost.sampling_s, "build": cost.build_s, "rest": cost.rest_s}
+    return {
+        name: f"{format_seconds(one)}, {_describe_ratio(one / estimate.seconds)}" if one else "-"
+        for name, one in parts_s.items()
+    }
+
+
+def _describe_ratio(ratio: float) -> str:
+    """Show shares as such, and what takes longer than the kernel as its multiple."""
+    return (
+        format_share(ratio) if ratio < 1 else f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
+    )
 
 
 def _describe_measurement(estimate: Estimate) -> dict[str, str]:

@@ -130,6 +130,11 @@ class EvidenceModel:
             note=moment.form,
         )
 
+    def expect_variance(self, form: str) -> float:
+        """Give the usual variance of samples of a form that were not taken yet."""
+        found = self._find(form)
+        return found.variance(found.centre)
+
     def judge_samples(self, moment: SampledMoment, log_seconds: float) -> float:
         """Give the error of samples in standard deviations, once a launch was measured."""
         form = self._find(moment.form)

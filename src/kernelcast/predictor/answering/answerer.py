@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -24,7 +25,7 @@ from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import Learned, correct
+from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
@@ -134,12 +135,14 @@ class Answerer:
             device_id=request.device.id,
             settings=policy.settings,
             wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
         with self.lock_of(request.device.id):
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )
+        self.evidence.note_overhead(outcome)
         if isinstance(known, str):
             return replace(outcome, row_failure=known)
         if wants_row and known is None:
@@ -149,8 +152,7 @@ class Answerer:
 
     def lock_of(self, device_id: str) -> threading.Lock:
         """Give what is held while a device samples."""
-        with self._lock:
-            return self._busy.setdefault(device_id, threading.Lock())
+        return self._busy.setdefault(device_id, threading.Lock())
 
     def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""
@@ -209,7 +211,7 @@ class Answerer:
                     correction=correct(
                         fused[place].log_seconds, answer.interval, in_domain=answer.in_domain
                     ),
-                    influences=find_influences(fitted, row, schema),
+                    influences=Influences(partial(find_influences, fitted, row, schema)),
                 )
 
     def _make_basis(

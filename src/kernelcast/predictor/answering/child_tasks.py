@@ -1,11 +1,14 @@
 """What a child process does for an estimate: it opens the device once and samples launches."""
 
-from dataclasses import replace
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
 
@@ -17,24 +20,30 @@ def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
     """
     report("opening the device")
     session = _open(task.device_id)
-    outcome = run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
-    return _state_compile_time(outcome, task)
+    return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
+
+
+def make_ready(wanted: str) -> None:
+    """Find the devices, and open one before it is asked; an id that fits none opens none."""
+    with suppress(KernelcastError):
+        devices = find_devices_once()
+        description, _ = choose_device(wanted, devices) if wanted else devices[0]
+        _open(description.id).build_ahead()
+
+
+def make_ready_fully(device_id: str) -> None:
+    """Open a device and find out all that a sampling wants to know of it; import what it needs."""
+    import_module("kernelcast.features.access")
+    import_module("kernelcast.predictor.answering.gathering")
+    session = _open(device_id)
+    with session.lock:
+        session.try_out()
 
 
 @cache
 def _open(device_id: str) -> DeviceSession:
-    return open_session(*choose_device(device_id, find_devices()))
-
-
-@cache
-def _compile_times_s() -> dict[str, float | None]:
-    """Give how long each kernel took to build at its first time, by its digest."""
-    return {}
-
-
-def _state_compile_time(outcome: EstimateOutcome, task: EstimateTask) -> EstimateOutcome:
-    """Say what building the kernel costs whoever has not built it: the first time's cost."""
-    estimate = outcome.estimate
-    digest = task.problem.kernel.digest
-    first_s = _compile_times_s().setdefault(digest, estimate.compile_seconds)
-    return replace(outcome, estimate=replace(estimate, compile_seconds=first_s))
+    try:
+        folder = data_folder()
+    except InputError:  # a user without a home keeps nothing
+        folder = None
+    return open_session(*choose_device(device_id, find_devices_once()), folder)

@@ -3,9 +3,12 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from cachetools import LRUCache
+
+from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
@@ -21,6 +24,12 @@ from kernelcast.predictor.answering.kernel_sizes import (
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.sparing import (
+    FEWEST_SIZES,
+    USUAL_OVERHEAD_S,
+    choose_moments,
+    read_known,
+)
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
 from kernelcast.records.device import DeviceDescription
@@ -30,6 +39,8 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training.work import measure_work
+
+_MOST_KERNELS = 1000
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
@@ -47,11 +58,17 @@ class EvidenceMaker:
         What is known of kernels' other sizes.
     foretell : callable or None
         A learned model that needs no samples, in the place of the shipped one.
+    overheads_s : mapping of (str, str) to float
+        Host time that the last sampling of a kernel on a device took beside its samples, in
+        seconds; by id of the device and digest of the kernel.
     """
 
     trained_models: TrainedModels
     sizes: KernelSizes
     foretell: Foretell | None = None
+    overheads_s: LRUCache[tuple[str, str], float] = field(
+        default_factory=lambda: LRUCache(_MOST_KERNELS)
+    )
 
     def find(self, device: DeviceDescription) -> FoundEvidence:
         """Give what weighs evidence on a device."""
@@ -146,6 +163,35 @@ class EvidenceMaker:
             and policy.methods.uses(Tier.SIZES)
             and self.sizes.has_observed(identity)
         )
+
+    def note_overhead(self, outcome: EstimateOutcome) -> None:
+        """Keep what a sampling took beside its samples, less what another size need not pay.
+
+        That is the build of the kernel as it is; forms of it for an index space are built anew.
+        """
+        one = outcome.estimate
+        once_s = min(one.build_seconds, one.compile_seconds or 0.0)
+        once_s += MOMENTS_APART_S * (len(outcome.moments) - 1)
+        name = one.device_id, outcome.recording.kernel_digest
+        self.overheads_s[name] = max(one.overhead_seconds - once_s, 0.0)
+
+    def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
+        """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
+        settings = policy.settings
+        most = settings.plan.moments
+        is_free = settings.least_gain and settings.within_s is None and not settings.measure
+        pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
+        if not pieces:
+            return most
+        is_strong = (
+            self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
+        )
+        model = basis.evidence.model
+        known = read_known(pieces[0], model, settings.coverage)
+        name = identity.device.id, identity.kernel.digest
+        overhead_s = self.overheads_s.get(name, USUAL_OVERHEAD_S)
+        chosen = choose_moments(known, model, settings, overhead_s)
+        return chosen if is_strong else max(1, chosen)
 
     def learn_source(
         self, identity: LaunchIdentity | None, *, depends_on_contents: bool | None

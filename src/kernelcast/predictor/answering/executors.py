@@ -1,5 +1,7 @@
 """Has devices sample, each in a process of its own."""
 
+import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -21,6 +23,7 @@ from kernelcast.workers import (
 )
 
 ReportProgress = Callable[[str], None]
+_log = logging.getLogger("kernelcast.progress")
 SAMPLE = Task(
     entry="kernelcast.predictor.answering.child_tasks:sample_on_device",
     returns=EstimateOutcome,
@@ -103,10 +106,12 @@ def take_outcome(
     KernelcastError
         Why there are no samples.
     """
+    started_s = time.perf_counter()
     sampled: EstimateOutcome | None = None
     try:
         for message in messages:
             if message.kind is MessageKind.PROGRESS:
+                _log.debug("%s: %s", device_id, message.content)
                 report(message.content)
                 continue
             outcome: EstimateOutcome = message.content
@@ -117,8 +122,10 @@ def take_outcome(
     except KernelcastError as error:
         if sampled is None:
             raise
-        return replace(sampled, row_failure=str(error))
+        sampled = replace(sampled, row_failure=str(error))
     if sampled is None:
         msg = f"{device_id}: the sampling ended without a result; please report it"
         raise KernelcastError(msg)
-    return sampled
+    if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
+        return sampled
+    return sampled.with_total(time.perf_counter() - started_s)

@@ -70,7 +70,7 @@ class FactsStore:
                 _log.warning(_NOT_KEPT, error)
 
     def _locate(self, key: Sequence[object]) -> Path:
-        text = "\n".join(map(repr, (FORMAT, version("kernelcast"), _stamp_code(), *key)))
+        text = "\n".join(map(repr, (FORMAT, _find_version(), _stamp_code(), *key)))
         digest = hashlib.sha256(text.encode()).hexdigest()
         folder = data_folder() / "facts" if self._folder is None else self._folder
         return folder / digest[:2] / f"{digest}.json"
@@ -111,6 +111,12 @@ def _forget_oldest(folder: Path) -> None:
     paths = [*folder.glob("*.json")]
     if len(paths) > _MOST_FILES:
         min(paths, key=lambda one: one.stat().st_mtime_ns).unlink()
+
+
+@cache
+def _find_version() -> str:
+    """Give the version of this package, which importlib looks for in files at each call."""
+    return version("kernelcast")
 
 
 @cache

@@ -49,6 +49,11 @@ class Work:
     working_set_bytes: float = math.nan
 
 
+def name_kernel(launch: LaunchIdentity) -> KernelKey:
+    """Name a launch's kernel on its device."""
+    return launch.kernel.digest, launch.device.id, launch.device.driver
+
+
 def name_size(launch: LaunchIdentity) -> SizeKey:
     """Name a launch among those of its kernel."""
     return launch.ndrange, launch.arguments_digest
@@ -103,9 +108,13 @@ class KernelSizes:
         """Tell whether another size of the kernel was observed, and contents do not matter."""
         if self._find_locked(launch).depends_on_contents is not False:
             return False
+        return self.count_observed(launch) > 0
+
+    def count_observed(self, launch: LaunchIdentity) -> int:
+        """Count the other sizes of the kernel that were observed."""
         kernel = self._refresh(launch)
         with self._lock:
-            return bool(kernel.observed.keys() - {name_size(launch)})
+            return len(kernel.observed.keys() - {name_size(launch)})
 
     def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
         """Take what the source says of the kernel."""
@@ -198,7 +207,7 @@ class KernelSizes:
             return self._find(launch)
 
     def _find(self, launch: LaunchIdentity) -> _Kernel:
-        key = (launch.kernel.digest, launch.device.id, launch.device.driver)
+        key = name_kernel(launch)
         found = self._kernels.get(key)
         if found is None:
             found = self._kernels[key] = _Kernel()

@@ -56,6 +56,15 @@ class LaunchRequest:
             problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
         )
 
+    def with_moments(self, moments: int) -> "LaunchRequest":
+        """Give the launch sampled at fewer moments, each with its share of the budget."""
+        settings = self.policy.settings
+        plan = settings.plan
+        if moments == plan.moments:
+            return self
+        plan = replace(plan, moments=moments, budget=plan.budget * moments / plan.moments)
+        return replace(self, policy=replace(self.policy, settings=replace(settings, plan=plan)))
+
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
         ran = outcome.recording.device

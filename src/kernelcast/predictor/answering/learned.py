@@ -1,7 +1,10 @@
 """What a learned model has led to: a correction of what samples say, or why there is none."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
 
 from kernelcast.predictor.answering.trained_models import FoundModel
 from kernelcast.records.estimates import Interval
@@ -29,6 +32,42 @@ class Correction:
     interval: Interval
 
 
+class Influences(Sequence[Influence]):
+    """Influences that are found when somebody looks at them: that takes longer than an answer.
+
+    Parameters
+    ----------
+    find : callable
+        Finds them.
+    """
+
+    def __init__(self, find: Callable[[], tuple[Influence, ...]]) -> None:
+        self._find = find
+
+    @cached_property
+    def _found(self) -> tuple[Influence, ...]:
+        return self._find()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, place: int) -> Influence: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Influence, ...]: ...
+    def __getitem__(self, place: int | slice) -> Influence | tuple[Influence, ...]:
+        return self._found[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._found == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._found)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return tuple, (self._found,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What a learned model has led to.
@@ -39,7 +78,7 @@ class Learned:
         The model, where there is one.
     correction : Correction or None
         Its answer.
-    influences : tuple of Influence
+    influences : sequence of Influence
         Features that matter most to it.
     failure : str
         What went wrong, if something did.
@@ -51,7 +90,7 @@ class Learned:
 
     found: FoundModel | None = None
     correction: Correction | None = None
-    influences: tuple[Influence, ...] = ()
+    influences: Sequence[Influence] = ()
     failure: str = ""
     absence: str = _NO_MODEL
     passed_over: str = ""

@@ -3,14 +3,22 @@
 A store that cannot be read costs an explanation, never an estimate.
 """
 
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cachetools import LRUCache
+
 from kernelcast.launches.data_folder import choose_store
-from kernelcast.predictor.answering.kernel_sizes import SizeKey
+from kernelcast.predictor.answering.kernel_sizes import (
+    KernelKey,
+    SizeKey,
+    name_kernel,
+    name_size,
+)
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, expect
 from kernelcast.records.estimates import Estimate, Tier
@@ -33,6 +41,9 @@ _MOST_ESTIMATES = 10_000
 # Estimates that came with observations: the last few.
 _MOST_STORED = 3
 
+_MOST_LISTED = 256
+
+_Stamp = tuple[tuple[int, int], ...]
 _Launch = tuple[str, str, str, NDRange | None, str]
 
 
@@ -55,6 +66,10 @@ class Memory:
         self._is_ours = self._store is None
         self._lock = threading.Lock()
         self._expected: OrderedDict[_Launch, Expected] = OrderedDict()
+        self._last_stamp: _Stamp | None = None
+        self._listed: LRUCache[KernelKey, tuple[_Stamp, frozenset[SizeKey]]] = LRUCache(
+            _MOST_LISTED
+        )
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made.
@@ -113,6 +128,8 @@ class Memory:
         """
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return self._read(identity, None)
+        if self._is_unseen(identity):
+            return self._read(identity, None)
         from kernelcast.training_data.store.plain import dump_ndrange
         from kernelcast.training_data.store.selection import Selection
 
@@ -152,6 +169,39 @@ class Memory:
             history.add(_see(row))
         return history
 
+    def _is_unseen(self, identity: LaunchIdentity) -> bool:
+        """Tell of a launch that nothing was observed of it, without a question to the database.
+
+        Its kernel's launches were listed, and the files of the store are as they were then. They
+        are listed anew once the files have stayed as they are for two questions.
+        """
+        key, stamp = name_kernel(identity), self._stamp()
+        if stamp is None:
+            return False
+        with self._lock:
+            found = self._listed.get(key)
+            is_calm, self._last_stamp = stamp == self._last_stamp, stamp
+        if found is None or (found[0] != stamp and is_calm):
+            self.recall_kernel(identity)
+            with self._lock:
+                found = self._listed.get(key)
+        return found is not None and found[0] == stamp and name_size(identity) not in found[1]
+
+    def _stamp(self) -> _Stamp | None:
+        """Give what changes with each writing to the store; None where that cannot be told."""
+        where = self._place if self._store is None else self._store.where
+        if where is None or "://" in str(where):
+            return None
+        try:
+            main = os.stat(where)  # noqa: PTH116 - this is asked for each launch
+        except OSError:
+            return None
+        try:
+            log = os.stat(f"{where}-wal")  # noqa: PTH116
+        except OSError:
+            return ((main.st_mtime_ns, main.st_size),)
+        return (main.st_mtime_ns, main.st_size), (log.st_mtime_ns, log.st_size)
+
     def recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
         """Give what was observed of all launches of a kernel on its device, with its driver.
 
@@ -174,13 +224,20 @@ class Memory:
             ),
             **_COUNTING,
         )
+        stamp = self._stamp()
         found: dict[SizeKey, LaunchHistory] = {}
-        for row in store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest"),
-                                     most=_NEWEST_OF_KERNEL):  # fmt: skip
+        rows = [*store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest"),
+                                   most=_NEWEST_OF_KERNEL)]  # fmt: skip
+        listed = set[SizeKey]()
+        for row in rows:
             ndrange = load_ndrange(row.ndrange)
+            listed.add((ndrange, row.arguments_digest))
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
                 found.setdefault(key, LaunchHistory()).add(_see(row))
+        if stamp is not None and len(rows) < _NEWEST_OF_KERNEL:
+            with self._lock:
+                self._listed[name_kernel(identity)] = stamp, frozenset(listed)
         return found
 
 

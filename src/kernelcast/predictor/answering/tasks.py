@@ -92,6 +92,9 @@ class EstimateTask:
         Budget, coverage, measurement.
     wants_row : bool
         Whether a learned model waits for the launch's features.
+    wants_counts : bool
+        Whether a copy of the kernel that counts is worth its build; else counters are derived from
+        the source.
     facts : LaunchFacts or None
         Found at an earlier sampling of the same launch.
     """
@@ -100,6 +103,7 @@ class EstimateTask:
     device_id: str
     settings: EstimateSettings
     wants_row: bool = False
+    wants_counts: bool = True
     facts: LaunchFacts | None = None
 
 
@@ -139,6 +143,11 @@ class EstimateOutcome:
     moments: tuple[SampledMoment, ...] = ()
     depends_on_contents: bool | None = None
     pieces: tuple[Piece, ...] = ()
+
+    def with_total(self, total_s: float) -> "EstimateOutcome":
+        """Say how long the answer has taken as a whole, processes and messages included."""
+        overhead_s = max(total_s - self.estimate.sampling_seconds, self.estimate.overhead_seconds)
+        return replace(self, estimate=replace(self.estimate, overhead_seconds=overhead_s))
 
     def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""

@@ -15,6 +15,7 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
+from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.registry import choose_registry, list_evidence_names, name_model
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
@@ -155,6 +156,20 @@ class TrainedModels:
         with self._lock:
             held = (self._look(*one) for one in self._candidates(device_id, model))
             return any(one.version is not None or one.problem for one in held)
+
+    def takes_counters(self, device: DeviceDescription) -> bool:
+        """Tell whether a model of a device is worth counting what a few work-groups execute.
+
+        None of a CPU is: without counters errors are the same within 0.2 points, and what the
+        source tells of them stands in their columns. To build a counting copy takes up to seconds.
+        """
+        if device.kind is DeviceKind.CPU:
+            return False
+        from kernelcast.features.vector.catalogue import make_schema
+
+        found = self.find(device.id, make_schema()).found
+        groups = None if found is None else found.stored.model.describe().get("feature_groups")
+        return not isinstance(groups, list) or FeatureGroup.COUNTERS in groups
 
     def find(self, device_id: str, schema: "FeatureSchema", model: str = DEFAULT_MODEL) -> Lookup:
         """Find the model of a device, or the one that serves all.

@@ -29,6 +29,10 @@ def draw_chart(figure: "Figure", chart: Chart) -> None:
     across, upward = (chart.x, chart.y) if chart.is_upright else (chart.y, chart.x)
     _set_axis(axes, "x", across)
     _set_axis(axes, "y", upward)
+    if chart.is_square:
+        ends = np.array([axes.get_xlim(), axes.get_ylim()])
+        axes.set(xlim=(ends.min(), ends.max()), ylim=(ends.min(), ends.max()))
+        axes.set_box_aspect(1)
     show_grid(axes, "both" if not bars else "y" if chart.is_upright else "x")
     if len(chart.series) > 1:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)

@@ -69,12 +69,16 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart; bars of one that `is_upright` is false lie down."""
+    """A chart; bars of one that `is_upright` is false lie down.
+
+    Both axes of one that `is_square` have the same ends: equal values lie on its diagonal.
+    """
 
     x: Axis
     y: Axis
     series: tuple[Series, ...]
     is_upright: bool = True
+    is_square: bool = False
 
 
 def chart_to_plain(chart: Chart) -> Mapping[str, Any]:
@@ -83,6 +87,7 @@ def chart_to_plain(chart: Chart) -> Mapping[str, Any]:
         "x": asdict(chart.x),
         "y": asdict(chart.y),
         "isUpright": chart.is_upright,
+        "isSquare": chart.is_square,
         "series": [
             {"name": one.name, "kind": one.kind, "points": [_write(each) for each in one.points]}
             for one in chart.series

@@ -104,6 +104,12 @@ class EstimateOut(Open):
     sampled_work_groups: int | None = None
     sampling_seconds: float | None = None
     overhead_seconds: float | None = None
+    cost: dict[str, float] | None = Field(
+        default=None,
+        description="What the answer took when it was made: sampling_seconds of the device, "
+        "build_seconds of its compiler, rest_seconds, all of these as seconds, and relative, over "
+        "the predicted time.",
+    )
     compile_seconds: float | None = None
     launch_seconds: float | None = None
     in_domain: bool | None = None

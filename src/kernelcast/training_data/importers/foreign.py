@@ -8,9 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.launch_identity import (
@@ -137,6 +134,9 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
     columns : sequence of str, optional
         Those wanted, all when left out.
     """
+    import pyarrow as pa  # an extra
+    import pyarrow.parquet as pq
+
     refuse_database(path, ImportFileError)
     try:
         with pq.ParquetFile(path) as file:
@@ -154,6 +154,9 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
 
 def read_column_names(path: Path) -> frozenset[str]:
     """Give the names of a Parquet file's columns; none if it is no such file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     refuse_database(path, ImportFileError)
     try:
         return frozenset(pq.read_schema(path).names)

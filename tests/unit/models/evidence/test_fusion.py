@@ -29,7 +29,7 @@ def agreeing_pieces(draw: st.DrawFn) -> list[Piece]:
         shared = BASES[basis] + MOMENTS[moment]
         found.append(
             Piece(
-                kind=Kind.SAMPLES,
+                kind=Kind.OTHER_ESTIMATES,  # of samples, the slower ones count less
                 log_seconds=draw(st.floats(-0.2, 0.2)),
                 variance=shared + draw(st.floats(0.2, 2.0)),
                 basis=basis,
@@ -68,6 +68,17 @@ def test_a_poisoned_observation_loses_its_weight(factor: float) -> None:
     assert fuse(poisoned).weights[-1] < 0.01
 
 
+def test_samples_that_contradict_each_other_are_closer_than_a_million() -> None:
+    """Takes one of two sharp moments that differ by half rather than what is off by a million."""
+    samples = [
+        Piece(kind=Kind.SAMPLES, log_seconds=log_seconds, variance=1e-4, moment=moment,
+              basis="sampler", basis_variance=3e-5)
+        for log_seconds, moment in ((0.0, "first"), (0.5, "second"))
+    ]  # fmt: skip
+    poisoned = [*samples, tell(math.log(1e6), 4e-4, Kind.OBSERVED)]
+    assert -0.1 < fuse(poisoned).log_seconds < 0.6
+
+
 @pytest.mark.parametrize(("repeats", "log_seconds"), [(1, 0.0), (4, math.log(2.0))])
 def test_what_ran_again_and_again_outvotes_samples(repeats: int, log_seconds: float) -> None:
     """Follows two moments of samples against one observation, and four that agree against them."""
@@ -93,6 +104,15 @@ def test_a_disturbed_moment_loses_its_weight_as_a_whole() -> None:
         tell(0.02, 0.004, Kind.OTHER_SIZES),
     ]  # fmt: skip
     assert abs(fuse([*disturbed, *calm]).log_seconds) < 0.05
+
+
+def test_the_slower_of_two_moments_counts_half() -> None:
+    """Leans to the faster one: machines lengthen launches, and never shorten them."""
+    fused = fuse([tell(0.0), tell(0.09)])
+    assert fused.weights == pytest.approx((2 / 3, 1 / 3))
+    assert fused.log_seconds == pytest.approx(0.03)
+    observed = [tell(0.0, kind=Kind.OBSERVED), tell(0.09, kind=Kind.OBSERVED)]
+    assert fuse(observed).log_seconds == pytest.approx(0.045)
 
 
 def test_more_samples_of_one_moment_say_no_more_than_the_moment() -> None:

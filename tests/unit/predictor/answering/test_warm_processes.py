@@ -53,7 +53,7 @@ def run_estimate(session, task, *, keep, report, give_up=None):
 measuring.run_estimate = run_estimate
 discovery.find_devices = lambda: []
 discovery.choose_device = lambda device_id, _: (device_id,)
-session.open_session = lambda device_id: device_id
+session.open_session = lambda device_id, folder: device_id
 """
 
 
@@ -139,7 +139,7 @@ def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> Non
     """A process gives its device back after a while; nobody notices."""
     executor.children.idle_s = 0.2
     first = number_of(ask(executor))
-    child = executor.children._places["one"].child
+    child = executor.children._places["one"]._child
     assert child is not None
     child.process.wait()
     assert number_of(ask(executor)) != first

@@ -1,7 +1,7 @@
 """Composes the limiters of a launch and says what would help most."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.limiters.constants import LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands
@@ -73,12 +73,13 @@ def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> As
         limits = Limits(
             times={name: s for name, s in limits.times.items() if name in _PAPER},
             exposed_s=limits.exposed_s,
+            power=limits.power,
         )
     else:
         whole = schedule(demands.work_groups, rates.compute_units, demands.resident)
         tail_s = _measure(demands, rates, constants, whole, []).combine() - limits.combine()
         overheads = {"tail": max(tail_s, 0.0), "launch": rates.launch_s}
-        limits = Limits(times={**limits.times, **overheads}, exposed_s=limits.exposed_s)
+        limits = replace(limits, times={**limits.times, **overheads})
     without = limits.list_without()
     return Assessment(
         seconds=limits.combine(),
@@ -110,4 +111,4 @@ def _measure(
         "dispatch": time_dispatch(demands, rates),
         "translation": time_translation(demands, rates, plan),
     }
-    return Limits(times=times, exposed_s=l1.exposed_s)
+    return Limits(times=times, exposed_s=l1.exposed_s, power=constants.overlap_power)

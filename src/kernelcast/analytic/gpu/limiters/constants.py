@@ -1,5 +1,6 @@
 """The few constants of the limiter model, with their provenance."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,6 +39,8 @@ class LimiterConstants:
         for work-items stay empty.
     exposed_lines : float
         Cycles of the same kind for each line that a warp's load looks up.
+    overlap_power : float
+        How arithmetic and memory overlap, see `Limits`.
     counts_fill : bool
         Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle.
     counts_half_warps : bool
@@ -55,6 +58,7 @@ class LimiterConstants:
     provenance: str
     exposed_wavefronts: float
     exposed_lines: float
+    overlap_power: float
     counts_fill: bool
     counts_half_warps: bool
     counts_beyond_paper: bool
@@ -64,9 +68,11 @@ class LimiterConstants:
 
 FITTED = LimiterConstants(
     name="kernelcast",
-    provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100",
+    provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
+    "overlap_power: of five GPUs in gpu-benches' roofline, see benchmarks/gpu_microbenchmarks.py",
     exposed_wavefronts=0.82,
     exposed_lines=0.38,
+    overlap_power=2.4,
     counts_fill=True,
     counts_half_warps=False,
     counts_beyond_paper=True,
@@ -77,6 +83,7 @@ PAPER_2022 = LimiterConstants(
     provenance="Ernst et al., JPDC 2022, with the bandwidths of its implementation",
     exposed_wavefronts=0.0,
     exposed_lines=0.0,
+    overlap_power=math.inf,
     counts_fill=False,
     counts_half_warps=True,
     counts_beyond_paper=False,

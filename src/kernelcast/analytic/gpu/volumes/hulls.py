@@ -1,11 +1,13 @@
 """Boxes around accesses that are none: clamped or wrapped addresses, loops of varying length.
 
 What a launch touches altogether is mostly the box itself: a clamp repeats addresses at the border,
-a remainder starts again from the front, a triangle's rows lie side by side. Where a box reaches
+a remainder starts again from the front, a triangle's rows lie side by side. Where a remainder
+starts again and again, every work-group is taken to touch all that it leads to. Where a box reaches
 beyond its buffer, the buffer's end is the bound.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -30,6 +32,12 @@ from kernelcast.records.ndrange import MAX_DIMENSIONS
 
 _MOST_TRIPS = 1 << 40
 _LOOP_PLACES = 3
+# A remainder that begins anew at a border alone, as that of a periodic stencil, leads to no window.
+_WRAPS = 2
+
+Remainder = FloorMod | TruncMod
+Windows = dict[Remainder, tuple[Symbol, int]]
+"""Stand-ins for remainders that start again and again, and how many numbers each runs through."""
 
 
 def find_hull(
@@ -53,12 +61,13 @@ def find_hull(
     """
     if access.offset_bytes is None:
         return None
-    straight = _straighten(access.offset_bytes.substitute(bound))
+    ids = _list_corners(Grid.of(launch.ndrange), launch.ndrange.global_offset)
+    windows: Windows = {}
+    straight = _straighten(access.offset_bytes.substitute(bound), ids, windows)
     linear = None if straight is None else straight.as_linear()
     clip = clip_guard(access.guard, launch.ndrange, bound, is_exact=False)
     if linear is None or clip is None:
         return None
-    ids = _list_corners(Grid.of(launch.ndrange), launch.ndrange.global_offset)
     trips: list[int] = []
     for loop in access.loops:
         try:
@@ -69,10 +78,14 @@ def find_hull(
             return None
         trips.append(most)
         ids = _add_loop(ids, loop, most)
-    return make_box(access, launch, linear, trips, clip)
+    box = make_box(access, launch, linear, trips, clip)
+    if box is None or not windows:
+        return box
+    added = tuple((linear[0].get(symbol, 0), length) for symbol, length in windows.values())
+    return replace(box, loops=(*box.loops, *added))
 
 
-def _straighten(expr: Expr) -> Expr | None:
+def _straighten(expr: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:
     """Leave out clamps, choices and remainders; None if something else is not affine."""
     total = Expr.constant(0)
     for monomial, coefficient in expr.terms:
@@ -80,11 +93,11 @@ def _straighten(expr: Expr) -> Expr | None:
         for atom in monomial:
             inner = Expr.symbol(atom) if isinstance(atom, Symbol) else None
             if isinstance(atom, Minimum | Maximum):
-                inner = _choose(atom.left, atom.right)
+                inner = _choose(atom.left, atom.right, ids, windows)
             elif isinstance(atom, Select):
-                inner = _choose(atom.then, atom.otherwise)
+                inner = _choose(atom.then, atom.otherwise, ids, windows)
             elif isinstance(atom, FloorMod | TruncMod):
-                inner = _straighten(atom.numerator)
+                inner = _unwind(atom, ids, windows)
             if inner is None:
                 return None
             product_ = product_ * inner
@@ -92,9 +105,23 @@ def _straighten(expr: Expr) -> Expr | None:
     return total
 
 
-def _choose(left: Expr, right: Expr) -> Expr | None:
+def _unwind(atom: Remainder, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:
+    """Give what a remainder is of, or a stand-in for all its values where it starts often."""
+    length = atom.denominator.constant_value
+    try:
+        numbers = np.asarray(atom.numerator.evaluate(ids))
+    except EvaluationError:
+        numbers = np.zeros(1)
+    if length is None or numbers.min() < 0 or np.ptp(numbers) < _WRAPS * length:
+        return _straighten(atom.numerator, ids, windows)
+    new = Symbol(SymbolKind.LOOP, name=f"remainder {len(windows)}"), length
+    symbol, _ = windows.setdefault(atom, new)
+    return Expr.symbol(symbol)
+
+
+def _choose(left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:
     """Take the alternative that moves; of two that move alike the one nearer to the origin."""
-    first, second = _straighten(left), _straighten(right)
+    first, second = (_straighten(one, ids, windows) for one in (left, right))
     if first is None or second is None:
         return None
     if first.is_parameter or second.is_parameter:

@@ -50,6 +50,14 @@ class FamilyCosts:
     reused_share: float
     is_common: bool = False
 
+    @property
+    def requested_sectors(self) -> float:
+        """Sectors that all instructions ask for: full warps tell of those that are cut too little.
+
+        A row of 18 work-items is more than 18/32 of a full warp's sectors.
+        """
+        return max(self.costs.sectors * self.instructions, self.sectors[-1])
+
     def sectors_at(self, level: int) -> float:
         """Give the sectors if data is shared within so many innermost loops."""
         return self.sectors[min(level, len(self.sectors) - 1)]
@@ -104,17 +112,17 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
 
 def keep_common(
     loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, work_groups: int
-) -> list[FamilyCosts]:
+) -> list[FamilyCosts] | None:
     """Load what all work-groups share once per compute unit, if L1 keeps it between them.
 
-    That needs room for it beside what the work-groups load that run meanwhile.
+    That needs room for it beside what the work-groups load that run meanwhile; None without.
     """
     lines = sum(
         (1 if one.is_common else occupancy.work_groups) * one.lines_at(len(one.lines) - 1)
         for one in loads
     )
     if lines * machine.l1_line_bytes > USABLE_SHARE * machine.l1_bytes:
-        return list(loads)
+        return None
     share = min(1.0, machine.compute_units / work_groups)
     return [
         replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
@@ -172,11 +180,11 @@ def sum_l1(
         load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
         load_requests=sum(one.instructions for one in loads) / warps,
         store_requests=sum(one.instructions for one in stores) / warps,
-        requested_bytes=sum(one.costs.sectors * one.instructions for one in loads) * sector,
+        requested_bytes=sum(one.requested_sectors for one in loads) * sector,
         allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
         compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
         reloads=reloads,
-        stored_bytes=sum(one.costs.sectors * one.instructions for one in stores) * sector,
+        stored_bytes=sum(one.requested_sectors for one in stores) * sector,
     )
 
 

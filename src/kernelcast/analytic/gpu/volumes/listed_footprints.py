@@ -1,9 +1,10 @@
 """Footprints of accesses that are no boxes: by boxes around them, and by listed addresses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
+from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.footprints import (
     PAGE_BYTES,
@@ -12,6 +13,7 @@ from kernelcast.analytic.gpu.volumes.footprints import (
     Level,
     list_stretches,
 )
+from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.listed import ListedAccess
 
 
@@ -99,6 +101,52 @@ class Scatter:
         every = sum(one.count_stretch(self.work_groups, granularity) for one in self.accesses)
         own = sum(one.count_stretch(work_groups, granularity) for one in self.accesses)
         return min(1.0, own / every)
+
+
+def share_windows(
+    listed: Sequence[ListedAccess],
+    costs: Sequence[FamilyCosts],
+    grid: Grid,
+    machine: GpuMachine,
+) -> list[FamilyCosts]:
+    """Let accesses that lead all work-groups to the same part of a buffer count as common.
+
+    Parameters
+    ----------
+    listed : sequence of ListedAccess
+        Loads.
+    costs : sequence of FamilyCosts
+        Of all loads, those of the listed ones last.
+    grid : Grid
+        The index space.
+    machine : GpuMachine
+        Lines and sectors.
+
+    Returns
+    -------
+    list of FamilyCosts
+        Each of the accesses to such a part has its share of it.
+    """
+    found = list(costs)
+    first = len(costs) - len(listed)
+    for name in {one.access.buffer for one in listed}:
+        places = [n for n, one in enumerate(listed) if one.access.buffer == name]
+        hulls = [listed[place].hull for place in places]
+        windows = tuple(one for one in hulls if one is not None and not any(one.group_strides))
+        if len(windows) < len(places):
+            continue
+        touched = BoxFootprint(accesses=windows, grid=grid)
+        lines, sectors = (
+            touched.count_run(1, unit) / unit / len(places)
+            for unit in (machine.l1_line_bytes, machine.l1_sector_bytes)
+        )
+        for place in places:
+            own = found[first + place]
+            found[first + place] = replace(
+                own, is_common=True, lines=(*own.lines[:-1], lines),
+                sectors=(*own.sectors[:-1], sectors),
+            )  # fmt: skip
+    return found
 
 
 def divide_by_buffer(

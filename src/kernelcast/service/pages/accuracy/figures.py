@@ -97,12 +97,13 @@ def _chart_launches(rows: Sequence[Judged]) -> Chart:
             name=name, kind="guide",
             points=[Point(x=first, y=first * factor), Point(x=last, y=last * factor)],
         )
-        for name, factor in (("equal", 1.0), ("10 % more", 1.1), ("10 % less", 1 / 1.1))
+        for name, factor in (("equal", 1.0), ("10 % off", 1.1), ("10 % off", 1 / 1.1))
     ]  # fmt: skip
     return Chart(
         x=Axis(title="measured time", unit="s", is_log=True),
         y=Axis(title="predicted time", unit="s", is_log=True),
         series=(*(Series(name=name, points=own) for name, own in groups.items()), *guides),
+        is_square=True,
     )
 
 

@@ -25,6 +25,9 @@ def tell_reasons(
     score: KernelScore, method: str, explanations: Sequence["ExplainedError"] = ()
 ) -> tuple[str, ...]:
     """Say what the numbers tell of a kernel's error, the weightiest first."""
+    if score.noise is not None and score.error <= score.noise:
+        within = f"no more than its measured times vary, {score.noise * 100:.1f} %"
+        return (within, *_tell_shift(score))
     found = [
         *_tell_noise(score),
         *_tell_shift(score),

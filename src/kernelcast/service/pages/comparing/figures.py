@@ -160,6 +160,7 @@ def _chart_kernels(comparison: "Comparison", kernels: Sequence["ComparedKernel"]
             ),
             Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends]),
         ),
+        is_square=True,
     )  # fmt: skip
 
 

@@ -80,6 +80,7 @@ def _picture_predicted(kernel: str, rows: Sequence[Judged], details: "LaunchDeta
             x=Axis(title="measured time", unit="s", is_log=True),
             y=Axis(title="predicted time", unit="s", is_log=True),
             series=(*series, equal),
+            is_square=True,
         ),
     )  # fmt: skip
 

@@ -1,6 +1,8 @@
 // Draws <div class="chart" data-chart="ADDRESS"> or data-content="JSON" by Chart.js, which is loaded
 // where there is a chart. What a point says is read out when arrow keys reach it; Enter follows it.
 
+import { NARROW_PIXELS, colour, makeAxis } from "/assets/chart-axes.js";
+import { canZoom, listen, makeZoom } from "/assets/chart-zoom.js";
 import { announce } from "/assets/frame.js";
 import { write, writePair } from "/assets/numbers.js";
 
@@ -9,18 +11,20 @@ const MANY = 300;
 const drawn = new Map();
 let library = null;
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
 function fade(hex, share) {
   return hex + Math.round(share * 255).toString(16).padStart(2, "0");
+}
+
+async function loadLibrary() {
+  await import("/assets/chart.min.js");
+  await import("/assets/chart-zoom.min.js"); // looks for the library when it is loaded
+  return globalThis.Chart;
 }
 
 async function open(place) {
   const address = place.dataset.chart;
   try {
-    library ??= import("/assets/chart.min.js").then(() => globalThis.Chart);
+    library ??= loadLibrary();
     const [Chart, told] = await Promise.all([
       library, address ? fetch(address).then((answer) => answer.json()) : JSON.parse(place.dataset.content),
     ]);
@@ -41,29 +45,33 @@ function read(point) {
 // Intervals of points, drawn by hand: the library has none.
 const intervals = {
   id: "intervals",
-  beforeDatasetDraw(chart, args) {
-    const set = chart.data.datasets[args.index];
-    if (!set.hasIntervals || args.meta.hidden) return;
-    const { ctx, scales, chartArea } = chart;
-    const along = set.isUpright ? scales.y : scales.x;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(chartArea.left, chartArea.top, chartArea.width, chartArea.height);
-    ctx.clip();
-    ctx.strokeStyle = set.intervalColour;
-    ctx.lineWidth = set.data.length > 60 ? 0.8 : 1.6;
-    ctx.beginPath();
-    args.meta.data.forEach((element, place) => {
-      const { low, high } = set.data[place];
-      if (low == null || high == null) return;
-      const from = along.getPixelForValue(low), to = along.getPixelForValue(high);
-      if (set.isUpright) { ctx.moveTo(element.x, from); ctx.lineTo(element.x, to); }
-      else { ctx.moveTo(from, element.y); ctx.lineTo(to, element.y); }
-    });
-    ctx.stroke();
-    ctx.restore();
-  },
+  // Behind points, which say more than their intervals; in front of bars, which would cover them.
+  beforeDatasetDraw(chart, args) { if (args.meta.type !== "bar") drawIntervals(chart, args); },
+  afterDatasetDraw(chart, args) { if (args.meta.type === "bar") drawIntervals(chart, args); },
 };
+
+function drawIntervals(chart, args) {
+  const set = chart.data.datasets[args.index];
+  if (!set.hasIntervals || args.meta.hidden) return;
+  const { ctx, scales, chartArea } = chart;
+  const along = set.isUpright ? scales.y : scales.x;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(chartArea.left, chartArea.top, chartArea.width, chartArea.height);
+  ctx.clip();
+  ctx.strokeStyle = set.intervalColour;
+  ctx.lineWidth = set.data.length > 60 ? 0.8 : 1.6;
+  ctx.beginPath();
+  args.meta.data.forEach((element, place) => {
+    const { low, high } = set.data[place];
+    if (low == null || high == null) return;
+    const from = along.getPixelForValue(low), to = along.getPixelForValue(high);
+    if (set.isUpright) { ctx.moveTo(element.x, from); ctx.lineTo(element.x, to); }
+    else { ctx.moveTo(from, element.y); ctx.lineTo(to, element.y); }
+  });
+  ctx.stroke();
+  ctx.restore();
+}
 
 function makeSet(one, number, told) {
   const hue = colour(one.kind === "guide" ? "--soft" : SERIES[number % SERIES.length]);
@@ -80,68 +88,11 @@ function makeSet(one, number, told) {
     borderDash: one.kind === "guide" ? [5, 4] : [],
     backgroundColor: one.kind === "bars" ? fade(hue, 0.75) : fade(hue, isMany ? 0.5 : 0.8),
     pointRadius: one.kind === "guide" || (isLine && points.length > 40) ? 0 : isLine ? 3 : isMany ? 2.5 : 4,
-    pointHoverRadius: one.kind === "guide" ? 0 : 7, pointBorderWidth: 0,
+    pointHoverRadius: one.kind === "guide" ? 0 : 7, pointBorderWidth: one.kind === "guide" ? 1.5 : 0,
     pointHitRadius: one.kind === "guide" ? 0 : 6,
-    pointStyle: ["circle", "rect", "triangle", "rectRot", "rectRounded"][number % 5],
+    pointStyle: one.kind === "guide" ? "line" : ["circle", "rect", "triangle", "rectRot", "rectRounded"][number % 5],
     maxBarThickness: 26,
   };
-}
-
-function makeAxis(axis, isX) {
-  const ink = colour("--ink"), line = colour("--line");
-  const scale = {
-    type: axis.is_log ? "logarithmic" : "linear",
-    title: { display: Boolean(axis.title), text: axis.title, color: ink },
-    grid: { color: line },
-    border: { color: colour("--soft") },
-    ticks: { color: colour("--soft"), maxRotation: isX && axis.names.length ? 60 : 0 },
-  };
-  if (axis.names.length) {
-    scale.min = -0.5;
-    scale.max = axis.names.length - 0.5;
-    scale.grid = { display: false };
-    scale.afterBuildTicks = (one) => { one.ticks = axis.names.map((_, value) => ({ value })); };
-    scale.ticks.autoSkip = axis.names.length > 40;
-    scale.ticks.callback = (value) => {
-      const name = axis.names[value] ?? "";
-      return name.length > 24 ? `${name.slice(0, 23)}\u2026` : name;
-    };
-    if (!isX) scale.reverse = true;
-  } else {
-    if (axis.is_log) {
-      scale.afterBuildTicks = (one) => {
-        if (one.max / one.min < NARROW) one.ticks = roundValues(one.min, one.max);
-      };
-    }
-    scale.ticks.callback = (value, place, ticks) => {
-      if (axis.is_log && !isDecade(value, ticks)) return null;
-      const tell = (each) => write(each, axis.unit, ticks.at(-1).value - ticks[0].value);
-      // Close values may read alike.
-      return place && tell(ticks[place - 1].value) === tell(value) ? null : tell(value);
-    };
-    if (axis.unit === "share" && !axis.is_log) scale.beginAtZero = true;
-    if (axis.unit === "moment") scale.ticks.maxTicksLimit = 7;
-  }
-  return scale;
-}
-
-// A logarithmic axis of less than this factor has room for few words: round values, evenly apart.
-const NARROW = 5;
-
-function roundValues(least, most) {
-  const raw = (most - least) / 5;
-  const size = 10 ** Math.floor(Math.log10(raw));
-  const step = size * [1, 2, 5, 10].find((one) => one * size >= raw);
-  const found = [];
-  for (let number = Math.ceil(least / step); number * step <= most; number++) found.push({ value: number * step });
-  return found;
-}
-
-// Powers of ten have words; where there are few, 2 and 5 of them too.
-function isDecade(value, ticks) {
-  const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
-  const range = ticks.at(-1).value / ticks[0].value;
-  return range < NARROW || Math.abs(lead - 1) < 1e-6 || (range < 300 && [2, 5].some((one) => Math.abs(lead - one) < 1e-6));
 }
 
 function say(told, name, raw) {
@@ -152,6 +103,13 @@ function say(told, name, raw) {
   return words.filter(Boolean);
 }
 
+// On a telephone each name of the legend takes a line, which the picture must not pay for.
+function heightBelowLegend(place, told) {
+  const lines = new Set(told.series.map((one) => one.name)).size;
+  if (place.clientWidth >= NARROW_PIXELS || lines < 4) return "";
+  return `${(told.isSquare ? place.clientWidth : 280) + 18 * lines}px`;
+}
+
 function draw(Chart, place, told) {
   drawn.get(place)?.destroy();
   let canvas = place.querySelector("canvas");
@@ -159,18 +117,20 @@ function draw(Chart, place, told) {
     canvas = document.createElement("canvas");
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `${place.dataset.words} Arrow keys go from point to point.`);
+    canvas.setAttribute("aria-label", `${place.dataset.words} Arrow keys go from point to point${canZoom(told) ? "; plus and minus zoom, 0 shows all" : ""}.`);
     place.replaceChildren(canvas);
     place.after(makeTable(told, place.dataset.words));
+    place.classList.toggle("square", Boolean(told.isSquare));
+    if (canZoom(told)) listen(place, canvas, () => drawn.get(place));
     walk(canvas, place, told);
   }
-  const values = told.isUpright ? makeAxis(told.y, false) : makeAxis(told.y, true);
+  const values = makeAxis(told, "y", !told.isUpright);
   // Intervals of bars belong into the picture; those of points may reach beyond it.
   const ends = told.series.filter((one) => one.kind === "bars").flatMap((one) => one.points.map(read))
     .flatMap((point) => [point.low, point.high]).filter((end) => end != null);
   if (ends.length) Object.assign(values, { suggestedMin: Math.min(...ends), suggestedMax: Math.max(...ends) });
   const bars = told.isUpright ? 0 : Math.max(told.x.names.length, 1);
-  place.style.setProperty("height", bars ? `${Math.min(110 + 24 * bars, 900)}px` : "");
+  place.style.setProperty("height", bars ? `${Math.min(110 + 24 * bars, 900)}px` : heightBelowLegend(place, told));
   const follow = (event, elements, chart) => {
     const link = elements.length && chart.data.datasets[elements[0].datasetIndex].data[elements[0].index].link;
     if (link) window.location.assign(link);
@@ -188,9 +148,10 @@ function draw(Chart, place, told) {
         canvas.style.cursor = link ? "pointer" : "";
       },
       scales: told.isUpright
-        ? { x: makeAxis(told.x, true), y: values }
-        : { x: values, y: makeAxis(told.x, false) },
+        ? { x: makeAxis(told, "x", true), y: values }
+        : { x: values, y: makeAxis(told, "x", false) },
       plugins: {
+        zoom: makeZoom(told, canvas, colour("--mark")),
         legend: {
           display: told.series.length > 1,
           labels: {

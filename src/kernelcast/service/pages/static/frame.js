@@ -132,7 +132,7 @@ function lead(place) {
 document.addEventListener("submit", submit);
 
 // Moments in the reader's own time; the server writes UTC.
-export function writeMoments(within = document) {
+function writeMoments(within = document) {
   for (const one of within.querySelectorAll("time[datetime]:not([data-is-local])")) {
     const when = new Date(one.dateTime);
     if (Number.isNaN(when.valueOf())) continue;
@@ -142,5 +142,38 @@ export function writeMoments(within = document) {
   }
 }
 
-writeMoments();
-document.addEventListener("shown", (event) => writeMoments(event.target));
+// Names for the cells of tables whose rows become cards on a telephone (.stacked). What is no table to the
+// eye stays one to screen readers, by its roles.
+function nameCells(within = document) {
+  for (const table of within.querySelectorAll("table.stacked")) {
+    const names = [...table.tHead.rows[0].cells].map((head) => (head.querySelector(".unseen") ? "" : head.textContent.trim()));
+    table.setAttribute("role", "table");
+    for (const part of [table.tHead, ...table.tBodies]) {
+      part.setAttribute("role", "rowgroup");
+      for (const row of part.rows) {
+        row.setAttribute("role", "row");
+        [...row.cells].forEach((cell, place) => {
+          const head = cell.scope === "col" ? "columnheader" : "rowheader";
+          cell.setAttribute("role", cell.tagName === "TH" ? head : "cell");
+          if (cell.tagName === "TD" && !cell.querySelector(":scope > .cell")) {
+            const box = document.createElement("div");
+            box.className = "cell";
+            box.append(...cell.childNodes);
+            cell.append(box);
+            cell.dataset.label = names[place];
+            cell.classList.toggle("nothing", !cell.textContent.trim());
+          }
+        });
+      }
+    }
+  }
+}
+
+// What a part of a page needs once it is there.
+export function finish(within) {
+  writeMoments(within);
+  nameCells(within);
+}
+
+finish(document);
+document.addEventListener("shown", (event) => finish(event.target));

@@ -1,7 +1,7 @@
 // Keeps jobs fresh: follows those that are not over by server-sent events, and the list itself now
 // and then. Without this script the same page shows how things stood when it was loaded.
 
-import { announce, load, writeMoments } from "/assets/frame.js";
+import { announce, finish, load } from "/assets/frame.js";
 
 // Browsers open six connections to a host; pages and pictures need some of them.
 const MOST_FOLLOWED = 3;
@@ -69,7 +69,7 @@ function showLog(lines) {
     line.append(time, text);
     list.append(line);
   }
-  writeMoments(list);
+  finish(list);
   if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
@@ -125,7 +125,7 @@ async function refresh() {
     // Nobody's focus is taken away: who has reached into the list keeps it as it is.
     if (isGood && !list.contains(document.activeElement)) {
       list.replaceChildren(...fresh.childNodes);
-      writeMoments(list);
+      finish(list);
     }
   } catch {
     // The service is away; the next time tells.

@@ -17,8 +17,7 @@ function scaled(value, scales, ending = "") {
   return `${digits(value / scale)} ${letter}${ending}`;
 }
 
-// `range` is that of an axis: moments of one hour need their seconds, those of a month no time.
-export function write(value, unit, range = 86400) {
+export function write(value, unit) {
   if (value == null) return "";
   switch (unit) {
     case "s": return value === 0 ? "0" : scaled(value, TIMES);
@@ -26,11 +25,7 @@ export function write(value, unit, range = 86400) {
     case "B/s": case "op/s": return scaled(value, RATES, unit);
     case "share": return `${digits(value * 100)} %`;
     case "points": return digits(value);
-    case "moment": {
-      const when = new Date(value * 1000);
-      if (range > 30 * 86400) return when.toLocaleDateString();
-      return when.toLocaleString([], { dateStyle: "short", timeStyle: range < 3600 ? "medium" : "short" });
-    }
+    case "moment": return new Date(value * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
     default: return digits(value);
   }
 }

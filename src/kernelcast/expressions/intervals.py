@@ -1,0 +1,85 @@
+"""Between which values an expression lies where its symbols lie between some: microseconds each.
+
+Wider than need be where a symbol stands in several places; never narrower. What isl says exactly
+(`kernelcast.expressions.point_sets`) takes it milliseconds.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kernelcast.expressions.choices import Maximum, Minimum, Select
+from kernelcast.expressions.divisions import Division
+from kernelcast.expressions.evaluation import EvaluationError
+from kernelcast.expressions.polynomials import Composite, Expr
+from kernelcast.expressions.symbols import Symbol
+
+Interval: TypeAlias = tuple[int, int]
+"""Least and greatest value, both taken."""
+
+
+def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
+    """Give the interval that holds all values of an expression.
+
+    Parameters
+    ----------
+    expr : Expr
+        The expression.
+    ranges : mapping of Symbol to (int, int)
+        Between which values its symbols lie.
+
+    Raises
+    ------
+    EvaluationError
+        If a symbol has no range, or a divisor may be 0.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import SymbolKind
+    >>> x, y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
+    >>> bound_values(4 * Expr.symbol(x) - 100 * Expr.symbol(y) + 3, {x: (0, 9), y: (2, 3)})
+    (-297, -161)
+    """
+    low = high = 0
+    for monomial, factor in expr.products:
+        least = most = factor
+        for atom in monomial:
+            one = _bound_atom(atom, ranges)
+            corners = [a * b for a in (least, most) for b in one]
+            least, most = min(corners), max(corners)
+        low, high = low + least, high + most
+    return low, high
+
+
+def _bound_atom(atom: Symbol | Composite, ranges: Mapping[Symbol, Interval]) -> Interval:
+    if isinstance(atom, Symbol):
+        found = ranges.get(atom)
+        if found is not None:
+            return found
+    elif isinstance(atom, Division):
+        return _bound_division(atom, ranges)
+    elif isinstance(atom, Minimum | Maximum):
+        choose = min if isinstance(atom, Minimum) else max
+        left, right = (bound_values(one, ranges) for one in (atom.left, atom.right))
+        return choose(left[0], right[0]), choose(left[1], right[1])
+    elif isinstance(atom, Select):
+        then, otherwise = (bound_values(one, ranges) for one in (atom.then, atom.otherwise))
+        return min(then[0], otherwise[0]), max(then[1], otherwise[1])
+    msg = f"{atom}: nothing is known of its values"
+    raise EvaluationError(msg)
+
+
+def _bound_division(one: Division, ranges: Mapping[Symbol, Interval]) -> Interval:
+    top, bottom = bound_values(one.numerator, ranges), bound_values(one.denominator, ranges)
+    if bottom[0] <= 0 <= bottom[1]:
+        msg = f"{one}: its divisor may be 0"
+        raise EvaluationError(msg)
+    # Both roundings lie between these; their corners are extreme, for the divisor keeps its sign.
+    quotients = [a // b for a in top for b in bottom] + [-(-a // b) for a in top for b in bottom]
+    quotient = min(quotients), max(quotients)
+    if not one.is_remainder:
+        return quotient
+    if quotient[0] == quotient[1] and bottom[0] == bottom[1]:
+        return top[0] - quotient[0] * bottom[0], top[1] - quotient[0] * bottom[0]
+    largest = max(abs(bottom[0]), abs(bottom[1])) - 1
+    is_positive = top[0] >= 0 and bottom[0] > 0
+    return (0, min(largest, top[1])) if is_positive else (-largest, largest)

@@ -1,0 +1,151 @@
+"""Which bytes of its buffers a box of work-groups can touch, by address expressions."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import Axis, list_axes
+from kernelcast.expressions.intervals import Interval, bound_values
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.operations import MemorySpace
+
+_LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TouchedRanges:
+    """Ranges of bytes that boxes of work-groups touch; made by `find_touched`.
+
+    Parameters
+    ----------
+    places : frozenset of int
+        Positions of the buffers of which that is known.
+    """
+
+    places: frozenset[int]
+    _axes: tuple[Axis, ...]
+    _fixed: Mapping[Symbol, Interval]
+    _accesses: tuple[tuple[int, MemoryAccess], ...]
+
+    def without(self, places: Collection[int]) -> "TouchedRanges":
+        """Leave out some buffers."""
+        left = tuple(one for one in self._accesses if one[0] not in places)
+        return replace(self, places=self.places - {*places}, _accesses=left)
+
+    def list_ranges(self, box: GroupBox) -> dict[int, list[Interval]]:
+        """Give the first byte and the one behind the last of what each access touches, by place.
+
+        Raises
+        ------
+        EvaluationError
+            If that cannot be told of some access.
+        """
+        ranges = {**self._fixed, **_bind_box(self._axes, box)}
+        found: dict[int, list[Interval]] = {place: [] for place in self.places}
+        for place, access in self._accesses:
+            found[place] += bound_access(access, ranges)
+        return found
+
+
+def find_touched(
+    facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int]
+) -> TouchedRanges | None:
+    """Find out of which buffers address expressions tell what boxes of a launch touch.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    ndrange : NDRange
+        Its launch; the local size is chosen.
+    scalars : mapping of str to int
+        Values of scalar arguments.
+
+    Returns
+    -------
+    TouchedRanges or None
+        None where the source has parts that cannot be followed: they may touch anything.
+    """
+    if facts.gaps:
+        return None
+    accesses = [one for one in facts.accesses if one.space not in _LOCAL]
+    numbers = {one.name: place for place, one in enumerate(facts.parameters) if one.is_pointer}
+    if any(one.buffer is None for one in accesses):
+        return None
+    accesses = [one for one in accesses if one.buffer in numbers]  # without tables of the source
+    fixed, axes = _bind_scalars(scalars), list_axes(ndrange)
+    ranges = bind_launch(ndrange, scalars)
+    unknown = {str(one.buffer) for one in accesses if not _is_bounded(one, ranges)}
+    places = frozenset(place for name, place in numbers.items() if name not in unknown)
+    known = tuple(
+        (numbers[str(one.buffer)], one) for one in accesses if str(one.buffer) not in unknown
+    )
+    return TouchedRanges(places=places, _axes=axes, _fixed=fixed, _accesses=known)
+
+
+def bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
+    """Give the ids, sizes and scalars of a whole launch."""
+    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
+    return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
+
+
+def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
+    return {Symbol(SymbolKind.SCALAR, name): (value, value) for name, value in scalars.items()}
+
+
+def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
+    try:
+        bound_access(access, ranges)
+    except EvaluationError:
+        return False
+    return True
+
+
+def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
+    """Give the range of an access, its conditions aside; nothing where its loops do not run.
+
+    Raises
+    ------
+    EvaluationError
+        If that cannot be told.
+    """
+    if access.offset_bytes is None:
+        msg = f"line {access.line}: {access.reason}"
+        raise EvaluationError(msg)
+    known = dict(ranges)
+    for loop in access.loops:
+        if loop.trip_count is None:
+            msg = f"line {loop.line}: nobody knows how often the loop runs"
+            raise EvaluationError(msg)
+        _, most = bound_values(loop.trip_count, known)
+        if most <= 0:
+            return []
+        known[Symbol(SymbolKind.LOOP, loop.name)] = (0, most - 1)
+    low, high = bound_values(access.offset_bytes, known)
+    return [(low, high + access.bytes)]
+
+
+def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
+    """Give the ids and sizes of a box of work-groups."""
+    found: dict[Symbol, Interval] = {}
+    for axis in axes:
+        first, count = 0, 1
+        if axis.number < len(box.start):
+            first, count = box.start[axis.number], box.shape[axis.number]
+        last = first + count - 1
+        greatest = min((last + 1) * axis.local, axis.items) - 1 + axis.offset
+        remainder = axis.items - (axis.groups - 1) * axis.local
+        least_local = remainder if last == axis.groups - 1 else axis.local
+        values = {
+            SymbolKind.LOCAL_ID: (0, axis.local - 1),
+            SymbolKind.GROUP_ID: (first, last),
+            SymbolKind.GLOBAL_ID: (first * axis.local + axis.offset, greatest),
+            SymbolKind.LOCAL_SIZE: (least_local, axis.local),
+            SymbolKind.GLOBAL_SIZE: (axis.items, axis.items),
+            SymbolKind.GROUP_COUNT: (axis.groups, axis.groups),
+            SymbolKind.GLOBAL_OFFSET: (axis.offset, axis.offset),
+        }
+        found |= {Symbol(kind, axis=axis.number): one for kind, one in values.items()}
+    return found

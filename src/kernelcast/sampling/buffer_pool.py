@@ -1,0 +1,188 @@
+"""Buffers kept from one launch to the next: memory is got once, and filled once.
+
+To get a gibibyte from the operating system, page by page, takes a processor 0.3 s, to give it back
+0.07 s, to fill it again 0.1 s, and to find it as it was left nothing. What a kernel has only read
+still holds its content, also for a launch of another size.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kernelcast.records.arguments import BufferArgument, Init
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.sampling.contents import FillOrder, fill_ranges, make_array
+from kernelcast.sampling.opencl import cl
+
+_MOST_KEPT_BYTES: Final = 4 << 30
+_SHARE_KEPT: Final = 0.25
+"""Of the device's memory."""
+# A launch is not given a buffer of more than so many times its size: others may need it.
+_LARGEST: Final = 4
+_Content = tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class PooledBuffer:
+    """A buffer, and what it holds.
+
+    Parameters
+    ----------
+    buffer : pyopencl.Buffer
+        At least as large as who has it asked for.
+    content : tuple or None
+        What is in its first `filled` elements; None where nobody knows.
+    """
+
+    buffer: cl.Buffer
+    content: _Content | None = None
+    filled: int = 0
+
+
+class BufferPool:
+    """Gives buffers with the contents of recipes, or any, and takes them back.
+
+    Parameters
+    ----------
+    context, queue
+        Of the device.
+    description : DeviceDescription
+        The device.
+    most_bytes : int, optional
+        What is kept at most, in bytes; a share of the device's memory when left out.
+    """
+
+    def __init__(
+        self,
+        context: cl.Context,
+        queue: cl.CommandQueue,
+        description: DeviceDescription,
+        *,
+        most_bytes: int | None = None,
+    ) -> None:
+        self._context, self._queue = context, queue
+        self._is_host_memory = description.kind is DeviceKind.CPU
+        usual_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        self._most_bytes = usual_bytes if most_bytes is None else most_bytes
+        self._free: OrderedDict[int, PooledBuffer] = OrderedDict()
+
+    @property
+    def fills_in_place(self) -> bool:
+        """Whether the host writes to the device's memory, without a copy beside it."""
+        return self._is_host_memory
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the buffers that nobody has."""
+        return sum(one.buffer.size for one in self._free.values())
+
+    def take(self, recipes: Sequence[tuple[BufferArgument, int]]) -> list[PooledBuffer]:
+        """Give buffers, filled by recipes with seeds.
+
+        Raises
+        ------
+        InputError
+            As `kernelcast.sampling.contents.make_array`.
+        """
+        self._make_room(sum(one.bytes for one, _ in recipes))
+        taken: list[PooledBuffer] = []
+        try:
+            taken += [self._find(*one) for one in recipes]
+            self.fill([(one, *recipe) for one, recipe in zip(taken, recipes, strict=True)])
+        except BaseException:
+            self.give_back(taken)
+            raise
+        return taken
+
+    def get(self, size_bytes: int) -> PooledBuffer:
+        """Give a buffer that holds nothing known."""
+        fitting = [
+            one for one in self._free.values()
+            if size_bytes <= one.buffer.size <= _LARGEST * size_bytes
+        ]  # fmt: skip
+        if fitting:
+            found = self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
+            found.content = None
+            return found
+        flags = cl.mem_flags.READ_WRITE
+        return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
+
+    def fill(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
+        """Give buffers the content of recipes with seeds, where they do not hold it."""
+        wanting = [one for one in buffers if _count_held(*one) < one[1].count]
+        if not self._is_host_memory:
+            for held, argument, seed in wanting:
+                held.content = None
+                cl.enqueue_copy(self._queue, held.buffer, make_array(argument, seed=seed))
+        else:
+            self._fill_mapped(wanting)
+        for held, argument, seed in wanting:
+            held.content = _name_content(argument, seed)
+            held.filled = argument.count
+
+    def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
+        """Take buffers back; those that were used the longest ago are let go."""
+        for one in buffers:
+            self._free[id(one)] = one
+        self._let_go(self._most_bytes)
+
+    def close(self) -> None:
+        """Let all buffers go that nobody has."""
+        self._let_go(0)
+
+    def _find(self, argument: BufferArgument, seed: int) -> PooledBuffer:
+        """Give a free buffer, best one that holds the content."""
+        content = _name_content(argument, seed)
+        holding = [
+            one for one in self._free.values()
+            if content is not None and one.content == content and one.buffer.size >= argument.bytes
+        ]  # fmt: skip
+        if not holding:
+            return self.get(argument.bytes)
+        return self._free.pop(id(max(holding, key=lambda one: one.filled)))
+
+    def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
+        """Fill buffers where they lie."""
+        arrays = []
+        try:
+            orders = []
+            for held, argument, seed in buffers:
+                begin = _count_held(held, argument, seed)
+                held.content = None
+                array, _ = cl.enqueue_map_buffer(
+                    self._queue, held.buffer, cl.map_flags.WRITE, 0,
+                    (argument.count * argument.element.stored_lanes,), argument.element.dtype,
+                )  # fmt: skip
+                arrays.append(array)
+                orders.append(FillOrder(argument=argument, array=array, seed=seed, begin=begin))
+            fill_ranges(orders)
+        finally:
+            for array in arrays:
+                array.base.release(self._queue)
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        """Let free buffers go before new memory is asked for that all together would not fit."""
+        self._let_go(max(0, self._most_bytes - wanted_bytes))
+
+    def _let_go(self, most_bytes: int) -> None:
+        kept_bytes = self.kept_bytes
+        if kept_bytes > most_bytes:
+            self._queue.finish()
+        while kept_bytes > most_bytes:
+            _, one = self._free.popitem(last=False)
+            kept_bytes -= one.buffer.size
+            one.buffer.release()
+
+
+def _name_content(argument: BufferArgument, seed: int) -> _Content | None:
+    """Name what a recipe fills in; files change, and permutations are others for each length."""
+    if argument.init in {Init.FILE, Init.PERMUTATION}:
+        return None
+    return (argument.init, argument.element, argument.low, argument.high, seed)
+
+
+def _count_held(held: PooledBuffer, argument: BufferArgument, seed: int) -> int:
+    """Count the elements at the start of a buffer that hold a recipe's content."""
+    content = _name_content(argument, seed)
+    return held.filled if content is not None and held.content == content else 0

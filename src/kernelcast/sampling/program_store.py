@@ -1,0 +1,156 @@
+"""Built programs on disk, for runtimes that keep none themselves: the next process builds nothing.
+
+PoCL, Mesa and NVIDIA's driver keep what they compile. Intel's runtime for processors does not: its
+compiler takes 0.13 s for the first program of a process and 0.05 to 0.08 s for each further one, a
+stored one 3 ms. Its programs from binaries have no argument information: the signatures that they
+had when they were built are kept beside them.
+"""
+
+import hashlib
+import json
+import os
+import re
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kernelcast.records.private_files import make_private_folder
+from kernelcast.sampling.building import (
+    ARGUMENT_INFO_OPTION,
+    build_program,
+    list_kernels,
+    read_binary,
+    read_parameters,
+)
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
+
+_FORMAT: Final = "kernelcast program 1"
+_KEEP_THEMSELVES: Final = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA"})
+# What such a source becomes is decided by files that the key does not hold.
+_INCLUDES: Final = re.compile(r"#\s*include\b|__has_include|-I|-include")
+_MOST_FILES: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltProgram:
+    """A program, and what was found out when it was built.
+
+    Parameters
+    ----------
+    program : pyopencl.Program
+        Built.
+    build_s : float
+        Host time that its compiler took, in seconds: now, or when the program was stored.
+    signatures : mapping of str to tuple of Parameter
+        Of its kernels, where the program was stored with them.
+    """
+
+    program: cl.Program
+    build_s: float
+    signatures: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+
+
+class ProgramStore:
+    """Keeps programs in a folder; several processes may share it.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where; None: nothing is kept.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def build(
+        self, context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
+    ) -> BuiltProgram:
+        """Find a program built, or build it.
+
+        Raises
+        ------
+        CompileError
+            If the compiler refuses it.
+        """
+        path = self._locate(device, source, options)
+        found = None if path is None else _load(path, context, device, options)
+        if found is not None:
+            return found
+        started_s = time.perf_counter()
+        program = build_program(context, device, source, tuple(options))
+        build_s = time.perf_counter() - started_s
+        if path is not None:
+            _keep(path, program, device, build_s, with_signatures=ARGUMENT_INFO_OPTION in options)
+        return BuiltProgram(program=program, build_s=build_s)
+
+    def _locate(self, device: cl.Device, source: str, options: Sequence[str]) -> Path | None:
+        platform = device.platform
+        if self._folder is None or platform.name in _KEEP_THEMSELVES:
+            return None
+        if _INCLUDES.search(source) or any(map(_INCLUDES.match, options)):
+            return None
+        names = (platform.name, platform.version, device.name, device.version, device.extensions)
+        text = repr((_FORMAT, *names, device.driver_version, source, tuple(options)))
+        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.program"
+
+
+def _load(
+    path: Path, context: cl.Context, device: cl.Device, options: Sequence[str]
+) -> BuiltProgram | None:
+    """Give a stored program; None where there is none that is whole and that the driver takes."""
+    try:
+        head, _, binary = path.read_bytes().partition(b"\n")
+        held: dict[str, Any] = json.loads(head)
+        if held["digest"] != hashlib.sha256(binary).hexdigest():
+            return None
+        program = cl.Program(context, [device], [binary])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the log of a build that has nothing to compile
+            program.build(options=list(options), devices=[device])
+        path.touch()
+        return BuiltProgram(
+            program=program,
+            build_s=float(held["build_s"]),
+            signatures={
+                name: tuple(Parameter(**one) for one in parameters)
+                for name, parameters in held["signatures"].items()
+            },
+        )
+    except (OSError, ValueError, KeyError, TypeError, cl.Error):
+        return None
+
+
+def _keep(
+    path: Path, program: cl.Program, device: cl.Device, build_s: float, *, with_signatures: bool
+) -> None:
+    """Write a program so that readers see all of it or nothing; failing that, it is not kept."""
+    binary = read_binary(program, device)
+    if not binary:
+        return
+    names = list_kernels(program) if with_signatures else ()
+    head = {
+        "digest": hashlib.sha256(binary).hexdigest(),
+        "build_s": build_s,
+        "signatures": {
+            name: [asdict(one) for one in read_parameters(cl.Kernel(program, name))]
+            for name in names
+        },
+    }
+    with suppress(OSError):
+        make_private_folder(path.parent)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(json.dumps(head).encode() + b"\n" + binary)
+        part.chmod(0o600)
+        part.replace(path)
+        _forget_oldest(path.parent)
+
+
+def _forget_oldest(folder: Path) -> None:
+    paths = [*folder.glob("*.program")]
+    if len(paths) > _MOST_FILES:
+        min(paths, key=lambda one: one.stat().st_mtime_ns).unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""What holds for every stencil, folding and device, whatever constants were fitted to."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.launches.machines import find_machine
+from kernelcast.testing.stencils import make_star
+
+MACHINES = (
+    "v100", "a100", "a40", "l40", "h100-pcie", "gh200", "mi100", "mi210", "mi300x", "rx-6900-xt",
+)  # fmt: skip
+FOLDS = ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 1, 4), (1, 1, 8), (1, 4, 1), (2, 2, 2))
+LOCAL_SIZES = ((32, 4, 1), (64, 2, 2), (16, 8, 2), (128, 1, 1), (8, 8, 4), (256, 1, 1), (32, 2, 4))
+BYTES = 8
+# Cut rows and guards are counted by means over alignments.
+SLACK = 1.001
+
+machines = st.sampled_from(MACHINES).map(lambda one: read_machine(find_machine(one)))
+
+
+def interior_bytes(array: tuple[int, int, int], radius: int) -> int:
+    """Give what every stencil loads and stores at least."""
+    return BYTES * math.prod(n - 2 * radius for n in array)
+
+
+def make_box(star: ModelledLaunch, array: tuple[int, int, int], radius: int) -> ModelledLaunch:
+    """Make the box of a star that does not fold: all neighbours of its first load's middle."""
+    loads = [one for one in star.accesses if one.kind is AccessKind.LOAD]
+    [store] = (one for one in star.accesses if one.kind is AccessKind.STORE)
+    assert store.offset_bytes is not None
+    steps = range(-radius, radius + 1)
+    pitches = (BYTES, BYTES * array[0], BYTES * array[0] * array[1])
+    shifts = [
+        sum(by * pitch for by, pitch in zip(place, pitches, strict=True))
+        for place in product(steps, repeat=3)
+    ]
+    boxed = [
+        replace(loads[0], site=number, offset_bytes=store.offset_bytes + shift)
+        for number, shift in enumerate(shifts)
+    ]
+    return replace(star, accesses=(*boxed, replace(store, site=len(boxed))))
+
+
+@st.composite
+def stencils(draw: st.DrawFn) -> tuple[ModelledLaunch, int]:
+    """Draw a stencil, and what it loads and stores at least, in bytes."""
+    width, height, depth = (draw(st.integers(20, most)) for most in (700, 300, 200))
+    radius = draw(st.integers(1, 4))
+    array = (width, height, depth)
+    fold = draw(st.sampled_from(FOLDS))
+    star = make_star(
+        array=array, radius=radius, local_size=draw(st.sampled_from(LOCAL_SIZES)), fold=fold,
+        registers=draw(st.sampled_from([None, 32, 64, 128])),
+        alignment_bytes=BYTES * draw(st.integers(0, 15)),
+    )  # fmt: skip
+    if fold == (1, 1, 1) and radius < 3 and draw(st.booleans()):
+        star = make_box(star, array, radius)
+    return star, interior_bytes(array, radius)
+
+
+@given(stencils(), machines)
+def test_volumes_lie_between_what_is_needed_and_what_is_asked_for(
+    stencil: tuple[ModelledLaunch, int], machine: GpuMachine
+) -> None:
+    """Moves at least each datum once, and at most what all warps ask for."""
+    launch, needed = stencil
+    found = compute_volumes(launch, machine)
+    most = found.l1.requested_bytes * found.work_groups
+    fetches = machine.dram_fetch_bytes / machine.l1_sector_bytes
+    assert needed <= SLACK * found.dram_load_bytes
+    assert needed <= SLACK * found.l2_load_bytes
+    assert needed <= SLACK * found.dram_store_bytes
+    assert found.l2_load_bytes <= SLACK * most
+    assert found.dram_load_bytes <= SLACK * most * fetches
+    assert found.dram_store_bytes <= SLACK * found.l2_written_bytes
+    assert all(math.isfinite(one) for one in found.per_update().values())
+
+
+@given(stencils(), machines, st.integers(2, 8))
+def test_larger_caches_never_move_more(
+    stencil: tuple[ModelledLaunch, int], machine: GpuMachine, times: int
+) -> None:
+    """Loads no more from L2 with a larger L1, and no more from DRAM with a larger L2."""
+    launch, _ = stencil
+    base = compute_volumes(launch, machine)
+    wide = compute_volumes(launch, replace(machine, l1_bytes=times * machine.l1_bytes))
+    deep = compute_volumes(launch, replace(machine, l2_bytes=times * machine.l2_bytes))
+    assert wide.l2_load_bytes <= SLACK * base.l2_load_bytes
+    assert deep.dram_load_bytes <= SLACK * base.dram_load_bytes
+
+
+@given(stencils(), machines)
+def test_one_more_load_never_moves_less(
+    stencil: tuple[ModelledLaunch, int], machine: GpuMachine
+) -> None:
+    """Needs at least as many sectors with a load more, whatever the stencil."""
+    launch, _ = stencil
+    loads = [one for one in launch.accesses if one.kind is AccessKind.LOAD]
+    assume(len(loads) > 2)
+    less = replace(launch, accesses=tuple(one for one in launch.accesses if one is not loads[-1]))
+    all_of, without = (compute_volumes(one, machine) for one in (launch, less))
+    assert without.l1.compulsory_bytes <= SLACK * all_of.l1.compulsory_bytes
+    assert without.l1.requested_bytes <= SLACK * all_of.l1.requested_bytes

@@ -1,0 +1,90 @@
+"""What works without the packages that are extras, and what names the one that it needs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelcast.records.extras import EXTRAS
+
+_ROOT = Path(__file__).resolve().parents[3]
+_BARE = f"""
+import sys
+sys.modules |= dict.fromkeys({sorted(EXTRAS)!r})  # an import of any fails as if it were absent
+from kernelcast.cli import main
+main()
+"""
+_LOOP = str(_ROOT / "examples/loops/2d-5pt.c")
+_SIZES = ("-D", "N", "100", "-D", "M", "100")
+_TRIAD = str(_ROOT / "examples/triad/triad.yaml")
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    program = folder / "bare.py"
+    program.write_text(_BARE, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, str(program), *words], capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    monkeypatch.delenv("KERNELCAST_STORE", raising=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["corpus", "ls"],
+        ["data", "ls"],
+        ["model", "gpu", _TRIAD, "--machine", "a100"],
+        ["models", "ls"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_core_installation_does_what_needs_no_extra(words: list[str], tmp_path: Path) -> None:
+    """Lists, models and reads without any of the large packages."""
+    done = _run(tmp_path, *words)
+    assert "is not installed" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert done.returncode == 0 or "observations.sqlite" in done.stderr  # there is no store yet
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [
+        (["validate"], {"data", "train"}),
+        (["train"], {"data", "train"}),
+        (["data", "import", str(_ROOT / "README.md")], {"data"}),
+        (
+            ["model", "cpu", _LOOP, "--machine", "skylake-sp", "--cache-predictor", "sim", *_SIZES],
+            {"train"},
+        ),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "",
+)
+def test_a_command_names_the_extra_that_it_needs(
+    words: list[str], extras: set[str], tmp_path: Path
+) -> None:
+    """Says what to install, in one line, as an error of the input."""
+    done = _run(tmp_path, *words)
+    assert done.returncode == 2
+    assert all(f"'kernelcast[{one}]'" in done.stderr for one in extras)
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_frame_names_its_extra() -> None:
+    """Raises an error of ours where pandas is absent."""
+    code = (
+        "import json, sys; sys.modules['pandas'] = None\n"
+        "import kernelcast\n"
+        "try: kernelcast.to_frame([])\n"
+        "except kernelcast.InputError as error: print(json.dumps(str(error)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "`pip install 'kernelcast[data]'`" in json.loads(done.stdout)

@@ -1,0 +1,120 @@
+"""Launches are sampled as long as that is worth its time, on made-up devices."""
+
+import math
+import time
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.built_in import BUILT_IN
+from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.predictor.answering import kernel_sizes
+from kernelcast.predictor.answering.sparing import KnownTime, choose_moments, read_known
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Tier
+from kernelcast.testing.fake_executor import (
+    DEVICE,
+    FakeExecutor,
+    make_predictor,
+    make_problem,
+    observe,
+)
+from kernelcast.training_data.store import Store
+
+# Seconds of a work-group: kernels of milliseconds, and of minutes.
+SHORT_S, LONG_S = 1e-7, 5e-2
+SIZES = (10_000, 20_000, 30_000, 40_000)
+
+
+def learn(executor: FakeExecutor, store: Store, count: int, **settings: float) -> Predictor:
+    """Give a predictor that has observed sizes of a kernel, each as long as its work says."""
+    executor.depends_on_contents = False
+    predictor = make_predictor(
+        executor, store, settings=replace(EstimateSettings(), **settings)  # type: ignore[arg-type]
+    )  # fmt: skip
+    for work_groups in SIZES[:count]:
+        estimate = predictor.estimate(make_problem(work_groups=work_groups), DEVICE.id)
+        observe(predictor, estimate, executor.work_group_s * work_groups)
+    executor.tasks.clear()
+    return predictor
+
+
+def test_short_launches_are_answered_by_what_was_observed(
+    executor: FakeExecutor, store: Store
+) -> None:
+    """Samples would take longer than they narrow the interval; the answer says so."""
+    executor.work_group_s = SHORT_S
+    predictor = learn(executor, store, 4)
+    found = predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
+    assert not executor.tasks
+    assert found.tier is Tier.SIZES
+    assert found.seconds == pytest.approx(15_000 * SHORT_S, rel=0.1)
+    assert "other sizes were observed" in found.explain().missing["linear"]
+    assert predictor.estimate(make_problem(work_groups=15_000), DEVICE.id) is found
+
+
+def test_long_launches_are_sampled_where_observations_are_old(
+    executor: FakeExecutor, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines have states: what was observed yesterday leaves so much open that a sample pays."""
+    executor.work_group_s = LONG_S
+    predictor = learn(executor, store, 4)
+    predictor.estimate(make_problem(work_groups=35_000), DEVICE.id)
+    assert not executor.tasks
+    tomorrow_s = time.time() + 86_400
+    monkeypatch.setattr(kernel_sizes.time, "time", lambda: tomorrow_s)
+    found = predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
+    assert len(executor.tasks) == 1
+    assert {"samples", "other_sizes"} <= {one.kind for one in found.list_pieces()}
+
+
+@pytest.mark.parametrize(
+    ("count", "settings"), [(2, {}), (4, {"least_gain": 0.0}), (4, {"within_s": 0.5})]
+)
+def test_launches_are_sampled_where_that_is_wanted(
+    executor: FakeExecutor, store: Store, count: int, settings: dict[str, float]
+) -> None:
+    """With few sizes, with samples always, and where the caller waits for them."""
+    executor.work_group_s = SHORT_S
+    predictor = learn(executor, store, count, **settings)
+    predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)
+    assert len(executor.tasks) == 1
+
+
+def test_times_that_shift_are_sampled_anew(executor: FakeExecutor, store: Store) -> None:
+    """What was observed does not answer a launch that takes another time than it did."""
+    executor.work_group_s = SHORT_S
+    predictor = learn(executor, store, 4)
+    problem = make_problem(work_groups=15_000)
+    first = predictor.estimate(problem, DEVICE.id)
+    usual_s = 15_000 * SHORT_S
+    for factor in (1.0,) * 6 + (1.8,) * 12:
+        predictor.observe(first, factor * usual_s, is_first=False)
+    predictor.estimate(problem, DEVICE.id)
+    assert len(executor.tasks) == 1
+
+
+def test_moments_are_taken_as_long_as_they_narrow_the_interval_enough() -> None:
+    """More for longer launches, fewer where they have to gain more, none of what is certain."""
+    settings = EstimateSettings()
+    counts = [
+        choose_moments(_know(seconds, 0.02), BUILT_IN, settings, 0.05)
+        for seconds in (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    ]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, settings.plan.moments)
+    certain = _know(1.0, 1e-5)
+    assert choose_moments(certain, BUILT_IN, settings, 0.05) == 0
+    always = replace(settings, least_gain=0.0)
+    assert choose_moments(certain, BUILT_IN, always, 0.05) == settings.plan.moments
+    never = replace(settings, least_gain=math.inf)
+    assert choose_moments(_know(100.0, 0.02), BUILT_IN, never, 0.05) == 0
+    with pytest.raises(InputError, match="least gain -1"):
+        replace(settings, least_gain=-1.0)
+
+
+def _know(seconds: float, variance: float) -> KnownTime:
+    piece = Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)
+    return read_known(piece, BUILT_IN, 0.9)
