@@ -1,9 +1,10 @@
 """The GPU model against every measured family: volumes and times, constants by family left out.
 
 ``python benchmarks/gpu_families.py`` writes ``benchmarks/results/gpu_families/<device>.json``, a
-picture per device and ``summary.md``. With ``--leave-out`` the hit rates of L1 and L2 and the
-exposure of L1's cycles are fitted again without each V100 family that has such measurements, and
-that family is judged with them; the result is kept and shown by later runs.
+picture per device, ``summary.md``, and the table of what fails in docs/explanation/analytic-gpu.md.
+With ``--leave-out`` the hit rates of L1 and L2 and the exposure of L1's cycles are fitted again
+without each V100 family that has such measurements, and that family is judged with them; the result
+is kept and shown by later runs.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from gpu_family_cases import Case, list_cases
 from gpu_family_machines import describe
-from gpu_family_report import draw, write_summary
+from gpu_family_report import draw, list_failures, write_document, write_summary
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -37,6 +38,7 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 
 FOLDER = Path(__file__).parent / "results/gpu_families"
+DOCUMENT = Path(__file__).parents[1] / "docs/explanation/analytic-gpu.md"
 LEFT_OUT = FOLDER / "leave_one_out.json"
 EVALUATIONS = 60
 EVERY = 2
@@ -239,6 +241,7 @@ def main(arguments: Sequence[str]) -> None:
         (FOLDER / f"{name}.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
         draw(own, device, FOLDER / f"{name}.png")
     write_summary(FOLDER / "summary.md", tables, left_out, not_asked, len(rows), seconds)
+    write_document(DOCUMENT, list_failures(tables))
     for device, families in tables.items():
         for family, quantities in families.items():
             shown = ", ".join(

@@ -9,65 +9,141 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 QUANTITIES = {
     "dram_load": "DRAM loads", "dram_store": "DRAM stores", "l2_load": "L2 loads",
     "l2_store": "L2 writes", "seconds": "time",
 }  # fmt: skip
+UNITS = {
+    "dram_load": (1e-6, "MB"), "l2_load": (1e-6, "MB"), "seconds": (1e3, "ms"),
+}  # fmt: skip
+BEGIN = "<!-- Written by benchmarks/gpu_families.py from its results; do not edit. -->"
+END = "<!-- end -->"
 AMD = ("MI250X(GCD)", "MI300A")
 GOALS = {"dram_load": (0.05, 0.10), "seconds": (0.15, 0.20)}
+OTHER_GOALS = (0.05, 0.10)
+LEAST_TAU = 0.8
+# Of medians, and of the order of at least ten times.
+FEW_TIMES = 10
 REASONS = {
-    ("box2d_l1_v100", "seconds"): "all work-groups read one window through remainders; the model "
-    "lets each load it from L2, while L1 keeps it: only addresses that are the same for all "
-    "work-groups are known to stay",
-    ("box2d_mem_v100", "seconds"): "work-groups of 1 to 4 columns: with full units the model "
-    "overlaps L1 and DRAM completely",
-    ("laplace7_amdlab", "dram_load"): "the same addresses loaded in another order (kernels 1 and 2 "
-    "against 3) move 1.5 times as much, and the model does not know why; rows of 8 and 16 are "
-    "taken for lost in L2 between two loads of one work-item",
-    ("laplace7_amdlab", "seconds"): "follows from the DRAM loads",
+    ("box2d_l1_v100", "seconds"): "warps of 2 to 16 rows come out 30 to 45 % low: lines at odd "
+    "distances cost the V100 3 cycles instead of 2, as a table of the microbenchmarks shows; the "
+    "rule behind it is not known",
+    ("box2d_mem_v100", "seconds"): "work-groups of 1 to 4 columns: as above, and with full units "
+    "the model overlaps L1 and DRAM completely; columns of 512 and 1024 lose translations as well",
+    ("laplace7_amdlab", "dram_load"): "registers of kernel 2 are not stated: with 4 and 8 rows a "
+    "work-item fewer work-groups than the model fills in may run at once",
+    ("laplace7_amdlab", "seconds"): "all move 1.0 to 1.17 TB/s with the DRAM, streams 1.4 TB/s; "
+    "why is not known. The order of 14 times that lie within 1.5 follows from it",
     ("transpose_naive_v100s", "l2_store"): "the counter shows 16 sectors a warp where 32 rows are "
     "written; the source is inferred",
-    ("transpose_naive_v100s", "seconds"): "26 us, of which the launch is a good part; the V100S's "
-    "launch was not measured",
+    (
+        "transpose_naive_v100s",
+        "seconds",
+    ): "naive transpositions take twice as long as their volumes "
+    "and cycles explain, here and on the TITAN V; and the V100S's launch was not measured",
     ("ktt_vectoradd", "dram_store"): "what is written last stays in L2: 2 of 4 MB",
-    ("ktt_vectoradd", "seconds"): "one profiled launch of 37 us, cold",
+    ("ktt_vectoradd", "seconds"): "one profiled launch of 37 us, cold; the 2080 Ti's start of "
+    "work-groups was not measured",
     ("ktt_coulomb3d_part", "seconds"): "loops that a pragma unrolls in part: compilers then choose "
     "array elements by comparisons, up to five times the instructions, of which the source shows "
     "none",
-    ("ktt_coulomb3d_part", "l2_load"): "as above",
+    ("ktt_coulomb3d_part", "l2_load"): "as of ktt_coulomb3d",
     ("ktt_coulomb3d", "l2_load"): "1 kB of atoms, the same for all: how long L1 keeps it beside "
     "the results",
-    ("ktt_pnpoly", "l2_load"): "the same with 5 kB of vertices, which lie in constant memory",
-    ("babelstream_ornl", "seconds"): "256 MB of Infinity Cache keep a part of the arrays, which is "
-    "not modelled",
-    ("simple_kernels_multi", "seconds"): "2080 Ti: strided accesses move 64 bytes a sector, it "
-    "seems, and clocks are not stated; 7 x 7 convolutions and products of matrices wait for L1",
+    ("ktt_coulomb3d", "seconds"): "the order: 30 of 60 lie within 4 % of one another, all limited "
+    "by reciprocal roots; a per cent of other instructions more or less orders them",
+    ("ktt_pnpoly", "l2_load"): "5 kB of vertices, the same for all, which lie in constant memory",
+    ("babelstream_ornl", "seconds"): "the order: eight times in two groups. MI300A: 256 MB of "
+    "Infinity Cache keep a part of the arrays, which is not modelled",
+    ("simple_kernels_multi", "seconds"): "2080 Ti: streams reach 87 % of the peak, the A40, from "
+    "whose share its rate is taken, 97 %; sectors of strided copies seem to move 64 bytes; loads "
+    "of convolutions take 4 cycles, twice the model's; clocks are not stated",
 }
 
 
+def fails(device: str, quantity: str, one: Mapping[str, float]) -> bool:
+    """Tell whether a median error or the order of times misses its goal."""
+    goal = GOALS.get(quantity, OTHER_GOALS)[device in AMD]
+    is_disordered = one["records"] >= FEW_TIMES and one.get("kendall_tau", 1.0) < LEAST_TAU
+    return one["median_absolute_error"] > goal or is_disordered
+
+
+def list_failures(
+    tables: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]],
+) -> list[str]:
+    """List what misses its goal, with the reason, as rows of a table."""
+    lines = [
+        "| device | family | quantity | median error | worst | Kendall tau | why |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for device, families in tables.items():
+        for family, quantities in families.items():
+            for quantity, one in quantities.items():
+                if fails(device, quantity, one):
+                    tau = f"{one['kendall_tau']:.2f}" if "kendall_tau" in one else ""
+                    lines.append(
+                        f"| {device} | {family} | {QUANTITIES[quantity]} | "
+                        f"{100 * one['median_absolute_error']:.1f} % | "
+                        f"{100 * one['worst_error']:.1f} % | {tau} | "
+                        f"{REASONS.get((family, quantity), 'not known')} |"
+                    )
+    return lines
+
+
+def write_document(path: Path, lines: Sequence[str]) -> None:
+    """Put the table of what fails between its marks."""
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, behind = rest.split(END)
+    content = "\n".join(lines)
+    path.write_text(f"{before}{BEGIN}\n{content}\n{END}{behind}", encoding="utf-8")
+
+
 def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:
-    """Draw predicted over measured: DRAM loads and time."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
-    units = {"dram_load": (1e-6, "MB"), "seconds": (1e3, "ms")}
-    for axis, (quantity, (scale, unit)) in zip(axes, units.items(), strict=True):
-        for family in sorted({row["family"] for row in rows}):
+    """Draw predicted over measured, a panel per family and quantity."""
+    families = sorted({row["family"] for row in rows})
+    shown = [one for one in UNITS if any(one in row["measured"] for row in rows)]
+    figure, axes = plt.subplots(
+        len(families), len(shown), figsize=(3.2 * len(shown) + 0.8, 2.1 * len(families) + 0.6),
+        squeeze=False,
+    )  # fmt: skip
+    for line, family in zip(axes, families, strict=True):
+        drawn = []
+        for axis, quantity in zip(line, shown, strict=True):
             own = [r for r in rows if r["family"] == family and quantity in r["measured"]]
+            axis.set_visible(bool(own))
             if own:
-                axis.loglog(
-                    [scale * r["measured"][quantity] for r in own],
-                    [scale * r["predicted"][quantity] for r in own], ".", label=family,
-                )  # fmt: skip
-        ends = axis.get_xlim()
-        axis.plot(ends, ends, color="grey", linewidth=0.8)
-        axis.set_xlabel(f"measured {QUANTITIES[quantity]}, {unit}")
-        axis.set_ylabel(f"predicted, {unit}")
-        if axis.get_legend_handles_labels()[1]:
-            axis.legend(fontsize=7)
-    figure.suptitle(device)
+                _draw_panel(axis, own, quantity)
+                drawn.append(axis)
+        if drawn:
+            drawn[0].set_ylabel(family.replace("_v100", ""), fontsize=8)
+    figure.suptitle(f"{device}: predicted over measured, less 1, in per cent", fontsize=10)
     figure.tight_layout()
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
+
+
+def _draw_panel(axis: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) -> None:
+    scale, unit = UNITS[quantity]
+    measured = [scale * row["measured"][quantity] for row in rows]
+    errors = [100 * (row["predicted"][quantity] / row["measured"][quantity] - 1) for row in rows]
+    axis.axhline(0, color="grey", linewidth=0.8)
+    axis.plot(measured, errors, ".", markersize=4)
+    axis.set_xscale("log")
+    low, high = min(measured), max(measured)
+    axis.set_xlim(0.9 * low, 1.1 * high)
+    axis.set_xticks(sorted({low, (low * high) ** 0.5, high}) if high > 1.2 * low else [low])
+    axis.xaxis.set_major_formatter(
+        FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 1000 else f"{x:.3g}")
+    )
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    most = max(10.0, 1.1 * max(map(abs, errors)))
+    axis.set_ylim(-most, most)
+    axis.set_xlabel(f"measured {QUANTITIES[quantity]}, {unit}", fontsize=7)
+    axis.tick_params(labelsize=7)
 
 
 def write_summary(  # noqa: PLR0913 - everything that was found
@@ -85,8 +161,9 @@ def write_summary(  # noqa: PLR0913 - everything that was found
         f"{count} records, {seconds:.1f} s of CPU time. Errors are predicted over measured less "
         "one. Fitted constants come from every second local size of one family, the 25-point star, "
         "alone; the V100's rate of starting work-groups comes from box2d_l1. The form of the model "
-        "of spread loads was found on star3d13_2z, and that L1 overlaps the DRAM in full units on "
-        "box2d_mem.",
+        "of spread loads was found on star3d13_2z, that of loads in the program's order on "
+        "laplace7_amdlab, and that L1 overlaps the DRAM in full units on box2d_mem. How arithmetic "
+        "and memory overlap comes from microbenchmarks.",
         "",
     ]
     for device, families in tables.items():
@@ -110,9 +187,7 @@ def write_summary(  # noqa: PLR0913 - everything that was found
         lines.append("")
     lines += _compare_with_goals(tables, left_out)
     lines += _list_left_out(left_out)
-    lines += ["## What fails, and why", ""]
-    for (family, quantity), reason in REASONS.items():
-        lines.append(f"- {family}, {QUANTITIES[quantity]}: {reason}.")
+    lines += ["## What fails, and why", "", *list_failures(tables)]
     lines += ["", "## Records that were not asked about", ""]
     lines += [f"- {times} of {reason}" for reason, times in sorted(not_asked.items())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.analytic.gpu.occupancy import Occupancy, compute_occupancy
 from kernelcast.analytic.gpu.volumes.affine import (
     BoxAccess,
     Clip,
@@ -128,17 +128,12 @@ def compute_volumes(
     occupancy = compute_occupancy(launch, machine)
     accesses, notes = _find_boxes(launch) or _sort_accesses(launch, machine)
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
-    load_costs = loads.cost(grid, machine, is_kept=True)
-    for common in (share_windows(loads.listed, load_costs, grid, machine), load_costs):
-        kept = keep_common(common, occupancy, machine, grid.work_groups)
-        if kept is not None:
-            load_costs = kept
-            break
+    load_costs = _cost_loads(loads, grid, machine, occupancy)
     store_costs = stores.cost(grid, machine, is_kept=False)
     if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
-        full = max(list_classes(loads.boxes, grid), key=lambda one: one.work_groups)
-        resident = occupancy.work_groups
-        reloads: tuple[Reload, ...] = (lose_in_l1(loads.boxes, full.box, grid, machine, resident),)
+        reloads: tuple[Reload, ...] = (
+            _spread_reload(loads.boxes, load_costs, grid, machine, occupancy),
+        )
     else:
         reloads = list_reloads(load_costs, occupancy, machine, rates)
     l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
@@ -177,6 +172,35 @@ def compute_volumes(
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )
+
+
+def _cost_loads(
+    loads: _Accesses, grid: Grid, machine: GpuMachine, occupancy: Occupancy
+) -> list[FamilyCosts]:
+    """Cost loads, those of what all work-groups share once per compute unit where L1 keeps it."""
+    costs = loads.cost(grid, machine, is_kept=True)
+    for common in (share_windows(loads.listed, costs, grid, machine), costs):
+        kept = keep_common(common, occupancy, machine, grid.work_groups)
+        if kept is not None:
+            return kept
+    return costs
+
+
+def _spread_reload(
+    loads: Sequence[BoxAccess],
+    costs: Sequence[FamilyCosts],
+    grid: Grid,
+    machine: GpuMachine,
+    occupancy: Occupancy,
+) -> Reload:
+    """Give what an average work-group loads again of loads that are spread over time."""
+    full = max(list_classes(loads, grid), key=lambda one: one.work_groups)
+    lost = lose_in_l1(loads, full.box, grid, machine, occupancy.work_groups)
+    # Work-groups that are cut ask for less, and so lose less.
+    most = sum(one.requested_sectors - one.sectors[-1] for one in costs)
+    active = sum(one.instructions for one in costs)
+    share = active / (len(loads) * occupancy.warps_per_work_group)
+    return replace(lost, bytes=min(share * lost.bytes, most * machine.l1_sector_bytes))
 
 
 def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:

@@ -108,54 +108,67 @@ def compute_wave(
 
     levels = traffic.loads.list_levels(wave, fetch)
     stores = traffic.stores.list_levels(wave, sector)
-    overlaps = [
-        _overlap(nearer, level, wave, traffic, machine, rates)
-        for nearer, level in itertools.pairwise(levels)
-    ]
+    # Seams of short rows count twice in the former.
+    unique = min(stores[-1].bytes, traffic.group_store_bytes) if stores else 0.0
+    overlaps, lost = _meet_again(levels, unique, wave, traffic, machine, rates, l1)
     skew = traffic.oversubscribe(machine.compute_units, machine)
-    row_bytes = levels[0].bytes / waves if levels else 0.0
-    ahead = 0.0
-    if traffic.ordered is not None and rates.l2_reload is None:
-        again = traffic.ordered.lose(
-            wave, fetch, stores[-1].bytes if stores else 0.0, machine.l2_total_bytes,
-            rates.l2_overlap.at,
-        )  # fmt: skip
-        again = min(again, max(l1.loaded_bytes * count - levels[-1].bytes, 0.0)) / waves
-        overlaps, again = _lose_in_order(overlaps, again)
-    elif any(one.is_spread for one in l1.reloads):
-        moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
-        moved += stores[-1].bytes / waves if stores else 0.0
-        room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
-        overlaps = [_run_ahead(one, room, wave) for one in overlaps]
-        ahead = float(exceed_room(room))
     mixed = traffic.scattered_stores
     repeated = mixed.count_repeated(sector) if mixed else 0.0
     partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
-    over = traffic.oversubscribe(wave, machine)
-    if traffic.ordered is not None and rates.l2_reload is None:
-        lost = again
-    elif rates.l2_reload is None:
-        lost = _reload(l1, traffic, machine, rates, ahead) * wave
-    else:
-        reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
-        redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
-        lost = redundant * (1 - rates.l2_reload.at(over))
     return WaveVolumes(
         work_groups=wave,
         waves=waves,
         compulsory_load_bytes=traffic.loads.count_run(wave, fetch),
         compulsory_store_bytes=traffic.stores.count_run(wave, sector),
-        row_load_bytes=row_bytes,
-        unique_store_bytes=stores[-1].bytes / waves if stores else 0.0,
+        row_load_bytes=levels[0].bytes / waves if levels else 0.0,
+        unique_store_bytes=unique / waves,
         overlaps=tuple(overlaps),
-        oversubscription=over,
+        oversubscription=traffic.oversubscribe(wave, machine),
         skew_oversubscription=skew,
         capacity_load_bytes=lost + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
         partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
         repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
         tlb_pages=_count_pages(traffic, wave),
     )
+
+
+def _meet_again(  # noqa: PLR0913 - levels of a launch, and what they are judged by
+    levels: Sequence[Level],
+    stored_bytes: float,
+    wave: int,
+    traffic: Traffic,
+    machine: GpuMachine,
+    rates: HitRates,
+    l1: L1Volumes,
+) -> tuple[list[Overlap], float]:
+    """Give what work-groups of a wave share with others, and what it loads again beside that."""
+    waves = traffic.work_groups / wave
+    overlaps = [
+        _overlap(nearer, level, wave, traffic, machine, rates)
+        for nearer, level in itertools.pairwise(levels)
+    ]
+    row_bytes = levels[0].bytes / waves if levels else 0.0
+    if rates.l2_reload is not None:
+        reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
+        redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
+        over = traffic.oversubscribe(wave, machine)
+        return overlaps, redundant * (1 - rates.l2_reload.at(over))
+    if traffic.ordered is not None:
+        again = traffic.ordered.lose(
+            wave, machine.dram_fetch_bytes, stored_bytes, machine.l2_total_bytes,
+            rates.l2_overlap.at,
+        )  # fmt: skip
+        most = max(l1.loaded_bytes * traffic.work_groups - levels[-1].bytes, 0.0)
+        return _lose_in_order(overlaps, min(again, most) / waves)
+    ahead = 0.0
+    if any(one.is_spread for one in l1.reloads):
+        moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
+        moved += stored_bytes / waves
+        room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
+        overlaps = [_run_ahead(one, room, wave) for one in overlaps]
+        ahead = float(exceed_room(room))
+    return overlaps, _reload(l1, traffic, machine, rates, ahead) * wave
 
 
 def _overlap(  # noqa: PLR0913 - two levels of a wave, and what they are judged by

@@ -50,6 +50,14 @@ class FamilyCosts:
     reused_share: float
     is_common: bool = False
 
+    @property
+    def requested_sectors(self) -> float:
+        """Sectors that all instructions ask for: full warps tell of those that are cut too little.
+
+        A row of 18 work-items is more than 18/32 of a full warp's sectors.
+        """
+        return max(self.costs.sectors * self.instructions, self.sectors[-1])
+
     def sectors_at(self, level: int) -> float:
         """Give the sectors if data is shared within so many innermost loops."""
         return self.sectors[min(level, len(self.sectors) - 1)]
@@ -172,11 +180,11 @@ def sum_l1(
         load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
         load_requests=sum(one.instructions for one in loads) / warps,
         store_requests=sum(one.instructions for one in stores) / warps,
-        requested_bytes=sum(one.costs.sectors * one.instructions for one in loads) * sector,
+        requested_bytes=sum(one.requested_sectors for one in loads) * sector,
         allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
         compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
         reloads=reloads,
-        stored_bytes=sum(one.costs.sectors * one.instructions for one in stores) * sector,
+        stored_bytes=sum(one.requested_sectors for one in stores) * sector,
     )
 
 
