@@ -34,6 +34,10 @@ class Reach(Protocol):
         """Positions of the arguments of which that is known."""
         ...
 
+    def without(self, places: Collection[int]) -> "Reach":
+        """Leave out some arguments."""
+        ...
+
     def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
         ...
@@ -99,6 +103,8 @@ class ScratchArguments:
             for place, argument in enumerate(arguments)
             if isinstance(argument, cl.Buffer) and _parent(argument).int_ptr in self._originals
         }
+        if reach is not None:
+            self._reach = reach.without({*reach.places} - self._places.keys())
         self._ready: dict[int, Ranges] = {key: Ranges() for key in self._originals}
         self.arguments = [self._replace(argument) for argument in arguments]
         known = () if reach is None else reach.places
