@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.kernelcast-installed
+LOCK := requirements-ci.txt
+# Set: exactly the versions of $(LOCK), checked by their hashes; empty: the newest that fit.
+LOCKED ?=
 
 # Extra words for the commands below, for example: make test PYTEST_ARGS="-k windows"
 # Tests run in TEST_JOBS processes, one of which has all tests of devices; 0 for none but pytest's.
@@ -14,7 +17,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint wheel docs bench clean distclean
+.PHONY: help venv demo test lint wheel docs lock bench clean distclean
 
 help: ## show this list
 	@echo "kernelcast predicts how long an OpenCL kernel takes on each device. Targets:"
@@ -48,6 +51,14 @@ wheel: $(STAMP) ## build the wheel, install it into an empty environment, predic
 docs: $(STAMP) ## build the documentation site into build/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+lock: $(STAMP) ## write the versions that CI installs into requirements-ci.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet uv
+	@{ echo "# Written by \`make lock\`: what CI installs, on any Python from 3.11 on; do not edit."; \
+		printf 'hatchling\neditables\n' | $(BIN)/uv pip compile --quiet --universal --generate-hashes \
+			--python-version 3.11 --extra dev --extra cpu --no-emit-index-url --no-header \
+			--no-annotate pyproject.toml -; } > $(LOCK).new
+	@mv $(LOCK).new $(LOCK)
+
 bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
 	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/accuracy_report.py
@@ -59,8 +70,13 @@ clean: ## remove caches and build output
 distclean: clean ## the same, and .venv
 	rm -rf $(VENV)
 
-$(STAMP): pyproject.toml | $(BIN)/python
+$(STAMP): pyproject.toml $(if $(LOCKED),$(LOCK)) | $(BIN)/python
+ifeq ($(LOCKED),)
 	$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev,cpu]'
+else
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
+endif
 	@touch $@
 
 # Debian and its relatives keep ensurepip in a package of its own (python3-venv). Without it, a

@@ -8,6 +8,10 @@ exist. Cold: ``kernelcast estimate`` as a process, with a right and a wrong devi
 held-out kernels, those with the largest buffers and those in the middle. What a stage of a new
 problem file takes is read off the progress reports. Writes ``results/first_sight/<device>.json``
 and shows a table of medians; what was refused counts nowhere.
+
+``--live`` asks about live objects alone, 20 kernels of the corpus and 13 held out, beside samples
+and builds: new kernel, new size of a known kernel, where nothing may run too, repeated, and each
+with a written buffer of 2 GiB; writes ``results/first_sight/live-<device>.json``.
 """
 
 import argparse
@@ -25,6 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from first_sight_live import measure_live, show_live, write_live
 from machine import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +48,13 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another checkout of this repository")
     parser.add_argument("--kernels", type=int, default=4, help="how many of each kind")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--live", action="store_true", help="live objects alone, beside samples")
     options = parser.parse_args()
+    if options.live:
+        found = measure_live(options.device)
+        write_live(found, RESULTS)
+        show_live(found)
+        return
     if options.child:
         answer(options.device)
         return

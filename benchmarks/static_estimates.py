@@ -8,6 +8,11 @@ and ``.md``.
 Kernels are held out with all their rows, on all devices at once; *device left out* leaves that
 device's rows out as well, so that only its calibration is known. Constants of the CPU model, cost
 and width of the regressor were chosen on the rows of ``CHOSEN_ON``; other devices are quoted.
+
+Lines that begin with *oracle* say what could be reached: the analytic time corrected by what was
+measured of the same kernel, at other sizes on the same device, or on other devices. The first holds
+what no model of source and device can know better; the second all that depends on kernel and
+runtime, but not on the processor.
 """
 
 import argparse
@@ -15,7 +20,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -39,6 +43,15 @@ MODELLED = SOURCE / "training_data/modelled"
 MEASURED = SOURCE / "training_data/measured"
 SHIPPED = SOURCE / "models/static/shipped"
 CHOSEN_ON = ("pocl-skylake-avx512-amd-a2d1", "intel-amd-epyc-1512")
+PAGE = ROOT.parent / "docs/explanation/static-estimates.md"
+SHOWN = (
+    ("analytic", "analytic"),
+    ("learned, of its runtime", "learned, kernels left out"),
+    ("device left out, of its runtime", "device left out too"),
+    ("oracle: the kernel's other sizes here", "oracle: another size"),
+    ("oracle: the kernel's own runtime elsewhere", "oracle: its runtime elsewhere"),
+)
+"""Lines of the page's table, with their titles."""
 FOLDS = 10
 DIFFERENT = 1.5
 Told = dict[int, float]
@@ -60,6 +73,8 @@ def main() -> None:
     text = json.dumps(found, indent=1) + "\n"
     (results / "static_estimates.json").write_text(text, encoding="utf-8")
     (results / "static_estimates.md").write_text(render(found), encoding="utf-8")
+    put_into_page("devices", render_devices(found))
+    put_into_page("classes", render_classes(found))
 
 
 def measure(launches: Sequence[MeasuredLaunch]) -> dict[str, Any]:
@@ -67,6 +82,7 @@ def measure(launches: Sequence[MeasuredLaunch]) -> dict[str, Any]:
     lines: dict[str, Told] = defaultdict(dict)
     inside: dict[int, bool] = {}
     _tell_without_learning(launches, lines)
+    _ask_oracles(launches, lines)
     for part in hold_out([one.row for one in launches], FOLDS):
         train = [launches[place] for place in part.train]
         for name in sorted({launches[place].runtime for place in part.test}):
@@ -102,12 +118,11 @@ def measure(launches: Sequence[MeasuredLaunch]) -> dict[str, Any]:
         "classes": {
             kind: {name: _score([lines[name][one] for one in places])
                    for name in ("analytic", "learned, of its runtime")}
-            for kind, places in _group(launches, lambda one: str(classify(one.row.features)))
+            for kind, places in [*_group(launches, lambda one: str(classify(one.row.features))),
+                                 ("all", [*range(len(launches))])]
         },
         "devices_ranked": {name: _rank_devices(launches, lines[name])
                            for name in ("analytic", "learned, of its runtime")},
-        "local_sizes": {name: _rank_local_sizes(launches, lines[name])
-                        for name in ("analytic", "learned, of its runtime")},
         "speed_us": _time(launches),
     }  # fmt: skip
 
@@ -126,6 +141,27 @@ def _tell_without_learning(launches: Sequence[MeasuredLaunch], lines: dict[str, 
             lines["analytic, as stored before"][place] = math.log(old_s / seconds)
         lines["analytic"][place] = math.log(one.row.features[ESTIMATE] / seconds)
         lines["always the device's median"][place] = math.log(usual[one.device_id] / seconds)
+
+
+def _ask_oracles(launches: Sequence[MeasuredLaunch], lines: dict[str, Told]) -> None:
+    """Correct the analytic time by what was measured of the kernel elsewhere."""
+    for kernel in [places for _, places in _group(launches, lambda one: one.row.kernel)]:
+        for place in kernel:
+            one = launches[place]
+            same, alike, others = [], [], []
+            for other in kernel:
+                if other == place:
+                    continue
+                error = _target(launches[other].row)
+                is_here = launches[other].device_id == one.device_id
+                (same if is_here else others).append(error)
+                if not is_here and launches[other].runtime == one.runtime:
+                    alike.append(error)
+            for name, errors in (("other sizes here", same), ("own runtime elsewhere", alike),
+                                 ("other devices", others)):  # fmt: skip
+                if errors:
+                    told = float(np.mean(errors)) - _target(one.row)
+                    lines[f"oracle: the kernel's {name}"][place] = told
 
 
 def _ask(
@@ -194,22 +230,6 @@ def _rank_devices(launches: Sequence[MeasuredLaunch], told: Told) -> dict[str, f
     return {**_rank(launches, told, several), **_compare_pairs(launches, told, several)}
 
 
-def _rank_local_sizes(launches: Sequence[MeasuredLaunch], told: Told) -> dict[str, float]:
-    """Compare local sizes of a kernel of one size on one device."""
-
-    def name(one: MeasuredLaunch) -> str:
-        launch = one.observation.launch
-        assert launch.ndrange is not None
-        without = replace(launch.ndrange, local_size=None)
-        sizes = {key: value for key, value in launch.parameters.items() if "LOCAL" not in key}
-        return repr(
-            (launch.kernel.label, one.device_id, without.global_size, sorted(sizes.items()))
-        )
-
-    several = [places for _, places in _group(launches, name) if len(places) > 1]
-    return _rank(launches, told, several)
-
-
 def _rank(
     launches: Sequence[MeasuredLaunch], told: Told, groups: Sequence[Sequence[int]]
 ) -> dict[str, float]:
@@ -269,19 +289,52 @@ def render(found: dict[str, Any]) -> str:
             "|---|---:|---:|---:|---:|",
             *(_row(name, told) for name, told in one["lines"].items() if told), "",
         ]  # fmt: skip
-    lines += ["## By kind of work", "", "| kind | rows | analytic, median / mean | learned |",
-              "|---|---:|---:|---:|"]  # fmt: skip
-    for kind, told in found["classes"].items():
-        cells = [f"{100 * one['median']:.0f} / {100 * one['mean']:.0f} %" for one in told.values()]
-        lines.append(f"| {kind} | {told['analytic']['rows']} | {' | '.join(cells)} |")
-    for title, key in (("Which device is faster", "devices_ranked"),
-                       ("Which local size is faster", "local_sizes")):  # fmt: skip
-        lines += ["", f"## {title}", ""]
-        for name, told in found[key].items():
-            cells = ", ".join(f"{what} {value:.3g}" for what, value in told.items())
-            lines.append(f"* {name}: {cells}")
+    lines += ["## By class of work", "", *render_classes(found)]
+    lines += ["", "## Which device is faster", ""]
+    for name, told in found["devices_ranked"].items():
+        cells = ", ".join(f"{what} {value:.3g}" for what, value in told.items())
+        lines.append(f"* {name}: {cells}")
     cells = ", ".join(f"{name} {value:.0f}" for name, value in found["speed_us"].items())
     return "\n".join([*lines, "", f"Microseconds of processor time: {cells}.", ""])
+
+
+def render_classes(found: dict[str, Any]) -> list[str]:
+    """Give a table of errors by class of work, over all devices."""
+    lines = ["| class of work | rows | analytic: median, mean, within a factor 2 | learned |",
+             "|---|---:|---:|---:|"]  # fmt: skip
+    for kind, told in found["classes"].items():
+        cells = [
+            f"{100 * one['median']:.0f}, {100 * one['mean']:.0f}, {100 * one['within_2']:.0f} %"
+            for one in told.values()
+        ]
+        lines.append(f"| {kind} | {told['analytic']['rows']} | {' | '.join(cells)} |")
+    return lines
+
+
+def render_devices(found: dict[str, Any]) -> list[str]:
+    """Give a table of errors by device."""
+    lines = [f"| device | {' | '.join(title for _, title in SHOWN)} | intervals hold |",
+             "|---|" + "---:|" * (len(SHOWN) + 1)]  # fmt: skip
+    for device, one in found["devices"].items():
+        cells = [
+            f"{100 * told['median']:.0f} / {100 * told['mean']:.0f}" if told else ""
+            for told in (one["lines"].get(name) for name, _ in SHOWN)
+        ]
+        chosen = " (chosen on)" if device in found["chosen_on"] else ""
+        held = f"{100 * one['intervals_hold']:.0f} %"
+        lines.append(f"| `{device}`{chosen} | {' | '.join(cells)} | {held} |")
+    return lines
+
+
+def put_into_page(name: str, lines: Sequence[str]) -> None:
+    """Replace what stands between the marks of a name on the page."""
+    begin, end = (f"<!-- {one} {name}, by benchmarks/static_estimates.py -->"
+                  for one in ("begin", "end"))  # fmt: skip
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    text = f"{before}{begin}\n\n{chr(10).join(lines)}\n\n{end}{after}"
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def _row(name: str, told: dict[str, float]) -> str:

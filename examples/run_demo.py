@@ -45,6 +45,8 @@ class Answer:
     error, one_run_error, cost : float
         Signed relative error; what one measured run is off the median of the others, in the mean;
         device time of the samples over the measured time.
+    build_s, rest_s : float
+        What else the answer took, in seconds: the device's compiler, and all other host time.
     """
 
     example: str
@@ -53,6 +55,8 @@ class Answer:
     error: float
     one_run_error: float
     cost: float
+    build_s: float
+    rest_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +160,8 @@ def _run_example(device: str, problem: Path, timeout_s: float) -> Answer | Refus
         error=found["error"],
         one_run_error=found["one_run_error"],
         cost=found["sampling_seconds"] / found["measured_seconds"],
+        build_s=found["cost"]["build_seconds"],
+        rest_s=found["cost"]["rest_seconds"],
     )
 
 
@@ -201,6 +207,8 @@ def _print_summary(answers: Sequence[Answer], asked: int, took_s: float) -> None
             f"median {statistics.median(runs):.1%}, largest {max(runs):.1%}"
             f"\nsampling cost: median {statistics.median(one.cost for one in answers):.1%} of the "
             f"whole run, largest {max(one.cost for one in answers):.1%}"
+            f"\nbeside it: build {_format_s(statistics.median(one.build_s for one in answers))}, "
+            f"the rest {_format_s(statistics.median(one.rest_s for one in answers))} (medians)"
         )
     console.print(line)
 

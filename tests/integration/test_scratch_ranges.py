@@ -1,6 +1,6 @@
 """Copies of what samples touch only: the same results, and buffers of the program as they were."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,10 @@ from kernelcast import Launch
 from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.scratch import KeptBuffers, ScratchArguments
+from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -28,6 +29,13 @@ kernel void scatter(global int *a, global const int *place)
 {
     int i = get_global_id(0);
     a[place[i]] += i;
+}
+kernel void count(global int *sums, global int *bound)
+{
+    int i = get_global_id(0);
+    for (int k = 0; k < bound[i]; k++)
+        sums[i] += k;
+    bound[i] = bound[i] + 0;
 }
 kernel void follow(global int *next, int n)
 {
@@ -119,10 +127,27 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
         assert np.array_equal(read(session, copy, order), order)
 
 
+def test_some_buffers_are_copied_whole_beside_others(session: DeviceSession) -> None:
+    """What decides how often a loop runs, and is written, beside what is known."""
+    bound = np.full(ITEMS, 3, np.int32)
+    zeros = np.zeros(ITEMS, np.int32)
+    users = [put(session, zeros), put(session, bound)]
+    live = describe(session, "count", *users)
+    sampled, whole = run_box(live, [Access.READ_WRITE, Access.READ_WRITE], 0, zeros)
+    assert (whole == 3).all()
+    assert np.count_nonzero(sampled) == BOX.shape[0] * 64
+    assert np.array_equal(read(session, users[1], bound), bound)
+
+
 class _WrongReach:
     """Expects accesses where there are none."""
 
     places = (0,)
+
+    def without(self, places: Collection[int]) -> "_WrongReach":
+        """Leave nothing out."""
+        assert not places
+        return self
 
     @staticmethod
     def list_ranges(box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:
@@ -134,12 +159,12 @@ def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceS
     """A copy is as large as the buffer, whatever was said of the kernel."""
     content = np.full(ITEMS, 7, np.int32)
     user = put(session, content)
-    kept = KeptBuffers(1 << 30)
+    pool = BufferPool(session.context, session.queue, session.description)
     fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
     kernel = cl.Kernel(fill.build(), "f")
     with session.lock:
         scratch = ScratchArguments(
-            session.queue, [user], [None], session.description, reach=_WrongReach(), kept=kept
+            session.queue, [user], [None], session.description, reach=_WrongReach(), pool=pool
         )
         scratch.prepare([BOX])
         kernel.set_args(scratch.arguments[0])
@@ -150,8 +175,8 @@ def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceS
         scratch.prepare_whole()
         assert (read(session, scratch.arguments[0], content) == 7).all()
         scratch.release()
-        assert kept.kept_bytes == user.size
-        kept.release()
+        assert pool.kept_bytes == user.size
+        pool.close()
     assert np.array_equal(read(session, user, content), content)
 
 
@@ -174,11 +199,10 @@ def test_parts_of_buffers_are_copied_where_they_lie(session: DeviceSession) -> N
 
 def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     """The oldest go first; what is asked for again is given again."""
-    kept = KeptBuffers(3 << 12)
-    buffers = [kept.take(session.context, size << 12) for size in (1, 2, 1)]
-    for one in buffers:
-        kept.give_back(one)
-    assert kept.kept_bytes == 3 << 12
-    assert kept.take(session.context, 2 << 12) is buffers[1]
-    kept.release()
-    assert kept.kept_bytes == 0
+    pool = BufferPool(session.context, session.queue, session.description, most_bytes=3 << 12)
+    buffers = [pool.get(size << 12) for size in (1, 2, 1)]
+    pool.give_back(buffers)
+    assert pool.kept_bytes == 3 << 12
+    assert pool.get(2 << 12) is buffers[1]
+    pool.close()
+    assert pool.kept_bytes == 0

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -223,9 +223,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
     except (InputError, RecursionError):
         return None
     found = find_touched(facts, problem.ndrange, bind_scalars(facts, problem.arguments))
-    if found is None:
-        return None
-    return replace(found, places=found.places - find_decisive(kernel))
+    return None if found is None else found.without(find_decisive(kernel))
 
 
 @lru_cache(maxsize=256)

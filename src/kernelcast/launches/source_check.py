@@ -5,34 +5,43 @@ import re
 from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.errors import InputError, KernelNotFoundError, SignatureError
+from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import check_file
+from kernelcast.sampling.parameters import Parameter
+from kernelcast.sampling.signature import check_arguments
 
-_SPACES = re.compile(r"\b__(?:global|local|constant|private|generic)\b\s*")
+# What a compiler leaves out when it names the type of a parameter.
+_QUALIFIERS = re.compile(
+    r"\b(?:__(?:global|local|constant|private|generic|read_only|write_only|read_write)"
+    r"|const|volatile|restrict)\b\s*"
+)
 
 
 def refuse_misfits(problem: Problem) -> None:
-    """Refuse a problem whose kernel is not in its source, or takes another number of arguments.
+    """Refuse a problem that does not fit its source or its files.
 
-    A source that cannot be read without errors here is left to the device's compiler.
+    A source that cannot be read without errors here is left to the device's compiler, and so are
+    types that only it knows.
 
     Raises
     ------
     KernelNotFoundError
         Names the kernels that there are.
     SignatureError
-        Names the parameters.
+        Names the parameters that arguments do not fit, in number, kind or type.
+    InputError
+        If a file of a buffer's content is not what it should be.
     """
     facts = _read(problem.kernel)
-    if facts is None or len(facts.parameters) == len(problem.arguments):
-        return
-    signature = ", ".join(f"{place} ({_write(one)})" for place, one in enumerate(facts.parameters))
-    msg = (
-        f"kernel {problem.kernel.name}: {len(problem.arguments)} arguments given, "
-        f"{len(facts.parameters)} expected: {signature or 'none'}"
-    )
-    raise SignatureError(msg)
+    if facts is not None:
+        parameters = [_describe(place, one) for place, one in enumerate(facts.parameters)]
+        check_arguments(problem.kernel.name, parameters, problem.arguments)
+    for argument in problem.arguments:
+        if isinstance(argument, BufferArgument):
+            check_file(argument)
 
 
 def _read(kernel: Kernel) -> KernelFacts | None:
@@ -45,8 +54,14 @@ def _read(kernel: Kernel) -> KernelFacts | None:
         return None
 
 
-def _write(one: ParameterFacts) -> str:
-    """Write a parameter as devices' compilers name it."""
-    space = f"{one.space} " if one.is_pointer else ""
-    type_name = _SPACES.sub("", one.type_name).replace(" *", "*").strip()
-    return f"{space}{type_name} {one.name}"
+def _describe(place: int, one: ParameterFacts) -> Parameter:
+    """Describe a parameter as devices' compilers do."""
+    type_name = _QUALIFIERS.sub("", one.type_name).replace(" *", "*").strip()
+    return Parameter(
+        index=place,
+        name=one.name,
+        type_name=type_name,
+        address_space=one.space.value,
+        is_const=one.is_const and one.is_pointer,
+        is_known="[" not in type_name and "(" not in type_name,
+    )

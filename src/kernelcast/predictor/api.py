@@ -1,6 +1,6 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -137,13 +137,14 @@ def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) ->
     return Predictor(options=PredictorOptions(settings=replace(settings, measure=measure)))
 
 
-def estimate_problem(
+def estimate_problem(  # noqa: PLR0913 - a problem, where, how, and what is told on the way
     path: str | Path,
     *,
     devices: Sequence[str] | None = None,
     parameters: Mapping[str, int | float] | None = None,
     settings: EstimateSettings | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    report: Callable[[str], None] = lambda _: None,
 ) -> list[DeviceAnswer]:
     """Predict a problem file on the devices of this machine, each in a process of its own.
 
@@ -159,6 +160,8 @@ def estimate_problem(
         Budget, coverage, measurement.
     timeout_s : float
         A device that has not answered after so many seconds is given up.
+    report : callable, optional
+        Is told what is being done; the logger ``kernelcast.progress`` is told as well (DEBUG).
 
     Returns
     -------
@@ -173,10 +176,12 @@ def estimate_problem(
     check_problem_path(path)
     check_device_ids(devices)
     problem = read_problem(path, parameters=parameters)
+    report("looking for devices")
     found = estimate_on_devices(
         problem,
         find_devices(devices or ()),
         settings=settings or EstimateSettings(),
         timeout_s=timeout_s,
+        report=report,
     )
     return [one.answer for one in found]

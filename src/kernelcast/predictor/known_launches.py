@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,10 +28,17 @@ _MOST_KERNELS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An estimate with the raw samples behind it; one without samples has none."""
+    """An estimate with the raw samples behind it; one without samples has none.
+
+    Parameters
+    ----------
+    refine : callable or None
+        Samples once more, and gives the better answer; None where that would not make it better.
+    """
 
     estimate: Estimate
     recording: Recording | None
+    refine: "Callable[[], Answer] | None" = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

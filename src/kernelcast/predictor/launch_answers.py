@@ -192,7 +192,8 @@ class LaunchAnswers:
         most = request.policy.settings.plan.moments
         if known.before_shift is not None or not self._remembers:
             return most
-        basis = self._answerer.describe(request, known.identity, missing=_SPARED)
+        basis = self._answerer.describe(request, known.identity)
+        basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))
         moments = self._answerer.evidence.choose_moments(basis, known.identity, request.policy)
         if not moments:
             with known.lock:

@@ -26,6 +26,7 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.refinable import make_answer
 from kernelcast.predictor.refining import Refiner
 from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
@@ -232,8 +233,7 @@ class Predictor:
         """
         request = self._reader.read(launch, device, policy=policy, report=report)
         answers = self._make_answers(request.policy)
-        known = answers.ask(request)
-        return Answer(estimate=answers.require(known, request), recording=known.record())
+        return make_answer(answers, answers.ask(request), request)
 
     def recall(
         self,
@@ -263,8 +263,7 @@ class Predictor:
     def faster(one: Estimate, other: Estimate) -> float:
         """Give the probability that the first launch takes less time than the second.
 
-        Times of the kernels alone are compared: see `fastest` for those with transfers.
-        See `kernelcast.predictor.launch_estimates.compare_estimates`.
+        Of the kernels alone (see `fastest` for transfers), by `launch_estimates.compare_estimates`.
         """
         return compare_estimates(one, other)
 

@@ -56,7 +56,7 @@ class Refiner:
         Objects of a program are left alone: they may be gone by then.
         """
         settings = request.policy.settings
-        if request.is_live or settings.measure or not settings.samples or not _is_open(known):
+        if request.is_live or settings.measure or not settings.samples or not is_open(known):
             return
         with self._changed:
             if self._is_closed:
@@ -104,13 +104,13 @@ class Refiner:
     def _refine(self, request: LaunchRequest, known: KnownLaunch) -> bool:
         """Sample a launch once more; tell whether it needs no more of it."""
         outcome = known.outcome
-        if outcome is None or not _is_open(known):  # noted again while the last was taken
+        if outcome is None or not is_open(known):  # noted again while the last was taken
             return True
         busy = self._answerer.lock_of(request.device.id)
         if not busy.acquire(blocking=False):
             return False
         try:
-            more = _sample_once(request, outcome)
+            more = sample_once(request, outcome)
         except KernelcastError:  # who asks again is told
             return True
         finally:
@@ -119,15 +119,16 @@ class Refiner:
             if known.outcome is outcome:  # nobody has sampled anew meanwhile
                 known.outcome = more
                 known.answer = known.sampled = known.basis = None
-        return not _is_open(known)
+        return not is_open(known)
 
 
-def _is_open(known: KnownLaunch) -> bool:
+def is_open(known: KnownLaunch) -> bool:
+    """Tell whether a launch was sampled, and would be better known by another moment."""
     outcome = known.outcome
     return outcome is not None and 0 < len(outcome.moments) < MOST_MOMENTS
 
 
-def _sample_once(request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
+def sample_once(request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
     """Add a moment, at other places, for one moment's share of the budget."""
     settings, count = request.policy.settings, len(outcome.moments)
     plan = replace(

@@ -1,4 +1,4 @@
-"""Buffers of problems, kept from one launch to the next: memory is got once, and filled once.
+"""Buffers kept from one launch to the next: memory is got once, and filled once.
 
 To get a gibibyte from the operating system, page by page, takes a processor 0.3 s, to give it back
 0.07 s, to fill it again 0.1 s, and to find it as it was left nothing. What a kernel has only read
@@ -6,7 +6,7 @@ still holds its content, also for a launch of another size.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,8 @@ _SHARE_KEPT: Final = 0.25
 # A launch is not given a buffer of more than so many times its size: others may need it.
 _LARGEST: Final = 4
 _Content = tuple[object, ...]
+Part = tuple[int, int]
+"""A byte, and the one behind another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +43,7 @@ class PooledBuffer:
 
 
 class BufferPool:
-    """Gives buffers with the contents of recipes, and takes them back.
+    """Gives buffers with the contents of recipes, or any, and takes them back.
 
     Parameters
     ----------
@@ -49,20 +51,33 @@ class BufferPool:
         Of the device.
     description : DeviceDescription
         The device.
+    most_bytes : int, optional
+        What is kept at most, in bytes; a share of the device's memory when left out.
     """
 
     def __init__(
-        self, context: cl.Context, queue: cl.CommandQueue, description: DeviceDescription
+        self,
+        context: cl.Context,
+        queue: cl.CommandQueue,
+        description: DeviceDescription,
+        *,
+        most_bytes: int | None = None,
     ) -> None:
         self._context, self._queue = context, queue
         self._is_host_memory = description.kind is DeviceKind.CPU
-        self._most_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        usual_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        self._most_bytes = usual_bytes if most_bytes is None else most_bytes
         self._free: OrderedDict[int, PooledBuffer] = OrderedDict()
 
     @property
     def fills_in_place(self) -> bool:
         """Whether the host writes to the device's memory, without a copy beside it."""
         return self._is_host_memory
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the buffers that nobody has."""
+        return sum(one.buffer.size for one in self._free.values())
 
     def take(self, recipes: Sequence[tuple[BufferArgument, int]]) -> list[PooledBuffer]:
         """Give buffers, filled by recipes with seeds.
@@ -83,18 +98,20 @@ class BufferPool:
         return taken
 
     def get(self, size_bytes: int) -> PooledBuffer:
-        """Give a buffer of any content."""
+        """Give a buffer that holds nothing known."""
         fitting = [
             one for one in self._free.values()
             if size_bytes <= one.buffer.size <= _LARGEST * size_bytes
         ]  # fmt: skip
         if fitting:
-            return self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
+            found = self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
+            found.content = None
+            return found
         flags = cl.mem_flags.READ_WRITE
         return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
 
     def fill(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Give buffers the content of recipes with seeds, where they do not hold it."""
+        """Give buffers the content of recipes with seeds, where they do not hold all of it."""
         wanting = [one for one in buffers if _count_held(*one) < one[1].count]
         if not self._is_host_memory:
             for held, argument, seed in wanting:
@@ -105,6 +122,13 @@ class BufferPool:
         for held, argument, seed in wanting:
             held.content = _name_content(argument, seed)
             held.filled = argument.count
+
+    def fill_parts(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
+        """Give parts of buffers, from a byte to that behind another, the content of recipes."""
+        if any(one for *_, one in parts):
+            self._write_mapped(parts)
 
     def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
@@ -128,19 +152,32 @@ class BufferPool:
         return self._free.pop(id(max(holding, key=lambda one: one.filled)))
 
     def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Fill buffers where they lie."""
+        """Fill what buffers do not hold yet, where they lie."""
+        parts = []
+        for held, argument, seed in buffers:
+            begin = _count_held(held, argument, seed) * argument.element.bytes
+            held.content = None
+            parts.append((held, argument, seed, [(begin, argument.bytes)]))
+        self._write_mapped(parts)
+
+    def _write_mapped(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
         arrays = []
         try:
-            orders = []
-            for held, argument, seed in buffers:
-                begin = _count_held(held, argument, seed)
-                held.content = None
+            orders: list[FillOrder] = []
+            for held, argument, seed, ranges in parts:
                 array, _ = cl.enqueue_map_buffer(
                     self._queue, held.buffer, cl.map_flags.WRITE, 0,
                     (argument.count * argument.element.stored_lanes,), argument.element.dtype,
                 )  # fmt: skip
                 arrays.append(array)
-                orders.append(FillOrder(argument=argument, array=array, seed=seed, begin=begin))
+                size = argument.element.bytes
+                orders += [
+                    FillOrder(argument=argument, array=array, seed=seed,
+                              begin=low // size, end=min(-(-high // size), argument.count))
+                    for low, high in ranges
+                ]  # fmt: skip
             fill_ranges(orders)
         finally:
             for array in arrays:
@@ -151,7 +188,7 @@ class BufferPool:
         self._let_go(max(0, self._most_bytes - wanted_bytes))
 
     def _let_go(self, most_bytes: int) -> None:
-        kept_bytes = sum(one.buffer.size for one in self._free.values())
+        kept_bytes = self.kept_bytes
         if kept_bytes > most_bytes:
             self._queue.finish()
         while kept_bytes > most_bytes:

@@ -7,34 +7,12 @@ from typing import cast
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import mark_line
 
 # Asked of the compiler so that parameters can be checked by name and type before anything runs.
 ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"
 _LOG_LINES = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One parameter of a kernel as the device's compiler sees it."""
-
-    index: int
-    """Position, from 0."""
-    name: str
-    """As in the source, like its type."""
-    type_name: str
-    """Without qualifiers; ``float*`` for a pointer."""
-    address_space: str
-    """``global``, ``constant``, ``local`` or ``private``."""
-    is_const: bool
-    """Whether the pointed-to data may not be written."""
-    is_known: bool = True
-    """False where the driver gives no argument information: then nothing can be checked."""
-
-    def __str__(self) -> str:
-        space = "" if self.address_space == "private" else f"{self.address_space} "
-        const = "const " if self.is_const else ""
-        return f"{self.index} ({space}{const}{self.type_name} {self.name})"
 
 
 def build_program(

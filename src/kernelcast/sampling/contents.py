@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -91,14 +91,15 @@ class FillOrder:
         Contiguous, of the recipe's type; its part from the start on that is the recipe's counts.
     seed : int
         As of `make_array`.
-    begin : int
-        Elements at the start that hold the content already.
+    begin, end : int
+        Which elements are filled; all behind `begin` where `end` is None.
     """
 
     argument: BufferArgument
     array: Array
     seed: int
     begin: int = 0
+    end: int | None = None
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
@@ -118,16 +119,22 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
             for one, write in zip(orders, writers, strict=True)
             for begin, end in _cut(one)
         ]
-        for _ in threads.map(lambda piece: piece[0](piece[1], piece[2]), pieces):
+        for _ in threads.map(_write_piece, pieces):
             pass
+
+
+def _write_piece(piece: tuple[Write, Array, int]) -> None:
+    write, where, begin = piece
+    with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
+        write(where, begin)
 
 
 def _cut(order: FillOrder) -> Iterator[tuple[int, int]]:
     """Cut what is to be filled into pieces, in base types."""
     lanes = order.argument.element.stored_lanes
-    total = order.argument.count * lanes
-    for begin in range(order.begin * lanes, total, _FILLED_AT_ONCE):
-        yield begin, min(begin + _FILLED_AT_ONCE, total)
+    end = (order.argument.count if order.end is None else order.end) * lanes
+    for begin in range(order.begin * lanes, end, _FILLED_AT_ONCE):
+        yield begin, min(begin + _FILLED_AT_ONCE, end)
 
 
 def _open_content(order: FillOrder) -> Write:
@@ -204,10 +211,22 @@ def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Arr
     return rng.integers(math.ceil(low), math.ceil(high), count, dtype=dtype)
 
 
-def _load(argument: BufferArgument) -> Array:
+def check_file(argument: BufferArgument) -> None:
+    """Check the file of a buffer's content by its header; nothing where there is none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or does not hold `count` elements of the type.
+    """
+    if argument.init is Init.FILE:
+        _load(argument, mapping="r")
+
+
+def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Array:
     path, dtype, shape = argument.path, argument.element.dtype, shape_of(argument)
     try:
-        content: Array = np.load(str(path), allow_pickle=False)
+        content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
         raise InputError(msg) from error
@@ -217,4 +236,4 @@ def _load(argument: BufferArgument) -> Array:
             f"the buffer wants {int(np.prod(shape))} of {dtype}"
         )
         raise InputError(msg)
-    return np.ascontiguousarray(content).reshape(shape)
+    return content if mapping else np.ascontiguousarray(content).reshape(shape)

@@ -21,13 +21,13 @@ from typing import Any, Final
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.sampling.building import (
     ARGUMENT_INFO_OPTION,
-    Parameter,
     build_program,
     list_kernels,
     read_binary,
     read_parameters,
 )
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 
 _FORMAT: Final = "kernelcast program 1"
 _KEEP_THEMSELVES: Final = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA"})

@@ -11,6 +11,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
+from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.byte_ranges import Ranges
 from kernelcast.sampling.opencl import cl
 
@@ -33,49 +34,13 @@ class Reach(Protocol):
         """Positions of the arguments of which that is known."""
         ...
 
+    def without(self, places: Collection[int]) -> "Reach":
+        """Leave out some arguments."""
+        ...
+
     def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
         ...
-
-
-class KeptBuffers:
-    """Buffers of scratch copies that are kept for the next launch; not for several threads at once.
-
-    A page of the host that is touched for the first time costs 4 us on a virtual machine, a
-    millisecond for each MiB; to copy what is there already takes 0.03 ms.
-
-    Parameters
-    ----------
-    most_bytes : int
-        What is kept at most, in bytes.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._kept: list[cl.Buffer] = []
-
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes that are kept."""
-        return sum(one.size for one in self._kept)
-
-    def take(self, context: cl.Context, size: int) -> cl.Buffer:
-        """Give a buffer of a size, whatever it holds."""
-        for place, one in enumerate(self._kept):
-            if one.size == size:
-                return self._kept.pop(place)
-        return cl.Buffer(context, cl.mem_flags.READ_WRITE, size=size)
-
-    def give_back(self, buffer: cl.Buffer) -> None:
-        """Keep a buffer; those that were given back first go where it becomes too much."""
-        self._kept.append(buffer)
-        while self.kept_bytes > self._most_bytes:
-            self._kept.pop(0).release()
-
-    def release(self) -> None:
-        """Give all memory back."""
-        while self._kept:
-            self._kept.pop().release()
 
 
 class ScratchArguments:
@@ -88,7 +53,7 @@ class ScratchArguments:
     reach : Reach, optional
         Which bytes boxes touch: the others are copied where they are needed, see `prepare`. All
         are copied at once where that is not known.
-    kept : KeptBuffers, optional
+    pool : BufferPool, optional
         Where copies come from and go to.
 
     Raises
@@ -98,9 +63,9 @@ class ScratchArguments:
 
     Notes
     -----
-    A copy is as large as its original, whatever of it has been copied: an access that goes where
-    nobody expected it finds other content, and never the original. Sub-buffers are copied with
-    their parent, and the same parent is copied once, so that arguments that overlap still do.
+    A copy is at least as large as its original, whatever of it has been copied: an access that goes
+    where nobody expected it finds other content, and never the original. Sub-buffers are copied
+    with their parent, and the same parent is copied once, so that arguments that overlap still do.
     """
 
     def __init__(  # noqa: PLR0913 - what is copied, whereto, and how much of it
@@ -111,10 +76,10 @@ class ScratchArguments:
         description: DeviceDescription,
         *,
         reach: Reach | None = None,
-        kept: KeptBuffers | None = None,
+        pool: BufferPool | None = None,
     ) -> None:
         self._queue, self._reach = queue, reach
-        self._kept = kept or KeptBuffers(0)
+        self._pool = pool or BufferPool(queue.context, queue, description, most_bytes=0)
         written = [
             argument
             for argument, access in zip(arguments, accesses, strict=True)
@@ -122,13 +87,10 @@ class ScratchArguments:
         ]
         self._originals = {_parent(memory).int_ptr: _parent(memory) for memory in written}
         held = _hold(arguments)
-        if not _has_room(held, self.copied_bytes + self._kept.kept_bytes, description):
-            self._kept.release()
+        if not _has_room(held, self.copied_bytes + self._pool.kept_bytes, description):
+            self._pool.close()
         _check_room(held, self.copied_bytes, description)
-        self._copies = {
-            key: self._kept.take(queue.context, parent.size)
-            for key, parent in self._originals.items()
-        }
+        self._pooled = {key: self._pool.get(parent.size) for key, parent in self._originals.items()}
         # What a kernel only writes it cannot notice: most of what is copied, and a copy of
         # gigabytes takes longer than the launches.
         self._noticed = {
@@ -141,6 +103,8 @@ class ScratchArguments:
             for place, argument in enumerate(arguments)
             if isinstance(argument, cl.Buffer) and _parent(argument).int_ptr in self._originals
         }
+        if reach is not None:
+            self._reach = reach.without({*reach.places} - self._places.keys())
         self._ready: dict[int, Ranges] = {key: Ranges() for key in self._originals}
         self.arguments = [self._replace(argument) for argument in arguments]
         known = () if reach is None else reach.places
@@ -180,7 +144,7 @@ class ScratchArguments:
                     wanted[key] += [(start + low, start + high) for low, high in ranges]
         self._copy(
             {
-                key: self._ready[key].add(_clip(ranges, self._originals[key].size))
+                key: self._ready[key].add(clip_to_pages(ranges, self._originals[key].size))
                 for key, ranges in wanted.items()
             }
         )
@@ -204,7 +168,7 @@ class ScratchArguments:
         for key, parts in ranges.items():
             for low, high in parts:
                 cl.enqueue_copy(
-                    self._queue, self._copies[key], self._originals[key],
+                    self._queue, self._pooled[key].buffer, self._originals[key],
                     src_offset=low, dst_offset=low, byte_count=high - low,
                 )  # fmt: skip
         self._queue.finish()
@@ -213,23 +177,22 @@ class ScratchArguments:
         """Give the copies' memory back, or keep it for the next launch."""
         self._queue.finish()
         self.arguments = []
-        for copy in self._copies.values():
-            self._kept.give_back(copy)
-        self._copies = {}
+        self._pool.give_back([*self._pooled.values()])
+        self._pooled = {}
 
     def _replace(self, argument: KernelArgument) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
         if not isinstance(argument, cl.Buffer):
             return argument
-        copy = self._copies.get(_parent(argument).int_ptr)
+        copy = self._pooled.get(_parent(argument).int_ptr)
         if copy is None:
             return argument
         if _parent(argument) is argument:
-            return copy
-        return copy.get_sub_region(_start(argument), argument.size)
+            return copy.buffer
+        return copy.buffer.get_sub_region(_start(argument), argument.size)
 
 
-def _clip(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+def clip_to_pages(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     """Cut ranges to a buffer, page by page."""
     pages = (
         (max(low, 0) // _PAGE_BYTES * _PAGE_BYTES, min(-(-high // _PAGE_BYTES) * _PAGE_BYTES, size))

@@ -39,15 +39,12 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
-from kernelcast.sampling.scratch import KeptBuffers
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
 _COPIES_KEPT = 16
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
-# Of the device's memory: scratch copies that are kept between launches.
-_KEPT_SHARE = 1 / 8
 _WHOLE = "as it is"
 
 
@@ -98,13 +95,12 @@ class DeviceSession:
         self._findings = DeviceFindings(description, folder)
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
-        self.kept_buffers = KeptBuffers(int(_KEPT_SHARE * description.global_memory_bytes))
         self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
 
     @cached_property
     def buffers(self) -> BufferPool:
-        """Buffers of problems, kept for the next launch."""
+        """Buffers, kept for the next launch."""
         return BufferPool(self.context, self.queue, self.description)
 
     @cached_property
@@ -126,6 +122,12 @@ class DeviceSession:
     def build_ahead(self) -> None:
         """Build what every sampling needs; nothing is run."""
         assert self._probe_program
+
+    def try_out(self) -> None:
+        """Find out now what the first sampling would."""
+        assert self.behaviour
+        assert self.works_in_host_memory in {True, False}
+        self.settle()
 
     @cached_property
     def _probe_program(self) -> cl.Program:

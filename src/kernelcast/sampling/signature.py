@@ -12,7 +12,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.building import Parameter
+from kernelcast.sampling.parameters import Parameter
 
 _BUFFER_SPACES = ("global", "constant")
 _BYTES = ("uint8", "int8")

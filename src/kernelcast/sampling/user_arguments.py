@@ -16,8 +16,8 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.building import Parameter
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import is_image

@@ -1,8 +1,9 @@
 """The one place where the service asks the predictor."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from kernelcast.launches.devices import list_descriptions
@@ -11,6 +12,11 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.single_kernel_processes import (
+    SingleKernelProcesses,
+    asked_by,
+)
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
@@ -23,12 +29,24 @@ from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One launch on one device."""
+    """One launch on one device, and who asks."""
 
     problem: Problem
     device: DeviceDescription
     settings: EstimateSettings
     timeout_s: float
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """An answer by samples; `refine` samples once more for a better one, None where it would not.
+
+    It may be called by one thread at a time for each device.
+    """
+
+    estimate: Estimate
+    refine: "Callable[[], Sampled] | None" = None
 
 
 class Backend(Protocol):
@@ -50,7 +68,16 @@ class Backend(Protocol):
         """Give what is known of a launch, to judge observations by."""
         ...
 
-    def sample(self, ask: Ask) -> Estimate:
+    @property
+    def can_make_ready(self) -> bool:
+        """Whether there is anything to prepare before samplings."""
+        ...
+
+    def make_ready(self, device_ids: Sequence[str]) -> None:
+        """Prepare for samplings on devices, and wait for nothing."""
+        ...
+
+    def sample(self, ask: Ask) -> Sampled:
         """Answer by running work-groups; called by one thread at a time for each device."""
         ...
 
@@ -62,17 +89,22 @@ class Backend(Protocol):
         """Give a number that changes when other models are to be used, learned or analytic."""
         ...
 
+    def close(self) -> None:
+        """End what was started."""
+        ...
+
 
 class PredictorBackend:
     """Asks devices of this host.
 
     Notes
     -----
-    Each sampling should have a fresh process: a warm one would answer sooner, but in it a
-    stranger's kernel could wait for the next stranger's.
+    No process should run kernels of two callers: a stranger's could wait there for the next
+    stranger's. See `kernelcast.predictor.answering.single_kernel_processes`.
     """
 
     def __init__(self, database: str, registry: str | None, executor: Executor) -> None:
+        self._executor = executor
         self._predictor = Predictor(
             store=database,
             registry=registry,
@@ -92,13 +124,30 @@ class PredictorBackend:
         """Give what the store and this process know of a launch."""
         return self._predictor.recall_named(launch)
 
-    def sample(self, ask: Ask) -> Estimate:
-        """Answer by running work-groups in a process of its own."""
-        return self._answer(ask, ask.settings)
+    @property
+    def can_make_ready(self) -> bool:
+        """Whether processes can wait for samplings."""
+        return isinstance(self._executor, SingleKernelProcesses)
+
+    def make_ready(self, device_ids: Sequence[str]) -> None:
+        """Start a process for each device, which opens it."""
+        if isinstance(self._executor, SingleKernelProcesses):
+            self._executor.make_ready(device_ids)
+
+    def sample(self, ask: Ask) -> Sampled:
+        """Answer by running work-groups in a process of the kernel's own."""
+        return self._ask(ask, lambda: self._answer(ask, ask.settings))
 
     def model(self, ask: Ask) -> Estimate:
         """Answer by the analytic model alone, in a process of its own."""
-        return self._answer(ask, replace(ask.settings, samples=False))
+        return self._ask(
+            ask, lambda: self._answer(ask, replace(ask.settings, samples=False))
+        ).estimate
+
+    def close(self) -> None:
+        """End all processes."""
+        if isinstance(self._executor, SingleKernelProcesses):
+            self._executor.close()
 
     def generation(self) -> int:
         """Give a number that changes with the models in use, and with a new calibration."""
@@ -108,11 +157,18 @@ class PredictorBackend:
                 changed.append((path.name, path.stat().st_mtime_ns))
         return hash(tuple(changed))
 
-    def _answer(self, ask: Ask, settings: EstimateSettings) -> Estimate:
+    def _answer(self, ask: Ask, settings: EstimateSettings) -> Answer:
         policy = Policy(settings=settings, timeout_s=ask.timeout_s)
-        with _telling_own(ask):
-            found = self._predictor.answer(ask.problem, ask.device, policy=policy)
-        return redact_estimate(found.estimate, ask.problem.kernel)
+        return self._predictor.answer(ask.problem, ask.device, policy=policy)
+
+    def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Sampled:
+        with _telling_own(ask), asked_by(ask.caller):
+            found = answer()
+        refine = found.refine
+        return Sampled(
+            estimate=redact_estimate(found.estimate, ask.problem.kernel),
+            refine=None if refine is None else partial(self._ask, ask, refine),
+        )
 
 
 @contextlib.contextmanager

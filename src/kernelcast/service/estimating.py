@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.service.backend import Ask, Backend
+from kernelcast.service.backend import Ask, Backend, Sampled
 from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.changes import bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
@@ -35,6 +36,7 @@ _MOST_KEPT: Final = 10_000
 _STANDS_S: Final = 600.0
 _MOST_MODELS: Final = 32
 _RECALLS_AT_ONCE: Final = 4
+_MOST_REFINABLE: Final = 256
 
 
 class Sampling(StrEnum):
@@ -109,6 +111,7 @@ class _Kept:
     observed: tuple[int, int]
     models: int
     ends_s: float
+    refine: Callable[[], Sampled] | None = None
 
     @property
     def tier(self) -> Tier:
@@ -156,6 +159,8 @@ class Estimating:
         self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
         self._models = BoundedPool(_MOST_MODELS, "launches")
         self._timeouts = TimeoutMemory()
+        self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
+        """Kept answers that another sampling makes better; the oldest goes first."""
         self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
         self.queues = SamplingQueues(limits, metrics)
 
@@ -212,6 +217,7 @@ class Estimating:
         observed, models = self._versions.of(bucket), self._versions.models
         ends_s = time.monotonic() + _STANDS_S
         estimate: Estimate | None = None
+        refine: Callable[[], Sampled] | None = None
         known, lasts = self._kept.get(wanted.key), True
         if known is not None and not known.may_stand(models):
             known = None
@@ -224,24 +230,59 @@ class Estimating:
             return known
         if estimate is None:
             try:
-                estimate = await self._ask_device(wanted)
+                found = await self._ask_device(wanted)
+                estimate, refine = found.estimate, found.refine
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
-        if estimate.now is not None:
-            ends_s = time.monotonic() + HOLDS_S
-        self._predictions.remember(estimate, wanted.digest)
-        found = _Kept(_write(wanted, estimate), estimate, bucket, observed, models, ends_s)
+        kept = _Kept(b"", estimate, bucket, observed, models, ends_s, refine)
+        self._fill(kept, wanted, estimate)
         if lasts:
-            self._kept[wanted.key] = found
-        return found
+            self._keep(wanted, kept)
+        return kept
 
-    async def _ask_device(self, wanted: Wanted) -> Estimate:
+    def _fill(self, kept: _Kept, wanted: Wanted, estimate: Estimate) -> None:
+        """Put an estimate into what is kept."""
+        kept.estimate, kept.rest = estimate, _write(wanted, estimate)
+        if estimate.now is not None:
+            kept.ends_s = time.monotonic() + HOLDS_S
+        self._predictions.remember(estimate, wanted.digest)
+
+    def _keep(self, wanted: Wanted, kept: _Kept) -> None:
+        self._kept[wanted.key] = kept
+        if kept.refine is not None:
+            self.refinable[wanted.key] = wanted
+            if len(self.refinable) > _MOST_REFINABLE:
+                self.refinable.popitem(last=False)
+
+    async def refine(self, wanted: Wanted) -> bool:
+        """Sample a kept answer's launch once more, if its device is idle, and keep the better one.
+
+        Returns
+        -------
+        bool
+            Whether it can be made better still.
+        """
+        kept = self._kept.get(wanted.key)
+        if kept is None or kept.refine is None or not kept.stands(self._versions):
+            return False
+        queue = self.queues.of(wanted.ask.device.id)
+        try:
+            found = await queue.run_if_idle(kept.refine)
+        except KernelcastError:  # who asks again is told
+            return False
+        if found is None:
+            return True
+        kept.refine = found.refine
+        self._fill(kept, wanted, found.estimate)
+        return found.refine is not None
+
+    async def _ask_device(self, wanted: Wanted) -> Sampled:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
             return await self.queues.of(device_id).run(partial(self._sample, ask))
         try:
-            return await self._model(ask)
+            return Sampled(estimate=await self._model(ask))
         except KernelcastError as error:
             if wanted.may_run or wanted.sampling is Sampling.NEVER:
                 raise
@@ -259,16 +300,16 @@ class Estimating:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
             raise refuse_repeat(ask, found)
 
-    def _sample(self, ask: Ask) -> Estimate:
+    def _sample(self, ask: Ask) -> Sampled:
         """Sample on a device that is held; what does not end is remembered."""
         self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
         try:
-            estimate = self._backend.sample(ask)
+            found = self._backend.sample(ask)
         except EstimateTimeoutError as error:
             self._timeouts.remember(ask, str(error))
             raise
         self._timeouts.forget(ask)
-        return estimate
+        return found
 
     async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:
         """Answer a launch whose turn did not come by what runs nothing."""

@@ -34,6 +34,8 @@ class Metrics:
         By what became of them.
     jobs
         By state.
+    refinements, refining_s
+        Answers that were sampled again while nobody waited, and the seconds that took, by device.
     """
 
     def __init__(self) -> None:
@@ -84,6 +86,18 @@ class Metrics:
             multiprocess_mode="mostrecent",
             registry=registry,
         )
+
+        self.refinements = Counter(
+            "kernelcast_refinements", "Answers sampled again", ("device_id",), registry=registry
+        )
+        self.refining_s = Counter(
+            "kernelcast_refining_seconds", "Time that took", ("device_id",), registry=registry
+        )
+
+    def count_refinement(self, device_id: str, seconds: float) -> None:
+        """Count an answer that was sampled again."""
+        self.refinements.labels(device_id).inc()
+        self.refining_s.labels(device_id).inc(seconds)
 
     def watch_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""

@@ -71,6 +71,16 @@ class SamplingQueue:
             raise self._miss(why)
         return await asyncio.shield(future)
 
+    async def run_if_idle(self, work: Callable[[], T]) -> T | None:
+        """Do work that measures on the device if nobody else does; None if somebody does."""
+        if self._count:
+            return None
+        self._count += 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        future = asyncio.wrap_future(self._executor.submit(self._work_if_idle, work))
+        future.add_done_callback(lambda _: self._leave())
+        return await asyncio.shield(future)
+
     def close(self) -> None:
         """Begin no further sampling."""
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -99,6 +109,14 @@ class SamplingQueue:
             self._lock.release()
             self._usual_s += _WEIGHT * (time.monotonic() - started_s - self._usual_s)
 
+    def _work_if_idle(self, work: Callable[[], T]) -> T | None:
+        if not self._lock.acquire(0.0):
+            return None
+        try:
+            return work()
+        finally:
+            self._lock.release()
+
     def _miss(self, why: str) -> ApiError:
         self._metrics.sampling_refused.labels(self._device_id).inc()
         return self._refusal(TurnMissedError, why)
@@ -121,6 +139,11 @@ class SamplingQueues:
         self._limits = limits
         self._metrics = metrics
         self._queues: dict[str, SamplingQueue] = {}
+
+    @property
+    def length(self) -> int:
+        """Samplings that wait or are at work, on all devices."""
+        return sum(one.length for one in self._queues.values())
 
     def of(self, device_id: str) -> SamplingQueue:
         """Give the queue of a device."""

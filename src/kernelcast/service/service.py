@@ -7,8 +7,9 @@ from functools import partial
 from typing import Final, Protocol, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
-from kernelcast.predictor.answering.executors import ChildProcesses
+from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
 from kernelcast.predictor.confinement import Protection
+from kernelcast.records.errors import KernelcastError
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend
 from kernelcast.service.bounded_pool import BoundedPool
@@ -21,6 +22,7 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.observing import Observing
 from kernelcast.service.predictions import Predictions
 from kernelcast.service.problems import ProblemCache
+from kernelcast.service.refining import Refining
 from kernelcast.service.repeats import Repeats
 from kernelcast.service.sandboxing import protect
 from kernelcast.service.settings import ServiceSettings
@@ -55,6 +57,8 @@ class Service:
         How it is run.
     database : str
         Where observations and state are.
+    backend : Backend
+        Asks the predictor.
     state, metrics, authenticator, devices, problems, predictions, estimating, repeats, observing,
     editing
         Its parts.
@@ -72,6 +76,7 @@ class Service:
 
     settings: ServiceSettings
     database: str
+    backend: Backend
     state: ServiceState
     metrics: Metrics
     authenticator: Authenticator
@@ -99,7 +104,7 @@ class Service:
         state = open_state(database)
         protection = protect(settings, database)
         asked = backend or PredictorBackend(
-            database, settings.registry, ChildProcesses(protection.confinement)
+            database, settings.registry, SingleKernelProcesses(protection.confinement)
         )
         predictions = Predictions(metrics)
         versions = Versions()
@@ -111,6 +116,7 @@ class Service:
         return cls(
             settings=settings,
             database=database,
+            backend=asked,
             state=state,
             metrics=metrics,
             authenticator=authenticator,
@@ -146,6 +152,17 @@ class Service:
         self._tasks.append(asyncio.create_task(self.watcher.run()))
         if self.settings.runs_jobs:
             self._tasks.append(asyncio.create_task(self.runner.run()))
+        if self.settings.allow_run:
+            if self.backend.can_make_ready:
+                self._tasks.append(asyncio.create_task(self._make_ready()))
+            share = self.settings.refine_share / self.settings.workers
+            refining = Refining(self.estimating, self.metrics, share)
+            self._tasks.append(asyncio.create_task(refining.run()))
+
+    async def _make_ready(self) -> None:
+        """Have processes wait for the first samplings."""
+        with contextlib.suppress(KernelcastError):  # who asks is told
+            self.backend.make_ready(sorted(await self.devices.ids()))
 
     async def stop(self) -> None:
         """End in order: a job at work is written down as waiting."""
@@ -156,6 +173,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await one
         self.estimating.close()
+        await asyncio.to_thread(self.backend.close)
         self.static_work.close()
         self.observing.close()
         self.editing.close()

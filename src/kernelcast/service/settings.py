@@ -105,6 +105,9 @@ class ServiceSettings:
         Tokens beside those of the database; see `kernelcast.service.authentication`.
     runs_jobs : bool
         Whether this host does jobs.
+    refine_share : float
+        Of the time, which may go into sampling launches again that somebody has asked for, while no
+        request waits; 0: none.
     limits : Limits
         What a request may ask for.
     """
@@ -120,6 +123,7 @@ class ServiceSettings:
     trusted_proxies: tuple[str, ...] = ()
     token_file: Path | None = None
     runs_jobs: bool = True
+    refine_share: float = 0.02
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -128,6 +132,9 @@ class ServiceSettings:
             raise InputError(msg)
         if self.workers < 1:
             msg = f"workers {self.workers}: give at least 1"
+            raise InputError(msg)
+        if not 0 <= self.refine_share <= 1:
+            msg = f"share {self.refine_share} of the time to refine answers: give 0 to 1"
             raise InputError(msg)
         read_networks(self.trusted_proxies)
 

@@ -25,7 +25,7 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
-from kernelcast.service.backend import Ask, PredictorBackend
+from kernelcast.service.backend import Ask, PredictorBackend, Sampled
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.evidence import make_moment
 from kernelcast.testing.fakes import SyntheticLaunch
@@ -67,7 +67,7 @@ class FakeBackend(PredictorBackend):
         """Describe the fake devices."""
         return make_devices()
 
-    def sample(self, ask: Ask) -> Estimate:
+    def sample(self, ask: Ask) -> Sampled:
         """Answer after the pause."""
         device_id = ask.device.id
         with self._guard:

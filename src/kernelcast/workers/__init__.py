@@ -5,7 +5,7 @@ from kernelcast.workers.protocol import Message, MessageKind
 from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import Reporter, Task
-from kernelcast.workers.warm import SPARE, WarmChildren
+from kernelcast.workers.warm import SPARE, WarmChild, WarmChildren
 
 __all__ = [
     "COUNTING",
@@ -16,6 +16,7 @@ __all__ = [
     "MessageKind",
     "Reporter",
     "Task",
+    "WarmChild",
     "WarmChildren",
     "run_isolated",
     "stream_isolated",

@@ -13,6 +13,7 @@ from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import Message
 from kernelcast.workers.running import UnheardError, converse
+from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import Task
 
 SPARE = ""
@@ -24,23 +25,79 @@ MOST_TASKS = 200
 
 
 @dataclass(slots=True)
-class _Place:
-    """One child, or room for one."""
+class WarmChild:
+    """One child that does one task after the other; it is started when it is needed, or before.
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    child: ChildProcess | None = None
-    done: int = 0
+    Parameters
+    ----------
+    idle_s : float
+        It ends when it had no further task for so long, in seconds.
+    confinement : Confinement or None
+        What it may see; None: what we see.
 
-    def take(self, idle_s: float, steps: Sequence[str] = ()) -> ChildProcess:
-        """Give the child, starting one where there is none."""
-        if self.child is None or self.done >= MOST_TASKS:
-            self.drop()
-            self.child = ChildProcess.start(idle_s=idle_s, steps=steps)
-        self.done += 1
-        return self.child
+    Notes
+    -----
+    Threads may share it; tasks wait for each other.
+    """
 
-    def drop(self) -> None:
-        child, self.child, self.done = self.child, None, 0
+    idle_s: float = IDLE_S
+    confinement: Confinement | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _child: ChildProcess | None = None
+    _done: int = 0
+
+    def start(self, steps: Sequence[str] = ()) -> None:
+        """Start the process, which gets ready by steps; see `ChildProcess.start`."""
+        with self._lock:
+            self._take(steps)
+
+    def stream(
+        self, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
+    ) -> Iterator[Message]:
+        """Have it do a task and give what it tells as it comes.
+
+        Parameters
+        ----------
+        task, arguments, timeout_s, subject
+            As of `kernelcast.workers.stream_isolated`.
+        """
+        with self._lock:
+            for is_last_try in (False, True):
+                try:
+                    yield from converse(
+                        self._take(), task, arguments, timeout_s=timeout_s, subject=subject
+                    )
+                except InputError:  # refused before anything ran: the child waits for the next task
+                    raise
+                except UnheardError as error:  # it had just ended: it was idle for too long
+                    self._drop()
+                    if is_last_try:
+                        raise KernelRunError(str(error)) from None
+                except BaseException:
+                    # Whatever else went wrong, Ctrl-C and a listener that left included, the next
+                    # task finds a device that was opened anew; a child at work must not go on.
+                    self._drop()
+                    raise
+                else:
+                    return
+
+    def close(self) -> None:
+        """End the process; the next task starts another."""
+        with self._lock:
+            self._drop()
+
+    def _take(self, steps: Sequence[str] = ()) -> ChildProcess:
+        """Give the process, starting one where there is none."""
+        if self._child is None or self._done >= MOST_TASKS:
+            self._drop()
+            self._child = ChildProcess.start(
+                idle_s=self.idle_s, steps=steps, confinement=self.confinement
+            )
+        self._done += 1
+        return self._child
+
+    def _drop(self) -> None:
+        child, self._child, self._done = self._child, None, 0
         if child is not None:
             child.end()
 
@@ -61,7 +118,7 @@ class WarmChildren:
     """
 
     idle_s: float = IDLE_S
-    _places: dict[str, _Place] = field(default_factory=dict)
+    _places: dict[str, WarmChild] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start_ahead(self, steps: Sequence[str]) -> None:
@@ -77,9 +134,8 @@ class WarmChildren:
         with self._lock:
             if self._places:
                 return
-            place = self._places[SPARE] = _Place()
-        with place.lock:
-            place.take(self.idle_s, steps)
+            spare = self._places[SPARE] = WarmChild(self.idle_s)
+        spare.start(steps)
 
     def stream(
         self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
@@ -96,33 +152,13 @@ class WarmChildren:
         with self._lock:
             if key not in self._places:
                 is_spare = SPARE in self._places
-                self._places[key] = self._places.pop(SPARE) if is_spare else _Place()
-            place = self._places[key]
-        with place.lock:
-            for is_last_try in (False, True):
-                try:
-                    yield from converse(
-                        place.take(self.idle_s), task, arguments,
-                        timeout_s=timeout_s, subject=subject,
-                    )  # fmt: skip
-                except InputError:  # refused before anything ran: the child waits for the next task
-                    raise
-                except UnheardError as error:  # it had just ended: it was idle for too long
-                    place.drop()
-                    if is_last_try:
-                        raise KernelRunError(str(error)) from None
-                except BaseException:
-                    # Whatever else went wrong, Ctrl-C and a listener that left included, the next
-                    # task finds a device that was opened anew; a child at work must not go on.
-                    place.drop()
-                    raise
-                else:
-                    return
+                self._places[key] = self._places.pop(SPARE) if is_spare else WarmChild(self.idle_s)
+            child = self._places[key]
+        yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
 
     def close(self) -> None:
         """End the children; the next task starts others."""
         with self._lock:
-            places = [*self._places.values()]
-        for place in places:
-            with place.lock:
-                place.drop()
+            children = [*self._places.values()]
+        for one in children:
+            one.close()

@@ -38,6 +38,7 @@ def test_ranges_hold_all_addresses_of_a_box() -> None:
             loops = {Symbol(SymbolKind.LOOP, one.name): k for one in access.loops}
             for offset in np.unique(np.asarray(access.offset_bytes.evaluate({**known, **loops}))):
                 assert any(low <= offset and offset + 4 <= high for low, high in ranges[place])
+    assert touched.without({0}).list_ranges(box).keys() == touched.places - {0}
     assert min(low for low, _ in ranges[0]) == 4 * (4 * 64 + 8)
     assert max(high for _, high in ranges[0]) == 4 * (7 * 64 + 24)
 

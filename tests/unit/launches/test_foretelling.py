@@ -21,7 +21,7 @@ def read_example(name: str) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("nbody", Workload.SPECIAL), ("matmul_tiled", Workload.DENSE)]
+    ("name", "kind"), [("transcendental", Workload.SPECIAL), ("matmul_tiled", Workload.DENSE)]
 )
 def test_answers_from_the_source_alone(name: str, kind: Workload) -> None:
     """Gives a time and a kind of work without a device."""

@@ -1,11 +1,20 @@
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.source_check import refuse_misfits
-from kernelcast.records.arguments import Argument, LocalArgument
-from kernelcast.records.errors import KernelNotFoundError, SignatureError
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    ElementType,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.errors import InputError, KernelNotFoundError, SignatureError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -33,6 +42,69 @@ def test_another_number_of_arguments_is_refused_with_the_signature() -> None:
     expected = r"1 arguments given, 2 expected: 0 \(global float\* a\), 1 \(int n\)"
     with pytest.raises(SignatureError, match=expected):
         refuse_misfits(make_problem("kernel void f(global float *a, int n) {}", 1))
+
+
+FLOATS = BufferArgument(element=ElementType("float32"), count=64)
+NUMBER = ScalarArgument(element=ElementType("int32"), values=(3,))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "argument", "complaint"),
+    [
+        (
+            "global const int *restrict a",
+            FLOATS,
+            r"\(global const int\* a\): a buffer of float32",
+        ),
+        ("__constant float4 *a", NUMBER, r"a scalar given; give a buffer"),
+        ("const unsigned int n", NUMBER, r"\(unsigned int n\): int32 given; give uint32"),
+        ("uint n", FLOATS, r"a buffer given; give a scalar \(uint32\)"),
+        ("local float *l", FLOATS, r"give a size of local memory"),
+        ("read_only image2d_t i", FLOATS, r"images and samplers"),
+    ],
+)
+def test_kinds_and_types_that_do_not_fit_are_refused(
+    parameter: str, argument: Argument, complaint: str
+) -> None:
+    """Says as much as a device's compiler lets us say, without a device."""
+    problem = replace(make_problem(f"kernel void f({parameter}) {{}}", 0), arguments=(argument,))
+    with pytest.raises(SignatureError, match=complaint):
+        refuse_misfits(problem)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "argument"),
+    [
+        ("__global float *a", FLOATS),
+        ("const volatile global float4 *a", FLOATS),
+        ("typeof(1) n", FLOATS),
+        ("real n", FLOATS),
+        ("global pair *p", FLOATS),
+        ("pair p", ScalarArgument(element=ElementType("uint8", 8), values=(0,) * 8)),
+        ("const size_t n", ScalarArgument(element=ElementType("uint64"), values=(3,))),
+    ],
+)
+def test_what_fits_or_only_a_compiler_knows_is_not_refused(
+    parameter: str, argument: Argument
+) -> None:
+    """Leaves types with names of the source's own to the device."""
+    types = "typedef float real; typedef struct { int a; float b; } pair;"
+    source = f"{types} kernel void f({parameter}) {{}}"
+    if parameter == "real n":
+        argument = ScalarArgument(element=ElementType("float32"), values=(3,))
+    elif parameter.startswith("typeof"):
+        argument = NUMBER
+    refuse_misfits(replace(make_problem(source, 0), arguments=(argument,)))
+
+
+def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    """Looks at its header."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(63, dtype=np.float32))
+    argument = replace(FLOATS, init=Init.FILE, path=path)
+    problem = replace(make_problem("kernel void f(global float *a) {}", 0), arguments=(argument,))
+    with pytest.raises(InputError, match="holds 63 values"):
+        refuse_misfits(problem)
 
 
 @pytest.mark.parametrize("source", ["kernel void f(", "#include <none.h>\nkernel void g() {}", "?"])

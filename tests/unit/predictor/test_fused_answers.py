@@ -243,6 +243,21 @@ def test_a_model_that_needs_no_samples_may_be_given(executor: FakeExecutor, stor
     assert kinds == {"samples"}  # built-in spreads know none of it
 
 
+def test_what_others_observe_is_seen_at_the_next_question(
+    sizes: FakeExecutor, store: Store
+) -> None:
+    """Launches that were never observed ask no database, until somebody has written to it."""
+    predictor = make_predictor(sizes, store)
+    for work_groups in (10_000, 20_000, 30_000):
+        found = predictor.estimate(make_problem(work_groups=work_groups), DEVICE.id)
+        assert found.tier is not Tier.HISTORY
+    problem = make_problem(work_groups=40_000)
+    with open_store(Path(store.where)) as theirs, make_predictor(sizes, theirs) as other:
+        observe(other, other.estimate(problem, DEVICE.id), 0.2, 0.2, 0.2)
+    again = predictor.estimate(problem, DEVICE.id)
+    assert "observed" in {one.kind for one in again.list_pieces()}
+
+
 def test_measures_that_a_launch_lacks_are_left_out() -> None:
     """A launch of which the work-items alone are known is compared by them."""
     sizes = KernelSizes(lambda _: {})

@@ -9,7 +9,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.building import Parameter
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.signature import check_arguments, infer_access
 
 FLOATS = Parameter(index=0, name="a", type_name="float*", address_space="global", is_const=False)

@@ -16,10 +16,9 @@ from kernelcast.records.errors import (
     KernelcastError,
     KernelRunError,
 )
-from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation, ModelFacts
 from kernelcast.service import Limits, ServiceSettings, create_app
-from kernelcast.service.backend import Ask
+from kernelcast.service.backend import Ask, Sampled
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.schemas.estimates import EstimateOut
 from kernelcast.testing.service_backend import FakeBackend, failing
@@ -274,9 +273,10 @@ def test_answers_do_not_say_where_models_are(
     )  # fmt: skip
     sample = backend.sample
 
-    def explain(ask: Ask) -> Estimate:
-        found = sample(ask)
-        return replace(found, explanation=Explanation(tier=found.tier, model=facts))
+    def explain(ask: Ask) -> Sampled:
+        found = sample(ask).estimate
+        told = replace(found, explanation=Explanation(tier=found.tier, model=facts))
+        return Sampled(estimate=told)
 
     monkeypatch.setattr(backend, "sample", explain)
     answer = _ask(client, problem)["estimates"][0]

@@ -17,7 +17,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationKind
 
 MODEL = "cpu"
-REVISION = 2
+REVISION = 3
 """Grows when estimates change, so that stored ones tell which model they are of."""
 
 

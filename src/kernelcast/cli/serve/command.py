@@ -16,6 +16,7 @@ _HOST = "127.0.0.1"
 _PORT = 8372
 _QUEUE = 8
 _TIMEOUT_S = 60.0
+_REFINE_SHARE = 0.02
 
 database_option = click.option(
     "--database",
@@ -83,6 +84,15 @@ database_option = click.option(
     default="auto",
     help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
     "works, always, or never. Outside it a kernel on a CPU device can do what this user can.",
+)
+@click.option(
+    "--refine",
+    "refine_share",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    default=_REFINE_SHARE,
+    help="Share of the time that may go into sampling again what somebody has asked for, while no "
+    "request waits, so that the next answer is better; 0: none.",
 )
 @click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(

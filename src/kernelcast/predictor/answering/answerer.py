@@ -273,14 +273,13 @@ class Answerer:
             learned=Learned(passed_over=failures),
         )
 
-    def describe(  # noqa: PLR0913 - what may be known, and why there is no more
+    def describe(
         self,
         request: LaunchRequest,
         identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
         learned: StaticAnswer | None = None,
-        missing: str = _NO_SAMPLES,
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
@@ -298,7 +297,7 @@ class Answerer:
             ),
             pieces=tuple(self.evidence.weigh_models(problem, device, seconds, learned)),
             evidence=self.evidence.find(device),
-            missing={Tier.HYBRID.value: missing, Tier.LINEAR.value: missing},
+            missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             work=measure_launch(problem, ndrange, None),
         )
 

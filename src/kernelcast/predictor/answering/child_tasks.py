@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.measuring import run_estimate
@@ -28,6 +29,15 @@ def make_ready(wanted: str) -> None:
         devices = find_devices_once()
         description, _ = choose_device(wanted, devices) if wanted else devices[0]
         _open(description.id).build_ahead()
+
+
+def make_ready_fully(device_id: str) -> None:
+    """Open a device and find out all that a sampling wants to know of it; import what it needs."""
+    import_module("kernelcast.features.access")
+    import_module("kernelcast.predictor.answering.gathering")
+    session = _open(device_id)
+    with session.lock:
+        session.try_out()
 
 
 @cache

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from cachetools import LRUCache
+
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
@@ -38,6 +40,8 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training.work import measure_work
 
+_MOST_KERNELS = 1000
+
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
 
@@ -54,14 +58,17 @@ class EvidenceMaker:
         What is known of kernels' other sizes.
     foretell : callable or None
         A learned model that needs no samples, in the place of the shipped one.
-    overheads_s : dict of str to float
-        Host time that the last sampling on a device took beside its samples, in seconds.
+    overheads_s : mapping of (str, str) to float
+        Host time that the last sampling of a kernel on a device took beside its samples, in
+        seconds; by id of the device and digest of the kernel.
     """
 
     trained_models: TrainedModels
     sizes: KernelSizes
     foretell: Foretell | None = None
-    overheads_s: dict[str, float] = field(default_factory=dict)
+    overheads_s: LRUCache[tuple[str, str], float] = field(
+        default_factory=lambda: LRUCache(_MOST_KERNELS)
+    )
 
     def find(self, device: DeviceDescription) -> FoundEvidence:
         """Give what weighs evidence on a device."""
@@ -158,10 +165,15 @@ class EvidenceMaker:
         )
 
     def note_overhead(self, outcome: EstimateOutcome) -> None:
-        """Keep what a sampling took beside its samples; builds and waits are others' matter."""
+        """Keep what a sampling took beside its samples, less what another size need not pay.
+
+        That is the build of the kernel as it is; forms of it for an index space are built anew.
+        """
         one = outcome.estimate
-        waited_s = MOMENTS_APART_S * (len(outcome.moments) - 1) + one.build_seconds
-        self.overheads_s[one.device_id] = max(one.overhead_seconds - waited_s, 0.0)
+        once_s = min(one.build_seconds, one.compile_seconds or 0.0)
+        once_s += MOMENTS_APART_S * (len(outcome.moments) - 1)
+        name = one.device_id, outcome.recording.kernel_digest
+        self.overheads_s[name] = max(one.overhead_seconds - once_s, 0.0)
 
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
@@ -176,7 +188,8 @@ class EvidenceMaker:
         )
         model = basis.evidence.model
         known = read_known(pieces[0], model, settings.coverage)
-        overhead_s = self.overheads_s.get(identity.device.id, USUAL_OVERHEAD_S)
+        name = identity.device.id, identity.kernel.digest
+        overhead_s = self.overheads_s.get(name, USUAL_OVERHEAD_S)
         chosen = choose_moments(known, model, settings, overhead_s)
         return chosen if is_strong else max(1, chosen)
 

@@ -1,5 +1,6 @@
 """Has devices sample, each in a process of its own."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from kernelcast.workers import (
 )
 
 ReportProgress = Callable[[str], None]
+_log = logging.getLogger("kernelcast.progress")
 SAMPLE = Task(
     entry="kernelcast.predictor.answering.child_tasks:sample_on_device",
     returns=EstimateOutcome,
@@ -109,6 +111,7 @@ def take_outcome(
     try:
         for message in messages:
             if message.kind is MessageKind.PROGRESS:
+                _log.debug("%s: %s", device_id, message.content)
                 report(message.content)
                 continue
             outcome: EstimateOutcome = message.content

@@ -17,6 +17,7 @@ from kernelcast.launches.estimation import (
     SampledEstimate,
     measure,
 )
+from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
@@ -93,18 +94,22 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     DeviceError
         If the device cannot run the launch. That there are no features is no error.
     """
-    report("building the kernel and its buffers")
+    report("reading the source")
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
     refuse_persistent(kernel)
     accesses = _find_accesses(problem, task.facts)
     is_checked = hold is not None  # live objects are refused before they come here
     counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
-    hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
+    hold = hold or partial(
+        prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
+    )
     built_s = session.building_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
+        report("building the kernel")
         session.whole_kernel(kernel)
+        report(_name_preparation(problem, is_live=is_checked))
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             overruns = (
                 () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
@@ -141,12 +146,18 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 keep(make_outcome()[0])
                 report(COUNTING)
                 found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
-                report("sampling once more")
+                report("sampling at another moment")
             sampling.take_rest()
             outcome, sampled = make_outcome()
             if task.settings.measure:
                 outcome = _add_measurement(outcome, launch, task.settings.measured_runs, report)
             return _add_facts(outcome, sampled, problem, found)
+
+
+def _name_preparation(problem: Problem, *, is_live: bool) -> str:
+    if is_live:
+        return "preparing the launch"
+    return f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
 
 
 def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Recording:

@@ -12,6 +12,7 @@ from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Observer, OurService, Reader
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_amount, retry_after
@@ -58,7 +59,7 @@ async def estimate(
     answer; where none can, the status is the first one's.
     """
     may_run = Scope.RUN in caller.scopes
-    wanted = await list_wanted(asked, service, may_run=may_run)
+    wanted = await list_wanted(asked, service, caller)
     outcomes: list[Outcome | None] = [service.estimating.find_kept(one) for one in wanted]
     missing = [place for place, one in enumerate(outcomes) if one is None]
     if missing:
@@ -83,9 +84,7 @@ async def observe(asked: ObservationsRequest, service: OurService, _: Observer) 
     return ObservationsOut(added=taken.rows.added, known=taken.rows.known, doubted=doubted)
 
 
-async def list_wanted(
-    asked: EstimateRequest, service: Service, *, may_run: bool
-) -> Sequence[Wanted]:
+async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) -> Sequence[Wanted]:
     """Give every problem on every device."""
     limits = service.settings.limits
     refs = asked.list_problems()
@@ -104,9 +103,10 @@ async def list_wanted(
                 device=device,
                 settings=settings,
                 timeout_s=limits.sample_seconds,
+                caller=caller.name,
             ),
             sampling=asked.sampling,
-            may_run=may_run,
+            may_run=Scope.RUN in caller.scopes,
         )
         for digest, problem in problems
         for device in devices

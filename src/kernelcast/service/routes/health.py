@@ -29,6 +29,9 @@ class Health(Open):
     api: str = Field(description="Version of this description.")
     started_at: str = Field(description="ISO 8601, UTC.")
     pid: int = Field(description="Of the process that was started, on the service's host.")
+    refine_share: float = Field(
+        description="Of the time, which may go into sampling again what was asked for; 0: none."
+    )
 
 
 class Readiness(Open):
@@ -40,7 +43,7 @@ class Readiness(Open):
 
 
 @router.get("/health", response_model=Health)
-async def health(request: Request) -> Health:
+async def health(request: Request, service: OurService) -> Health:
     """Tell that the process lives, and which service it is."""
     one: Instance = request.app.state.instance
     return Health(
@@ -51,6 +54,7 @@ async def health(request: Request) -> Health:
         api=request.app.version,
         started_at=one.started_at,
         pid=one.pid,
+        refine_share=service.settings.refine_share if service.settings.allow_run else 0.0,
     )
 
 

@@ -155,3 +155,19 @@ def test_one_more_load_never_moves_less(more: int, width: int) -> None:
     assert rest.volumes["DRAM_to_L2"] >= less.volumes["DRAM_to_L2"] * (1 - 1e-9)
     assert rest.seconds >= less.seconds * (1 - 1e-9)
     assert math.isfinite(rest.seconds)
+
+
+def test_scalars_load_no_more_lanes_than_there_are() -> None:
+    """Takes as long for a work-item on its own as in a vector, where loads go lane by lane."""
+    machine = make_machine()
+    nearest, *others = machine.caches
+    slow = replace(nearest.load_bytes_per_s, value=1e8) if nearest.load_bytes_per_s else None
+    machine = replace(
+        machine, caches=(replace(nearest, load_bytes_per_s=slow, copy_bytes_per_s=slow), *others)
+    )
+    wide = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    narrow = replace(wide, ndrange=replace(wide.ndrange, local_size=(8,)))
+    together, alone = (estimate_cpu(one, machine) for one in (wide, narrow))
+    assert together.quantities["vector_work_items_count"] == 16
+    assert alone.quantities["vector_work_items_count"] == 1
+    assert alone.limiters["L1"] == pytest.approx(together.limiters["L1"])

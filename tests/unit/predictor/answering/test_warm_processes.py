@@ -139,7 +139,7 @@ def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> Non
     """A process gives its device back after a while; nobody notices."""
     executor.children.idle_s = 0.2
     first = number_of(ask(executor))
-    child = executor.children._places["one"].child
+    child = executor.children._places["one"]._child
     assert child is not None
     child.process.wait()
     assert number_of(ask(executor)) != first

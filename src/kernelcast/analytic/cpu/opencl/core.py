@@ -8,6 +8,7 @@ from math import log2
 from kernelcast.analytic.cpu.opencl.constants import WorkItemConstants
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
+from kernelcast.analytic.cpu.opencl.functions import FunctionCosts
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
 from kernelcast.records.operations import (
     MemorySpace,
@@ -141,12 +142,15 @@ class _Adder:
     def _add_float(self, operation: Operation, times: float) -> None:
         kind, name = operation.kind, operation.name
         bits = 64 if operation.bits == 64 else 32
-        if kind is OperationKind.DIVIDE or name in self._constants.divider:
+        measured = self._device.functions if bits == 32 else None
+        divider_s = None if measured is None else self._time_measured_divider(measured, operation)
+        if divider_s is not None:
+            self.ports["special"] += times * divider_s
+        elif kind is OperationKind.DIVIDE or name in self._constants.divider:
             passes = self._constants.divider.get(name, 1)
             self.ports["special"] += times * passes * self._time_divider(operation)
         elif kind is OperationKind.SPECIAL:
-            weight = self._constants.functions.get(name, 1.0)
-            self.ports["special"] += times * weight * self._time_function("special", operation)
+            self.ports["special"] += times * self._time_function("special", operation)
         elif kind is OperationKind.SPECIAL_NATIVE:
             self.ports["special"] += times * self._time_function("native_special", operation)
         elif kind is OperationKind.FUSED:
@@ -183,6 +187,16 @@ class _Adder:
         )
         return adds * self._device.add_s / self._width
 
+    def _time_measured_divider(self, costs: FunctionCosts, operation: Operation) -> float | None:
+        """Give the time of a division or root of one work-item; None of another operation."""
+        name = "divide" if operation.kind is OperationKind.DIVIDE else operation.name
+        lanes = operation.lanes * self._width
+        adds = costs.divide_adds(name, lanes)
+        if adds is None:
+            return None
+        vectors = -(-lanes // self._device.lanes)
+        return adds * vectors * self._device.add_s / self._width
+
     def _time_function(self, kind: str, operation: Operation) -> float:
         """Give the time of a function of one work-item."""
         facts = self._device.instructions.get(kind)
@@ -193,8 +207,14 @@ class _Adder:
         vector_s = self._device.cores / facts.peak_per_s.value
         latencies = facts.completion_latency_s
         scalar_s = latencies[max(latencies)].value if latencies else vector_s
-        is_scalar = together == 1 or operation.name in self._constants.by_lane
-        return operation.lanes * (scalar_s if is_scalar else vector_s)
+        measured = self._device.functions if operation.bits != 64 else None
+        by_lane = self._constants.by_lane if measured is None else measured.by_lane
+        is_scalar = together == 1 or operation.name in by_lane
+        weight = None if measured is None else measured.weigh(operation.name, is_scalar=is_scalar)
+        if weight is None:
+            usual = self._constants.functions if kind == "special" else {}
+            weight = usual.get(operation.name, 1.0)
+        return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 
 def _time_accesses(
@@ -223,7 +243,11 @@ def _time_accesses(
         instructions = -(-one.access.bytes * (1 if is_uniform else width) // register_bytes) / width
         if one.lanes is LanePattern.INTERLEAVED:
             instructions *= 1 + log2(one.access.bytes / _ELEMENT_BYTES)
-        instructions *= constants.masked_access if is_asked else 1.0
-        own_s = min(instruction_s, 2 * device.add_s) if is_uniform else instruction_s
-        total += one.executions * instructions * own_s / execution.efficiency
+        own_s = instructions * (
+            min(instruction_s, 2 * device.add_s) if is_uniform else instruction_s
+        )
+        # Runtimes that load lane by lane load no more lanes than there are.
+        own_s = min(own_s, lane_s * max(1.0, one.access.bytes / _ELEMENT_BYTES))
+        own_s *= constants.masked_access if is_asked else 1.0
+        total += one.executions * own_s / execution.efficiency
     return total

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from kernelcast.analytic.cpu.opencl.functions import FunctionCosts, find_function_costs
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription
@@ -67,6 +68,8 @@ class CpuDevice:
         Calibrated.
     costs : mapping of str to float
         Calibrated.
+    functions : FunctionCosts or None
+        What its runtime makes of functions; None where that was not measured.
     notes : tuple of str
         What was missing.
     """
@@ -80,6 +83,7 @@ class CpuDevice:
     width: int
     instructions: Mapping[str, InstructionFacts]
     costs: Mapping[str, float]
+    functions: FunctionCosts | None = None
     notes: tuple[str, ...] = ()
 
     def instruction_s(self, kind: str, bits: int = 32) -> float | None:
@@ -142,6 +146,7 @@ def read_device(description: MachineDescription) -> CpuDevice:
         width=_find_width(description, fp32, lanes),
         instructions={one.name: one for one in description.instructions},
         costs={name: cost.value for name, cost in description.costs.items()},
+        functions=find_function_costs(description.platform),
         notes=tuple(notes),
     )
 

@@ -14,7 +14,6 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
-from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Outcome, Sampling
@@ -121,7 +120,7 @@ async def _ask(
         devices=list(fields.devices),
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
-    [wanted] = await list_wanted(asked, service, may_run=Scope.RUN in caller.scopes)
+    [wanted] = await list_wanted(asked, service, caller)
     return _of_outcome(local_size, await service.estimating.answer(wanted))
 
 

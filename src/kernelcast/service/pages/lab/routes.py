@@ -18,7 +18,6 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
-from kernelcast.records.service_state import Scope
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling
@@ -170,7 +169,7 @@ async def _estimate(asked: Question) -> LabAnswer:
         devices=list(fields.devices),
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
-    wanted = await list_wanted(wish, service, may_run=Scope.RUN in asked.caller.scopes)
+    wanted = await list_wanted(wish, service, asked.caller)
     outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)

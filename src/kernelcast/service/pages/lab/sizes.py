@@ -9,7 +9,6 @@ from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.problem import Problem
-from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.estimating import Sampling
 from kernelcast.service.pages.charts import Axis, Chart, Point, Series
@@ -114,7 +113,7 @@ async def _estimate(
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
     found = []
-    for wanted in await list_wanted(asked, service, may_run=Scope.RUN in caller.scopes):
+    for wanted in await list_wanted(asked, service, caller):
         outcome = await service.estimating.answer(wanted)
         held = json.loads(outcome.content)
         reason = "" if outcome.error is None else held["error"]["message"]

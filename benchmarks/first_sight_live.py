@@ -1,0 +1,327 @@
+"""What answers about live pyopencl objects cost beside samples and builds; see `first_sight`."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from machine import describe_machine
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS, HELD_OUT = ROOT / "src" / "kernelcast" / "training_data" / "corpus", ROOT / "benchmarks"
+CORPUS_KERNELS, HELD_OUT_KERNELS = 20, 13
+# Larger ones take longer to fill than all answers about them; written buffers have their own row.
+MOST_BYTES = 600 << 20
+REPEATS, SIZES = 300, 24
+GIANT_BYTES, SMALL_BYTES = 2 << 30, 4 << 20
+NEW, SIZE, KNOWN, UNSAMPLED, AGAIN = (
+    "new kernel", "new size, others estimated", "new size, others observed",
+    "new size, others observed, nothing may run", "repeated",
+)  # fmt: skip
+BARS_S = {NEW: 0.15, SIZE: 5e-3, KNOWN: 5e-3, UNSAMPLED: 20e-6, AGAIN: 10e-6}
+GIANT_BAR_S = 20e-3
+STREAM = """
+kernel void stream{number}(global float *a, global const float *b, float s)
+{{
+    size_t i = get_global_id(0);
+    float x = b[i];
+    for (int k = 0; k < 100; ++k)
+        x = x * s + 1.0f;
+    a[i] += x;
+}}
+"""
+
+
+def measure_live(device_id: str) -> dict[str, Any]:
+    """Ask about each kernel."""
+    os.environ["KERNELCAST_DATA"] = tempfile.mkdtemp()
+    from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.session import open_session
+
+    description, handle = choose_device(device_id, find_devices())
+    session = open_session(description, handle)
+    rows: list[dict[str, Any]] = []
+    paths = choose_paths()
+    with _Asked.opened() as asked:
+        for path in [paths[0], *paths]:  # what the first one pays once is no kernel's
+            try:
+                found = measure_kernel(asked, session, path)
+            except Exception as error:  # noqa: BLE001 - told, and the next kernel is asked about
+                found = {"error": f"{type(error).__name__}: {error}"[:300]}
+            rows.append({"problem": path.stem, **found})
+            print(f"[{len(rows) - 1}/{len(paths)}] {path.stem}", file=sys.stderr, flush=True)
+        giant = measure_giant(asked, session)
+    return {
+        "machine": describe_machine(),
+        "device": description.id,
+        "rows": rows[1:],
+        "giant": giant,
+    }
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Predictors that stay: one that may run work-groups, and one that may not."""
+
+    predictor: Any
+    bare: Any
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls) -> Iterator["_Asked"]:
+        """Open both, each with a store of its own."""
+        from kernelcast import Predictor
+        from kernelcast.launches.settings import EstimateSettings
+        from kernelcast.predictor.predictor_options import PredictorOptions
+
+        unsampled = PredictorOptions(settings=replace(EstimateSettings(), samples=False))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            with (
+                Predictor(store=folder / "rows.sqlite") as predictor,
+                Predictor(store=folder / "unsampled.sqlite", options=unsampled) as bare,
+            ):
+                yield cls(predictor, bare)
+
+
+def choose_paths() -> list[Path]:
+    """Give problems of the corpus all over their sizes, and those held out."""
+    from kernelcast.launches.problem_file import read_problem
+    from kernelcast.records.errors import KernelcastError
+
+    chosen = []
+    for folder, count in ((CORPUS, CORPUS_KERNELS), (HELD_OUT / "heldout", HELD_OUT_KERNELS)):
+        sized = []
+        for path in sorted(folder.glob("*/*.yaml")):
+            with contextlib.suppress(KernelcastError):  # those whose inputs are generated
+                sized.append((read_problem(path).buffer_bytes, path))
+        sized = sorted(one for one in sized if one[0] <= MOST_BYTES)
+        count = min(count, len(sized))
+        chosen += [sized[place * len(sized) // count][1] for place in range(count)]
+    return chosen
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """A kernel with buffers that are there, and launches of parts of it."""
+
+    make: Callable[[int], Any]
+    """Makes a launch whose last dimension has so many work-groups."""
+    groups: int
+
+
+@contextlib.contextmanager
+def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401 - a session
+    """Build a problem's kernel and put its buffers there."""
+    import pyopencl as cl
+
+    from kernelcast import Launch, read_problem
+    from kernelcast.sampling.problems import put_arguments, release_arguments
+
+    problem = read_problem(path)
+    program = cl.Program(session.context, problem.kernel.source)
+    program.build(list(problem.kernel.build_options))
+    kernel = cl.Kernel(program, problem.kernel.name)
+    arguments = put_arguments(session, problem, seed=0)
+    ndrange = problem.ndrange
+    local = ndrange.local_size
+    unit = local[-1] if local else 1
+
+    def make(groups: int) -> Any:  # noqa: ANN401 - a Launch
+        return Launch(
+            kernel, (*ndrange.global_size[:-1], groups * unit), local, arguments,
+            queue=session.queue, global_offset=ndrange.global_offset,
+            source=problem.kernel.source, build_options=problem.kernel.build_options,
+        )  # fmt: skip
+
+    try:
+        yield _Kernel(make, max(1, ndrange.global_size[-1] // unit))
+    finally:
+        release_arguments(session, arguments)
+        del program
+
+
+def measure_kernel(asked: _Asked, session: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
+    """Ask all questions about a kernel; seconds beside samples and builds."""
+    from kernelcast.launches.live import describe_live, list_contents
+
+    with hold_problem(session, path) as kernel:
+        found = ask_all(asked, kernel)
+        found["contents_decide"] = bool(list_contents(describe_live(kernel.make(1)).problem))
+    return found
+
+
+def ask_all(asked: _Asked, kernel: _Kernel) -> dict[str, Any]:
+    """Ask all questions, in the order in which a program has them."""
+    predictor, bare = asked.predictor, asked.bare
+    whole, half = kernel.make(kernel.groups), kernel.make(max(1, kernel.groups // 2))
+    found: dict[str, Any] = {NEW: ask(predictor, whole, is_new=True)}
+    if half.global_size != whole.global_size:
+        found[SIZE] = ask(predictor, half)
+    found[AGAIN] = {"rest_s": min(time_call(predictor, whole) for _ in range(REPEATS))}
+    seconds = predictor.estimate(whole).seconds
+    sizes = list_sizes(kernel.groups)
+    if len(sizes) < 3 + 4:
+        return {**found, "few_sizes": len(sizes)}
+    for size in sizes[:3]:
+        for one in (predictor, bare):
+            one.observe(kernel.make(size), seconds * size / kernel.groups, is_first=False)
+    predictor.flush()
+    bare.flush()
+    later = [kernel.make(size) for size in sizes[3:]]
+    found[KNOWN] = min(
+        (ask(predictor, one) for one in later[::2]), key=lambda one: float(one["rest_s"])
+    )
+    if bare_s := ask_bare(bare, later):
+        found[UNSAMPLED] = {"rest_s": min(bare_s)}
+    return found
+
+
+def ask_bare(bare: Any, launches: list[Any]) -> list[float]:  # noqa: ANN401 - a Predictor
+    """Time answers of one that may run nothing; none where it has no answer."""
+    from kernelcast.records.errors import KernelcastError
+
+    with contextlib.suppress(KernelcastError):
+        return [time_call(bare, one) for one in launches]
+    return []
+
+
+def list_sizes(groups: int) -> list[int]:
+    """Give numbers of work-groups all over, none of which is the whole or half of it."""
+    step = max(1, groups // (2 * SIZES))
+    found = [one for one in range(groups // 4 + 1, groups, step) if 2 * one != groups]
+    order = np.random.default_rng(0).permutation(len(found))
+    return [found[place] for place in order][: SIZES + 3]
+
+
+def ask(
+    predictor: Any,  # noqa: ANN401 - of the package
+    launch: Any,  # noqa: ANN401 - of the package
+    *,
+    is_new: bool = False,
+) -> dict[str, Any]:
+    """Time an answer, less its samples and builds: of a new kernel, what its own took too."""
+    begin_s = time.perf_counter()
+    estimate = predictor.estimate(launch)
+    took_s = time.perf_counter() - begin_s
+    build_s = estimate.build_seconds
+    if is_new:  # built when it was described, before that is counted
+        build_s += estimate.compile_seconds or 0.0
+    return {
+        "took_s": took_s,
+        "build_s": build_s,
+        "sampling_s": estimate.sampling_seconds,
+        "rest_s": took_s - build_s - estimate.sampling_seconds,
+        "tier": str(estimate.tier),
+        "is_busy": estimate.explain().contention is not None,
+    }
+
+
+def time_call(predictor: Any, launch: Any) -> float:  # noqa: ANN401 - of the package
+    """Time an answer."""
+    begin_s = time.perf_counter()
+    predictor.estimate(launch)
+    return time.perf_counter() - begin_s
+
+
+def measure_giant(asked: _Asked, session: Any) -> dict[str, Any]:  # noqa: ANN401 - a session
+    """Compare answers where the written buffer is small with those where it has 2 GiB."""
+    lacking = find_lack(session)
+    if lacking:
+        return {"skipped": lacking}
+    found: dict[str, Any] = {}
+    for turn in range(4):
+        for name, size in (("small", SMALL_BYTES), ("giant", GIANT_BYTES)):
+            answers = ask_stream(asked, session, 2 * turn + (name == "giant"), size)
+            for question in BARS_S.keys() & answers.keys():
+                rest_s = answers[question]["rest_s"]
+                found.setdefault(question, {}).setdefault(name, []).append(rest_s)
+    return found
+
+
+def ask_stream(
+    asked: _Asked,
+    session: Any,  # noqa: ANN401 - a session
+    number: int,
+    written_bytes: int,
+) -> dict[str, Any]:
+    """Ask all questions about a new kernel that writes to a buffer of a size."""
+    import pyopencl as cl
+
+    from kernelcast import Launch
+
+    program = cl.Program(session.context, STREAM.format(number=number)).build()
+    kernel = cl.Kernel(program, f"stream{number}")
+    buffers = [
+        cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
+        for size in (written_bytes, SMALL_BYTES)
+    ]
+    for one in buffers:
+        cl.enqueue_fill_buffer(session.queue, one, np.float32(1), 0, one.size)
+    session.queue.finish()
+
+    def make(groups: int) -> Any:  # noqa: ANN401 - a Launch
+        arguments = (*buffers, np.float32(0.5))
+        return Launch(kernel, (64 * groups,), (64,), arguments, queue=session.queue)
+
+    answers = ask_all(asked, _Kernel(make, SMALL_BYTES // 4 // 64))
+    for one in buffers:
+        one.release()
+    return answers
+
+
+def find_lack(session: Any) -> str:  # noqa: ANN401 - a session
+    """Say what keeps a buffer of 2 GiB from being measured; nothing where it fits twice."""
+    largest = session.description.max_allocation_bytes
+    if largest < GIANT_BYTES:
+        return f"the device's largest buffer is {largest:,} bytes"
+    memory = Path("/proc/meminfo").read_text(encoding="ascii").split("MemAvailable:")[1]
+    available = 1024 * int(memory.split()[0])
+    wanted = 9 * GIANT_BYTES // 4
+    return "" if available >= wanted else f"{available:,} bytes of memory are free, not {wanted:,}"
+
+
+def show_live(result: dict[str, Any]) -> None:
+    """Print medians beside the bars."""
+    print(f"\n{result['device']}: an answer beside samples and builds\n")
+    print("| question | kernels | median | 90 % | most | bar |\n|---|---:|---:|---:|---:|---:|")
+    for question, bar_s in BARS_S.items():
+        times = sorted(row[question]["rest_s"] for row in result["rows"] if question in row)
+        if times:
+            high = times[min(len(times) - 1, int(0.9 * len(times)))]
+            told = " | ".join(tell(one) for one in (median(times), high, times[-1], bar_s))
+            print(f"| {question} | {len(times)} | {told} |")
+    decided = [row for row in result["rows"] if row.get("contents_decide") and AGAIN in row]
+    if decided:
+        again = median(row[AGAIN]["rest_s"] for row in decided)
+        print(f"\nrepeated, {len(decided)} kernels whose contents decide: {tell(again)}")
+    busy = sum(row.get(NEW, {}).get("is_busy", False) for row in result["rows"])
+    print(f"{busy} new kernels were asked for beside other programs, which costs trials")
+    giant = result["giant"]
+    for question in BARS_S:
+        if question in giant:
+            small, large = (min(giant[question][name]) for name in ("small", "giant"))
+            more = f"{tell(large - small)} more than {tell(small)} (bar {tell(GIANT_BAR_S)})"
+            print(f"written buffers of 2 GiB, {question}: {more}")
+    if "skipped" in giant:
+        print(f"written buffers of 2 GiB: {giant['skipped']}")
+
+
+def tell(seconds: float) -> str:
+    """Write a time."""
+    return f"{1e6 * seconds:.1f} us" if abs(seconds) < 1e-3 else f"{1e3 * seconds:.1f} ms"
+
+
+def write_live(result: dict[str, Any], folder: Path) -> None:
+    """Keep a result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"live-{result['device']}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,143 @@
+"""Processes that are ready before they are asked, each for one kernel of one caller.
+
+In a process that has run a stranger's kernel another stranger's could be waited for. So each
+begins with nobody: it has opened its device and waits. The first launch takes it over for its
+kernel, and it serves no other one, nor the same one of anybody else. A new size of a kernel finds
+its process warm.
+"""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final
+
+from kernelcast.predictor.answering.executors import (
+    SAMPLE,
+    ChildProcesses,
+    ReportProgress,
+    take_outcome,
+)
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.workers import Confinement, WarmChild
+
+_READY: Final = "kernelcast.predictor.answering.child_tasks:make_ready_fully:{}"
+_IDLE_S: Final = 30.0
+"""A process that has run a kernel, and is not asked for so long, gives its memory back."""
+_KERNELS_KEPT: Final = 2
+"""Of each device."""
+_caller: ContextVar[str] = ContextVar("caller", default="")
+
+
+@contextmanager
+def asked_by(caller: str) -> Iterator[None]:
+    """Have samplings within the block be a caller's."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+@dataclass(slots=True)
+class SingleKernelProcesses:
+    """Asks devices in processes that serve one kernel of one caller each; an `Executor`.
+
+    Parameters
+    ----------
+    confinement : Confinement or None
+        What they may see; None: what we see.
+
+    Notes
+    -----
+    Threads may share one; one sampling at a time runs on a device. `close` ends the processes.
+    """
+
+    confinement: Confinement | None = None
+    _spares: dict[str, WarmChild] = field(default_factory=dict)
+    _kernels: "OrderedDict[tuple[str, str, str], WarmChild]" = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ready_for: tuple[str, ...] = ()
+    _at_work: int = 0
+    _is_closed: bool = False
+
+    def make_ready(self, device_ids: Sequence[str]) -> None:
+        """Start a process for each device that has none, and wait for none; keep it so."""
+        with self._lock:
+            self._ready_for = tuple(device_ids)
+            self._start_spares()
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch; what crashes while features are made does not cost the samples.
+
+        Raises
+        ------
+        KernelcastError
+            What the task raised; that the process died or did not answer in time.
+        """
+        device_id = task.device_id
+        child = self._begin(device_id, _digest_source(task.problem.kernel))
+        try:
+            messages = child.stream(SAMPLE, task, timeout_s=timeout_s, subject=device_id)
+            return take_outcome(messages, device_id, report)
+        finally:
+            with self._lock:
+                self._at_work -= 1
+                self._start_spares()
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model alone, which needs no device."""
+        return ChildProcesses(self.confinement).model(task, timeout_s=timeout_s, report=report)
+
+    def close(self) -> None:
+        """End all processes, and start no further one."""
+        with self._lock:
+            self._is_closed = True
+            children = [*self._spares.values(), *self._kernels.values()]
+            self._spares.clear()
+            self._kernels.clear()
+        for one in children:
+            one.close()
+
+    def _begin(self, device_id: str, kernel: str) -> WarmChild:
+        """Give the process of a caller's kernel: its own, or the one that waits for anybody."""
+        key = (device_id, kernel, _caller.get())
+        with self._lock:
+            self._at_work += 1
+            child = self._kernels.pop(key, None)
+            if child is None:
+                child = self._spares.pop(device_id, None) or self._make()
+            self._kernels[key] = child
+            of_device = [one for one in self._kernels if one[0] == device_id]
+            dropped = [self._kernels.pop(one) for one in of_device[:-_KERNELS_KEPT]]
+        for one in dropped:
+            one.close()
+        return child
+
+    def _make(self) -> WarmChild:
+        return WarmChild(_IDLE_S, self.confinement)
+
+    def _start_spares(self) -> None:
+        """Start what is missing, unless a sampling is at work, which that would disturb."""
+        if self._is_closed or self._at_work:
+            return
+        for device_id in self._ready_for:
+            if device_id not in self._spares:
+                spare = self._spares[device_id] = self._make()
+                spare.start([_READY.format(device_id)])
+
+
+def _digest_source(kernel: Kernel) -> str:
+    """Name a kernel by what is compiled: other names and arguments find the same process."""
+    return hashlib.sha256(repr((kernel.source, kernel.build_options)).encode()).hexdigest()

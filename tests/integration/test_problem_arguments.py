@@ -1,0 +1,181 @@
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    ElementType,
+    Init,
+    ScalarArgument,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import make_array
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of
+from kernelcast.sampling.session import DeviceSession
+
+pytestmark = pytest.mark.device
+
+SEED = 3
+FLOAT, INT = ElementType("float32"), ElementType("int32")
+RANDOM = BufferArgument(element=FLOAT, count=5000, init=Init.UNIFORM, low=2, high=5)
+ORDER = BufferArgument(element=INT, count=3000, init=Init.PERMUTATION)
+ZEROS = BufferArgument(element=FLOAT, count=5000, init=Init.ZEROS)
+
+
+def make_problem(*arguments: Argument) -> Problem:
+    """Describe a launch; its kernel is never built."""
+    return Problem(
+        name="p",
+        kernel=Kernel(name="k", source="kernel void k() {}"),
+        ndrange=NDRange(global_size=(64,)),
+        arguments=arguments,
+    )
+
+
+def hold(session: DeviceSession, problem: Problem, accesses: Sequence[Access]) -> ProblemArguments:
+    """Put a problem's arguments onto the device."""
+    return ProblemArguments(session, problem, accesses, seed=SEED)
+
+
+def read(session: DeviceSession, held: ProblemArguments, place: int, count: int) -> np.ndarray:
+    """Read the first elements of a buffer, as of the type of a random one."""
+    content = np.empty(count, dtype=np.float32)
+    cl.enqueue_copy(session.queue, content, held.arguments[place])
+    return content
+
+
+def spoil(session: DeviceSession, held: ProblemArguments, place: int) -> None:
+    """Write into a buffer as a kernel would."""
+    count = held.arguments[place].size // 4
+    cl.enqueue_copy(session.queue, held.arguments[place], np.full(count, 9, dtype=np.float32))
+
+
+def expect(argument: BufferArgument, place: int) -> np.ndarray:
+    """Give what a buffer must hold."""
+    return make_array(argument, seed=seed_of(SEED, place)).view(np.float32)
+
+
+def test_buffers_hold_their_recipes_and_scalars_their_values(session: DeviceSession) -> None:
+    """Makes every argument as described."""
+    scalar = ScalarArgument(element=INT, values=(7,))
+    with session.lock:
+        held = hold(session, make_problem(RANDOM, ORDER, scalar), [Access.READ] * 3)
+        assert np.array_equal(read(session, held, 0, RANDOM.count), expect(RANDOM, 0))
+        assert np.array_equal(read(session, held, 1, ORDER.count), expect(ORDER, 1))
+        assert held.arguments[2] == 7
+        assert held.copied_bytes == 0
+        held.release()
+
+
+def test_what_a_kernel_may_have_changed_and_may_read_is_made_anew(session: DeviceSession) -> None:
+    """Restores contents that the kernel notices, also of recipes that are slow to follow."""
+    with session.lock:
+        accesses = [Access.READ_WRITE, Access.READ_WRITE, Access.READ_WRITE]
+        held = hold(session, make_problem(RANDOM, ORDER, ZEROS), accesses)
+        for place in range(3):
+            spoil(session, held, place)
+        held.refresh()
+        for place, argument in enumerate((RANDOM, ORDER, ZEROS)):
+            found = read(session, held, place, argument.count)
+            assert np.array_equal(found, expect(argument, place))
+        held.release()
+
+
+def test_the_next_launch_finds_true_contents_whatever_the_last_one_wrote(
+    session: DeviceSession,
+) -> None:
+    """Reuses memory, also for other sizes, and never what a kernel may have left in it."""
+    with session.lock:
+        for count in (5000, 4000, 4999, 9000, 100):
+            problem = make_problem(replace(RANDOM, count=count), replace(ORDER, count=count),
+                                   replace(ZEROS, count=count))  # fmt: skip
+            held = hold(session, problem, [Access.READ, Access.READ_WRITE, Access.WRITE])
+            for place, argument in enumerate(problem.arguments):
+                assert isinstance(argument, BufferArgument)
+                found = read(session, held, place, count)
+                assert np.array_equal(found, expect(argument, place))
+            spoil(session, held, 1)
+            spoil(session, held, 2)
+            held.release()
+
+
+def test_memory_of_one_launch_is_kept_for_the_next(session: DeviceSession) -> None:
+    """Gives the same problem the same buffers, and lets them all go when it is told to."""
+    with session.lock:
+        session.buffers.close()
+        first = hold(session, make_problem(RANDOM), [Access.READ])
+        [buffer] = first.whole_buffers
+        first.release()
+        second = hold(session, make_problem(RANDOM), [Access.READ])
+        assert second.whole_buffers == [buffer]
+        third = hold(session, make_problem(RANDOM), [Access.READ])
+        assert third.whole_buffers != [buffer]
+        second.release()
+        third.release()
+        second.release()
+        session.buffers.close()
+
+
+@dataclass(frozen=True)
+class FirstWorkItems:
+    """Work-group g touches the bytes from 4096 g on of the buffers at places."""
+
+    places: frozenset[int]
+    bytes_each: int = 4096
+
+    def list_ranges(self, box: GroupBox) -> dict[int, list[tuple[int, int]]]:
+        """Give one range per place."""
+        first, count = box.start[0], box.shape[0]
+        one = (first * self.bytes_each, (first + count) * self.bytes_each)
+        return {place: [one] for place in self.places}
+
+
+def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSession) -> None:
+    """Fills more where more work-groups run, restores it, and all before the whole launch."""
+    large = replace(RANDOM, count=1 << 19)
+    reach = FirstWorkItems(frozenset({0, 1, 2}))
+    problem = make_problem(large, large, replace(ZEROS, count=1 << 19))
+    accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
+    with session.lock:
+        session.buffers.close()
+        held = ProblemArguments(session, problem, accesses, seed=SEED, reach=reach)
+        is_partial = session.buffers.fills_in_place
+        assert len(held.whole_buffers) == (1 if is_partial else 3)
+        assert np.array_equal(read(session, held, 0, large.count), expect(large, 0))
+        for start, count in ((3, 2), (100, 1), (4, 10)):
+            held.prepare([GroupBox(start=(start,), shape=(count,))])
+            part = slice(start * 1024, (start + count) * 1024)
+            found = read(session, held, 1, large.count)
+            assert np.array_equal(found[part], expect(large, 1)[part])
+        spoil(session, held, 1)
+        held.refresh()
+        assert np.array_equal(read(session, held, 1, large.count)[part], expect(large, 1)[part])
+        held.prepare_whole()
+        spoil(session, held, 2)
+        held.refresh()
+        assert np.array_equal(read(session, held, 1, large.count), expect(large, 1))
+        held.release()
+        again = hold(session, problem, accesses)
+        assert np.array_equal(read(session, again, 1, large.count), expect(large, 1))
+        again.release()
+        session.buffers.close()
+
+
+def test_a_file_is_read_each_time(session: DeviceSession, tmp_path: Path) -> None:
+    """Takes no content of a file for what the file holds now."""
+    path = tmp_path / "a.npy"
+    argument = BufferArgument(element=FLOAT, count=100, init=Init.FILE, path=path)
+    with session.lock:
+        for value in (1.0, 2.0):
+            np.save(path, np.full(100, value, dtype=np.float32))
+            held = hold(session, make_problem(argument), [Access.READ])
+            assert (read(session, held, 0, 100) == value).all()
+            held.release()

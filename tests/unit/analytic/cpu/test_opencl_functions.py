@@ -1,0 +1,88 @@
+"""What runtimes make of functions: measured per runtime, usual figures elsewhere."""
+
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.analytic.cpu.estimate import estimate_cpu
+from kernelcast.analytic.cpu.opencl.functions import INTEL, POCL, find_function_costs
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.opencl_cpu import make_launch, make_machine
+
+TIMES = 1000.0
+
+
+def time_functions(
+    machine: MachineDescription,
+    name: str,
+    kind: OperationKind = OperationKind.SPECIAL,
+    branches: float = 0.0,
+) -> float:
+    """Give the seconds that a launch spends in functions."""
+    one = Operation(kind=kind, number=NumberClass.FLOAT, bits=32, name=name)
+    branch = Operation(kind=OperationKind.BRANCH, number=NumberClass.NONE)
+    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    counts = OperationCounts(operations={one: TIMES, branch: branches}, memory={})
+    return estimate_cpu(replace(launch, executed=counts), machine).limiters["special"]
+
+
+def of(platform: str) -> MachineDescription:
+    """Describe a device of a platform, whose scalar cosine takes as long as a vector of them."""
+    machine = make_machine(1 if platform == POCL else 16)
+    scalar = Trait(value=8e-9, source=TraitSource.MEASURED)
+    instructions = tuple(
+        replace(one, completion_latency_s=dict.fromkeys((1, 2, 4), scalar))
+        if one.name == "special"
+        else one
+        for one in machine.instructions
+    )
+    return replace(machine, platform=platform, instructions=instructions)
+
+
+def test_an_unknown_runtime_has_no_measured_costs() -> None:
+    """Keeps the usual figures: a sine and a cosine at once are called lane by lane."""
+    assert find_function_costs("Somebody's") is None
+    both, one = (time_functions(of("Somebody's"), name) for name in ("sincos", "cos"))
+    assert both > one
+
+
+def test_intel_has_vectors_of_sine_and_cosine_at_once() -> None:
+    """Takes less for both than for the slower of two calls."""
+    both, one = (time_functions(of(INTEL), name) for name in ("sincos", "cos"))
+    assert one / 2 < both <= one
+
+
+@pytest.mark.parametrize("platform", [INTEL, POCL])
+def test_a_root_costs_a_few_additions(platform: str) -> None:
+    """Takes a reciprocal root for some additions of a vector, not for a function."""
+    machine = of(platform)
+    peak = machine.instruction("fp32")
+    assert peak is not None
+    assert peak.peak_per_s is not None
+    add_s = 1 / peak.peak_per_s.value
+    found = time_functions(machine, "rsqrt") / (TIMES * 4096)
+    assert add_s < found < 40 * add_s
+
+
+def test_pocl_calls_most_functions_once_per_lane() -> None:
+    """A logarithm takes in straight code, where work-items are vectors, what scalars take."""
+    told = {
+        name: [time_functions(of(POCL), name, branches=branches) for branches in (0.0, 20.0)]
+        for name in ("log", "exp")
+    }
+    assert told["log"][0] == pytest.approx(told["log"][1])
+    assert told["exp"][0] < told["exp"][1] / 2
+
+
+def test_double_precision_keeps_the_usual_figures() -> None:
+    """What was measured is single precision."""
+    one = Operation(kind=OperationKind.DIVIDE, number=NumberClass.FLOAT, bits=64)
+    launch = make_launch(["a:float64:4096"], loads=["a[x]"], size=(4096,))
+    counts = OperationCounts(operations={one: TIMES}, memory={})
+    told = [
+        estimate_cpu(replace(launch, executed=counts), of(platform)).limiters["special"]
+        for platform in (INTEL, "Somebody's")
+    ]
+    assert told[0] == pytest.approx(told[1])

@@ -1,0 +1,135 @@
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.single_kernel_processes import (
+    SingleKernelProcesses,
+    asked_by,
+)
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.records.errors import KernelRunError
+from kernelcast.records.kernel import Kernel
+from kernelcast.testing.fake_executor import make_problem
+
+# Python imports a module of this name at its start: it gives the child devices of ours.
+STAND_INS = """
+import os, signal
+from dataclasses import replace
+
+import kernelcast.predictor.answering.measuring as measuring
+import kernelcast.sampling.discovery as discovery
+import kernelcast.sampling.session as session
+from kernelcast.testing.fake_executor import FakeExecutor
+
+
+def run_estimate(session, task, *, keep, report, give_up=None):
+    if task.problem.name == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    outcome = FakeExecutor().sample(task, timeout_s=1, report=report)
+    return replace(outcome, row_failure=str(os.getpid()))
+
+
+measuring.run_estimate = run_estimate
+discovery.find_devices = lambda: []
+discovery.choose_device = lambda device_id, _: (device_id,)
+session.open_session = lambda device_id, folder: device_id
+"""
+
+
+@pytest.fixture
+def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SingleKernelProcesses]:
+    """Give an executor whose processes know the stand-ins."""
+    (tmp_path / "sitecustomize.py").write_text(STAND_INS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    found = SingleKernelProcesses()
+    yield found
+    found.close()
+
+
+def ask(
+    executor: SingleKernelProcesses, source: str = "a", *, device: str = "one", name: str = "fine"
+) -> int:
+    """Have a problem sampled; give the number of the process that answered."""
+    problem = make_problem()
+    kernel = Kernel(name=problem.kernel.name, source=f"// {source}\n{problem.kernel.source}")
+    task = EstimateTask(
+        problem=replace(problem, name=name, kernel=kernel), device_id=device,
+        settings=EstimateSettings(),
+    )  # fmt: skip
+    outcome: EstimateOutcome = executor.sample(task, timeout_s=200, report=lambda _: None)
+    return int(outcome.row_failure)
+
+
+def is_gone(process_id: int) -> bool:
+    """Tell whether a process of ours has ended, waiting a little."""
+    for _ in range(200):
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def spare_of(executor: SingleKernelProcesses, device: str = "one") -> int:
+    """Give the number of the process that waits for a device's next kernel."""
+    child = executor._spares[device]._child
+    assert child is not None
+    return child.process.pid
+
+
+def test_a_process_serves_one_kernel_of_one_caller(executor: SingleKernelProcesses) -> None:
+    """Keeps what another kernel, caller or device could spoil apart."""
+    first = ask(executor)
+    assert ask(executor) == first
+    assert ask(executor, "b") != first
+    assert ask(executor, device="two") != first
+    with asked_by("somebody"):
+        theirs = ask(executor)
+        assert theirs != first
+        assert ask(executor) == theirs
+
+
+def test_the_first_launch_finds_a_process_that_waits(executor: SingleKernelProcesses) -> None:
+    """Starts one for each device before anything is asked, and another once it is taken."""
+    executor.make_ready(["one", "two"])
+    waiting = spare_of(executor)
+    assert spare_of(executor, "two") != waiting
+    assert ask(executor) == waiting
+    following = spare_of(executor)
+    assert following != waiting
+    assert ask(executor) == waiting
+    assert spare_of(executor) == following
+    assert ask(executor, "b") == following
+
+
+def test_a_process_that_died_is_replaced(executor: SingleKernelProcesses) -> None:
+    """Answers the next launch of the kernel."""
+    first = ask(executor)
+    with pytest.raises(KernelRunError):
+        ask(executor, name="die")
+    assert ask(executor) != first
+
+
+def test_few_kernels_keep_their_processes(executor: SingleKernelProcesses) -> None:
+    """Ends the process of the kernel that was asked for the longest ago."""
+    first, second = ask(executor, "a"), ask(executor, "b")
+    assert ask(executor, "a") == first
+    ask(executor, "c")
+    assert is_gone(second)
+    assert ask(executor, "a") == first
+
+
+def test_all_processes_end_with_it(executor: SingleKernelProcesses) -> None:
+    """Leaves none behind, and starts no further one to wait."""
+    executor.make_ready(["one"])
+    found = [ask(executor), spare_of(executor)]
+    executor.close()
+    assert all(map(is_gone, found))
+    executor.make_ready(["one"])
+    assert not executor._spares

@@ -1,0 +1,166 @@
+import asyncio
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # as in conftest.py
+    from fastapi.testclient import TestClient
+
+from kernelcast.service import ServiceSettings, create_app, refining
+from kernelcast.service.device_lock import DeviceLock
+from kernelcast.service.estimating import Wanted
+from kernelcast.service.service import Service
+from kernelcast.testing.service_backend import FakeBackend
+
+DEVICE = "other-device-1111"
+
+
+def open_client(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
+    """Make a client of a service that starts with it."""
+    return TestClient(create_app(settings, backend=backend), base_url="http://127.0.0.1")
+
+
+def service_of(client: TestClient) -> Service:
+    """Give the parts of the service behind a client."""
+    app: Any = client.app
+    service: Service = app.state.service
+    return service
+
+
+@pytest.fixture
+def quiet_client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
+    """Give a client of a service that refines nothing by itself."""
+    with open_client(replace(settings, refine_share=0.0), backend) as found:
+        yield found
+
+
+def ask(client: TestClient, problem: dict[str, Any]) -> dict[str, Any]:
+    """Ask one device."""
+    answer = client.post("/v1/estimates", json={"problem": problem, "devices": [DEVICE]})
+    [found] = answer.json()["estimates"]
+    return dict(found)
+
+
+def refine(client: TestClient) -> bool:
+    """Refine the answer that has waited longest; tell whether it can be made better still."""
+    estimating = service_of(client).estimating
+    wanted: Wanted = next(iter(estimating.refinable.values()))
+    assert client.portal is not None
+    return client.portal.call(estimating.refine, wanted)
+
+
+def test_another_moment_makes_the_kept_answer_better(
+    quiet_client: TestClient, problem: dict[str, Any]
+) -> None:
+    """Narrows the interval, and repeats find the new answer."""
+    first = ask(quiet_client, problem)
+    assert refine(quiet_client)
+    second = ask(quiet_client, problem)
+    assert second["is_kept"]
+    assert second["high"] / second["low"] < first["high"] / first["low"]
+    assert len(second["explanation"]["pieces"]) > len(first["explanation"]["pieces"])
+
+
+def test_after_some_moments_there_is_no_more(
+    quiet_client: TestClient, problem: dict[str, Any]
+) -> None:
+    """Leaves alone what would hardly become better."""
+    ask(quiet_client, problem)
+    for _ in range(20):
+        if not refine(quiet_client):
+            break
+    else:
+        pytest.fail("it never ends")
+    assert not refine(quiet_client)
+
+
+def test_a_device_at_work_for_others_is_left_alone(
+    quiet_client: TestClient, problem: dict[str, Any]
+) -> None:
+    """Waits for another time while a job or another process measures."""
+    before = ask(quiet_client, problem)
+    lock = DeviceLock(DEVICE)
+    assert lock.acquire(5)
+    try:
+        assert refine(quiet_client)
+    finally:
+        lock.release()
+    assert ask(quiet_client, problem)["seconds"] == before["seconds"]
+    assert ask(quiet_client, problem)["high"] == before["high"]
+
+
+def test_an_observed_launch_is_not_sampled_again(
+    quiet_client: TestClient, problem: dict[str, Any]
+) -> None:
+    """Refines nothing that no longer stands."""
+    ask(quiet_client, problem)
+    versions = service_of(quiet_client).watcher._versions
+    versions.models += 1
+    assert not refine(quiet_client)
+
+
+def test_nothing_is_refined_where_nothing_was_sampled(
+    client: TestClient, backend: FakeBackend, problem: dict[str, Any]
+) -> None:
+    """Takes no answer of a model that a caller without samples has got."""
+    backend.is_calibrated = True
+    asked = {"problem": problem, "devices": [DEVICE], "sampling": "never"}
+    assert client.post("/v1/estimates", json=asked).status_code == 200
+    assert not service_of(client).estimating.refinable
+
+
+def test_the_service_refines_by_itself_and_counts_it(
+    settings: ServiceSettings, backend: FakeBackend, problem: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Begins soon after an answer where a share of the time is allowed."""
+    made = refining.Refining.__init__.__kwdefaults__
+    monkeypatch.setitem(made, "apart_s", 0.01)
+    with open_client(replace(settings, refine_share=1.0), backend) as client:
+        ask(client, problem)
+        for _ in range(500):
+            if f'kernelcast_refinements_total{{device_id="{DEVICE}"}}' in read_metrics(client):
+                break
+            assert client.portal is not None
+            client.portal.call(asyncio.sleep, 0.02)
+        else:
+            pytest.fail("it was never refined")
+        assert client.get("/health").json()["refine_share"] == 1.0
+
+
+def test_it_can_be_turned_off(quiet_client: TestClient, problem: dict[str, Any]) -> None:
+    """Says so, and does nothing."""
+    ask(quiet_client, problem)
+    assert quiet_client.get("/health").json()["refine_share"] == 0.0
+    assert "kernelcast_refinements_total{" not in read_metrics(quiet_client)
+
+
+def test_pauses_keep_to_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses 49 times as long as the last refinement took where 2 % are allowed."""
+    pauses_s: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        pauses_s.append(pause_s)
+        if len(pauses_s) == 4:
+            raise asyncio.CancelledError
+
+    taken_s = iter([0.0, 2.0, 0.001])
+
+    async def refine_next(_: refining.Refining) -> float:
+        return next(taken_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(refining.Refining, "_refine_next", refine_next)
+    worker = refining.Refining(None, None, 0.02)  # type: ignore[arg-type]  # neither is asked
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(worker.run())
+    assert pauses_s == pytest.approx([1.0, 1.0, 98.0, 1.0])
+
+
+def read_metrics(client: TestClient) -> str:
+    """Read the metrics."""
+    return client.get("/metrics").text
