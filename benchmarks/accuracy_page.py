@@ -1,4 +1,4 @@
-"""How long the page *Accuracy* takes over a store of a million observations.
+"""How long the page *Accuracy* and the lists take over a store of a million observations.
 
 ``python benchmarks/accuracy_page.py sqlite`` fills a store twice, with 20,000 launches of 50
 observations each and with one launch that has nearly all of them, starts `kernelcast serve` over
@@ -7,7 +7,8 @@ it, and measures
 1. the first page of a fresh process;
 2. the page when nothing has changed;
 3. the page right after another process has added an observation, of one launch or another;
-4. the page right after one was added to the launch with most observations.
+4. the page right after one was added to the launch with most observations;
+5. Home, the list of observations and the page of a kernel.
 
 ``postgresql`` does the same with a cluster of its own. `--rows` makes smaller stores.
 """
@@ -43,6 +44,10 @@ from kernelcast.training_data.store.writing import split
 RESULTS = Path(__file__).parent / "results" / "accuracy_page"
 _LAUNCHES = {"spread": 20_000, "hot": 2_000}
 _KERNELS = 200
+_LISTS = {
+    "home": "/", "observations": "/observations",
+    "kernel": "/kernels/of?name=suite/application0/kernel0",
+}  # fmt: skip
 _REPEATS = 9
 _BATCH = 5_000
 _SPREAD = 0.03
@@ -75,10 +80,10 @@ def _measure(url: str, folder: Path, kind: str, rows: int) -> dict[str, object]:
     filled_s = time.perf_counter() - begun_s
     with ServiceProcess(folder / "data", "--database", url) as service, httpx.Client() as client:
 
-        def ask() -> float:
+        def ask(page: str = "/accuracy") -> float:
             begun_s = time.perf_counter()
             answer = client.get(
-                f"{service.url}/accuracy", headers={"accept": "text/html"}, timeout=600
+                f"{service.url}{page}", headers={"accept": "text/html"}, timeout=600
             )
             answer.raise_for_status()
             return time.perf_counter() - begun_s
@@ -87,6 +92,13 @@ def _measure(url: str, folder: Path, kind: str, rows: int) -> dict[str, object]:
         unchanged = [ask() for _ in range(_REPEATS)]
         spread = _ask_after(url, ask, lambda place: 1 + place * 7 % (launches - 1))
         hot = _ask_after(url, ask, lambda _: 0)
+        lists = {
+            name: _summarise([ask(page) for _ in range(_REPEATS)]) for name, page in _LISTS.items()
+        }
+        # Whoever comes to a new process by way of a list waits for it instead.
+        service.stop()
+        service.start()
+        first_list_s = ask("/observations")
     return {
         "observations": rows,
         "launches": launches,
@@ -95,6 +107,8 @@ def _measure(url: str, folder: Path, kind: str, rows: int) -> dict[str, object]:
         "nothing_changed": _summarise(unchanged),
         "after_an_observation_of_any_launch": _summarise(spread),
         "after_an_observation_of_the_first_launch": _summarise(hot),
+        "first_list_of_a_process_s": round(first_list_s, 3),
+        "lists": lists,
     }
 
 

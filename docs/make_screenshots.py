@@ -1,7 +1,9 @@
 """Takes a picture of every page: wide and narrow, light and dark, of a new service and a used one.
 
-``python docs/make_screenshots.py FOLDER`` needs chromium with its driver, and selenium. The service
-has fake devices and made-up observations; the pictures are to be looked at, and are in no document.
+``python docs/make_screenshots.py FOLDER`` needs chromium with its driver, and selenium. The used
+service has fake devices and, beside made-up observations, the shipped measurements of two devices.
+``python docs/make_screenshots.py FOLDER SHEETS`` also lays the pictures of each page side by side,
+for docs/how-to/pages-in-pictures.md.
 """
 
 import sys
@@ -12,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PIL import Image
 from selenium.webdriver.support.ui import WebDriverWait
 
 from kernelcast.testing.browsing import open_browser
@@ -23,6 +26,14 @@ if TYPE_CHECKING:
 WIDTHS = (1400, 390)
 THEMES = ("light", "dark")
 _TALLEST = 4000
+_MEASURED = ("intel-amd-epyc-55ea", "pocl-skylake-avx512-amd-91ef")
+# Pages of which one says more about what was measured.
+_TELLING = {
+    "/accuracy": f"/accuracy?device={_MEASURED[0]}",
+    KERNEL_PAGE: "/kernels/of?name=SNU%20NPB/npb_mg/psinv",
+}
+_SHEET_SCALE, _SHEET_HEIGHT, _GAP = 0.45, 1400, 16
+_COLOURS = 256
 _UNDRAWN = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
 
 
@@ -51,15 +62,38 @@ def take_all(browser: "Chrome", folder: Path, *, is_full: bool) -> Iterator[str]
     held = "full" if is_full else "empty"
     with (
         tempfile.TemporaryDirectory() as data,
-        serve_pages(Path(data), is_full=is_full) as (address, _),
+        serve_pages(Path(data), is_full=is_full, measured=_MEASURED if is_full else ()) as found,
     ):
         pages = (*SHOWN_PAGES, KERNEL_PAGE) if is_full else SHOWN_PAGES
         for page, width, theme in product(pages, WIDTHS, THEMES):
             name = page.strip("/").partition("?")[0].replace("/", "-") or "home"
             path = folder / f"{name}-{held}-{width}-{theme}.png"
-            for told in take(browser, address + page, width, theme, path):
+            shown = _TELLING.get(page, page) if is_full else page
+            for told in take(browser, found[0] + shown, width, theme, path):
                 yield f"{path.name}: {told}"
         browser.get("about:blank")  # or the next change of theme would ask a service that is gone
+
+
+def make_sheets(folder: Path, target: Path) -> None:
+    """Lay the pictures of each page side by side, from the top."""
+    target.mkdir(parents=True, exist_ok=True)
+    names = {one.name.partition("-1400-")[0] for one in folder.glob("*-1400-light.png")}
+    for name in sorted(names):
+        parts = [
+            Image.open(folder / f"{name}-{width}-{theme}.png").convert("RGB")
+            for width, theme in product(WIDTHS, THEMES)
+        ]
+        height = min(max(one.height for one in parts), _SHEET_HEIGHT)
+        width = sum(one.width + _GAP for one in parts) - _GAP
+        sheet = Image.new("RGB", (width, height), "#808080")
+        place = 0
+        for one in parts:
+            sheet.paste(one.crop((0, 0, one.width, min(one.height, height))), (place, 0))
+            place += one.width + _GAP
+        size = (round(width * _SHEET_SCALE), round(height * _SHEET_SCALE))
+        small = sheet.resize(size, Image.Resampling.LANCZOS)
+        few = small.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE)
+        few.save(target / f"{name}.png", optimize=True)
 
 
 def main() -> int:
@@ -75,6 +109,8 @@ def main() -> int:
                 wrong += 1
     finally:
         browser.quit()
+    if len(sys.argv) > 2:
+        make_sheets(folder, Path(sys.argv[2]))
     return min(wrong, 1)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"make test"}
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PIN = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
 # How this machine reaches its registries and where it keeps what it has fetched.
 _KEPT = re.compile(r"PIP_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|https?_proxy|no_proxy", re.IGNORECASE)
 
@@ -36,10 +37,15 @@ def make_environment(folder: Path) -> Mapping[str, str]:
     home = folder / "home"
     home.mkdir()
     venv.create(folder / "venv", with_pip=True)
+    # A release of yesterday must not turn this red.
+    lock = (ROOT / "requirements-ci.txt").read_text(encoding="utf-8")
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(_PIN.findall(lock)), encoding="utf-8")
     cache = os.environ.get("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
     return {
         "PIP_CACHE_DIR": f"{cache}/pip",
         **{name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)},
+        "PIP_CONSTRAINT": str(constraints),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "PATH": f"{folder / 'venv/bin'}:{os.defpath}:/usr/local/bin",

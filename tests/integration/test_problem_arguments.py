@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.opencl import cl
@@ -121,6 +121,51 @@ def test_memory_of_one_launch_is_kept_for_the_next(session: DeviceSession) -> No
         second.release()
         third.release()
         second.release()
+        session.buffers.close()
+
+
+@dataclass(frozen=True)
+class FirstWorkItems:
+    """Work-group g touches the bytes from 4096 g on of the buffers at places."""
+
+    places: frozenset[int]
+    bytes_each: int = 4096
+
+    def list_ranges(self, box: GroupBox) -> dict[int, list[tuple[int, int]]]:
+        """Give one range per place."""
+        first, count = box.start[0], box.shape[0]
+        one = (first * self.bytes_each, (first + count) * self.bytes_each)
+        return {place: [one] for place in self.places}
+
+
+def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSession) -> None:
+    """Fills more where more work-groups run, restores it, and all before the whole launch."""
+    large = replace(RANDOM, count=1 << 19)
+    reach = FirstWorkItems(frozenset({0, 1, 2}))
+    problem = make_problem(large, large, replace(ZEROS, count=1 << 19))
+    accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
+    with session.lock:
+        session.buffers.close()
+        held = ProblemArguments(session, problem, accesses, seed=SEED, reach=reach)
+        is_partial = session.buffers.fills_in_place
+        assert len(held.whole_buffers) == (1 if is_partial else 3)
+        assert np.array_equal(read(session, held, 0, large.count), expect(large, 0))
+        for start, count in ((3, 2), (100, 1), (4, 10)):
+            held.prepare([GroupBox(start=(start,), shape=(count,))])
+            part = slice(start * 1024, (start + count) * 1024)
+            found = read(session, held, 1, large.count)
+            assert np.array_equal(found[part], expect(large, 1)[part])
+        spoil(session, held, 1)
+        held.refresh()
+        assert np.array_equal(read(session, held, 1, large.count)[part], expect(large, 1)[part])
+        held.prepare_whole()
+        spoil(session, held, 2)
+        held.refresh()
+        assert np.array_equal(read(session, held, 1, large.count), expect(large, 1))
+        held.release()
+        again = hold(session, problem, accesses)
+        assert np.array_equal(read(session, again, 1, large.count), expect(large, 1))
+        again.release()
         session.buffers.close()
 
 

@@ -1,6 +1,6 @@
 """Copies of what samples touch only: the same results, and buffers of the program as they were."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -143,6 +143,11 @@ class _WrongReach:
     """Expects accesses where there are none."""
 
     places = (0,)
+
+    def without(self, places: Collection[int]) -> "_WrongReach":
+        """Leave nothing out."""
+        assert not places
+        return self
 
     @staticmethod
     def list_ranges(box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:

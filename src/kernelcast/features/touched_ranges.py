@@ -8,9 +8,14 @@ from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, list_axes
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
+_KINDS = (
+    SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_SIZE,
+    SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT, SymbolKind.GLOBAL_OFFSET,
+)  # fmt: skip
+_SYMBOLS = [[Symbol(kind, axis=axis) for kind in _KINDS] for axis in range(MAX_DIMENSIONS)]
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 
@@ -138,14 +143,14 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
         greatest = min((last + 1) * axis.local, axis.items) - 1 + axis.offset
         remainder = axis.items - (axis.groups - 1) * axis.local
         least_local = remainder if last == axis.groups - 1 else axis.local
-        values = {
-            SymbolKind.LOCAL_ID: (0, axis.local - 1),
-            SymbolKind.GROUP_ID: (first, last),
-            SymbolKind.GLOBAL_ID: (first * axis.local + axis.offset, greatest),
-            SymbolKind.LOCAL_SIZE: (least_local, axis.local),
-            SymbolKind.GLOBAL_SIZE: (axis.items, axis.items),
-            SymbolKind.GROUP_COUNT: (axis.groups, axis.groups),
-            SymbolKind.GLOBAL_OFFSET: (axis.offset, axis.offset),
-        }
-        found |= {Symbol(kind, axis=axis.number): one for kind, one in values.items()}
+        values = (
+            (0, axis.local - 1),
+            (first, last),
+            (first * axis.local + axis.offset, greatest),
+            (least_local, axis.local),
+            (axis.items, axis.items),
+            (axis.groups, axis.groups),
+            (axis.offset, axis.offset),
+        )
+        found |= zip(_SYMBOLS[axis.number], values, strict=True)
     return found

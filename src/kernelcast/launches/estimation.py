@@ -15,7 +15,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.warmed_windows import open_sampler
+from kernelcast.sampling.warmed_windows import MomentSampler, open_sampler
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
@@ -75,7 +75,7 @@ class LaunchSampling:
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
         self._runs: list[SampleRun] = []
-        self._sample = _open_sampler(launch, kernel, settings.plan, arguments)
+        self._sampler = _open_sampler(launch, kernel, settings.plan, arguments)
 
     def take_moment(self) -> bool:
         """Sample once more; tell whether there was anything left to sample.
@@ -85,7 +85,7 @@ class LaunchSampling:
         DeviceError
             If the device fails.
         """
-        run = self._sample()
+        run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
         if run is not None:
             self._runs.append(run)
@@ -102,6 +102,8 @@ class LaunchSampling:
         ends_s = self._begun_s + (self._settings.within_s or 0.0)
         while True:
             soonest_s = self._ended_s + MOMENTS_APART_S
+            if self._runs and not self._sampler.has_more:
+                return
             if len(self._runs) >= self._settings.plan.moments and soonest_s > ends_s:
                 return
             if self._runs:
@@ -158,13 +160,13 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
 
 def _open_sampler(
     launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
-) -> Callable[[], SampleRun | None]:
+) -> MomentSampler:
     if isinstance(kernel, str):
-        return open_sampler(launch, plan).take_moment
+        return open_sampler(launch, plan)
     # Source analysis takes longer to import than samples to take.
     from kernelcast.launches.weighing import SourceSampler
 
-    return SourceSampler(launch, plan, kernel, arguments).take_moment
+    return SourceSampler(launch, plan, kernel, arguments)
 
 
 def estimate_runs(

@@ -183,8 +183,19 @@ def extract_features(
     return replace(features, devices=tuple(found))
 
 
-def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
+def read_source_features(
+    problem: Problem, settings: FeatureSettings = _DEFAULTS, *, with_lines: bool = True
+) -> KernelFeatures:
     """Find the features that source and launch tell.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel, index space, arguments.
+    settings : FeatureSettings
+        Which features.
+    with_lines : bool
+        Whether they are told line by line, too; answers do without.
 
     Raises
     ------
@@ -196,7 +207,7 @@ def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
     analysis = analyse(problem.kernel)
-    lines = split_by_line(analysis)
+    lines = split_by_line(analysis) if with_lines else ()
     costs_s["analysis of the source"] = time.perf_counter() - started_s
     ndrange, notes = _assume_local_size(problem.ndrange)
     started_s = time.perf_counter()

@@ -91,6 +91,11 @@ class SourceSampler:
         active = None if self._gpu is None else self._gpu.active
         self._sampler = open_sampler(launch, plan, active=active)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another moment has anything to time."""
+        return self._sampler.has_more
+
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if there is nothing more to time.
 

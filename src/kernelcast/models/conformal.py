@@ -8,6 +8,8 @@ of a group resemble each other, so each group weighs the same, and one more grou
 unseen one, as exchangeability of groups asks for.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -68,6 +70,21 @@ class Calibration:
         score = self.find_score(coverage)
         found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
         return found
+
+    def half_width_alone(self, signs: Sequence[float], coverage: float) -> float:
+        """Give `half_width` of one launch inside the domain, whose signs are finite.
+
+        For one, NumPy's calls take ten times as long as the arithmetic.
+        """
+        moved = sum(
+            (sign - centre) * slope
+            for sign, centre, slope in zip(
+                signs, self.centre.tolist(), self.slopes.tolist(), strict=True
+            )
+        )
+        limit = math.log(LARGEST_RATIO)
+        usual = math.exp(self.level + min(max(moved, -limit), limit))
+        return min(self.find_score(coverage) * usual, WIDEST)
 
     def find_score(self, coverage: float) -> float:
         """Give the score below which a share of launches stays."""

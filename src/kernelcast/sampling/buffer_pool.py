@@ -2,11 +2,11 @@
 
 To get a gibibyte from the operating system, page by page, takes a processor 0.3 s, to give it back
 0.07 s, to fill it again 0.1 s, and to find it as it was left nothing. What a kernel has only read
-still holds its content, also for a launch of another size.
+still holds its content.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,9 +18,9 @@ from kernelcast.sampling.opencl import cl
 _MOST_KEPT_BYTES: Final = 4 << 30
 _SHARE_KEPT: Final = 0.25
 """Of the device's memory."""
-# A launch is not given a buffer of more than so many times its size: others may need it.
-_LARGEST: Final = 4
 _Content = tuple[object, ...]
+Part = tuple[int, int]
+"""A byte, and the one behind another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +30,7 @@ class PooledBuffer:
     Parameters
     ----------
     buffer : pyopencl.Buffer
-        At least as large as who has it asked for.
+        Of the size that who has it asked for.
     content : tuple or None
         What is in its first `filled` elements; None where nobody knows.
     """
@@ -97,19 +97,15 @@ class BufferPool:
 
     def get(self, size_bytes: int) -> PooledBuffer:
         """Give a buffer that holds nothing known."""
-        fitting = [
-            one for one in self._free.values()
-            if size_bytes <= one.buffer.size <= _LARGEST * size_bytes
-        ]  # fmt: skip
-        if fitting:
-            found = self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
-            found.content = None
-            return found
+        for key, one in self._free.items():
+            if one.buffer.size == size_bytes:
+                one.content = None
+                return self._free.pop(key)
         flags = cl.mem_flags.READ_WRITE
         return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
 
     def fill(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Give buffers the content of recipes with seeds, where they do not hold it."""
+        """Give buffers the content of recipes with seeds, where they do not hold all of it."""
         wanting = [one for one in buffers if _count_held(*one) < one[1].count]
         if not self._is_host_memory:
             for held, argument, seed in wanting:
@@ -120,6 +116,13 @@ class BufferPool:
         for held, argument, seed in wanting:
             held.content = _name_content(argument, seed)
             held.filled = argument.count
+
+    def fill_parts(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
+        """Give parts of buffers, from a byte to that behind another, the content of recipes."""
+        if any(one for *_, one in parts):
+            self._write_mapped(parts)
 
     def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
@@ -134,28 +137,39 @@ class BufferPool:
     def _find(self, argument: BufferArgument, seed: int) -> PooledBuffer:
         """Give a free buffer, best one that holds the content."""
         content = _name_content(argument, seed)
-        holding = [
-            one for one in self._free.values()
-            if content is not None and one.content == content and one.buffer.size >= argument.bytes
-        ]  # fmt: skip
-        if not holding:
-            return self.get(argument.bytes)
-        return self._free.pop(id(max(holding, key=lambda one: one.filled)))
+        for key, one in self._free.items():
+            holds = content is not None and one.content == content
+            if holds and one.buffer.size == argument.bytes:
+                return self._free.pop(key)
+        return self.get(argument.bytes)
 
     def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
-        """Fill buffers where they lie."""
+        """Fill what buffers do not hold yet, where they lie."""
+        parts = []
+        for held, argument, seed in buffers:
+            begin = _count_held(held, argument, seed) * argument.element.bytes
+            held.content = None
+            parts.append((held, argument, seed, [(begin, argument.bytes)]))
+        self._write_mapped(parts)
+
+    def _write_mapped(
+        self, parts: Sequence[tuple[PooledBuffer, BufferArgument, int, Iterable[Part]]]
+    ) -> None:
         arrays = []
         try:
-            orders = []
-            for held, argument, seed in buffers:
-                begin = _count_held(held, argument, seed)
-                held.content = None
+            orders: list[FillOrder] = []
+            for held, argument, seed, ranges in parts:
                 array, _ = cl.enqueue_map_buffer(
                     self._queue, held.buffer, cl.map_flags.WRITE, 0,
                     (argument.count * argument.element.stored_lanes,), argument.element.dtype,
                 )  # fmt: skip
                 arrays.append(array)
-                orders.append(FillOrder(argument=argument, array=array, seed=seed, begin=begin))
+                size = argument.element.bytes
+                orders += [
+                    FillOrder(argument=argument, array=array, seed=seed,
+                              begin=low // size, end=min(-(-high // size), argument.count))
+                    for low, high in ranges
+                ]  # fmt: skip
             fill_ranges(orders)
         finally:
             for array in arrays:

@@ -91,14 +91,15 @@ class FillOrder:
         Contiguous, of the recipe's type; its part from the start on that is the recipe's counts.
     seed : int
         As of `make_array`.
-    begin : int
-        Elements at the start that hold the content already.
+    begin, end : int
+        Which elements are filled; all behind `begin` where `end` is None.
     """
 
     argument: BufferArgument
     array: Array
     seed: int
     begin: int = 0
+    end: int | None = None
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
@@ -131,9 +132,9 @@ def _write_piece(piece: tuple[Write, Array, int]) -> None:
 def _cut(order: FillOrder) -> Iterator[tuple[int, int]]:
     """Cut what is to be filled into pieces, in base types."""
     lanes = order.argument.element.stored_lanes
-    total = order.argument.count * lanes
-    for begin in range(order.begin * lanes, total, _FILLED_AT_ONCE):
-        yield begin, min(begin + _FILLED_AT_ONCE, total)
+    end = (order.argument.count if order.end is None else order.end) * lanes
+    for begin in range(order.begin * lanes, end, _FILLED_AT_ONCE):
+        yield begin, min(begin + _FILLED_AT_ONCE, end)
 
 
 def _open_content(order: FillOrder) -> Write:

@@ -56,7 +56,7 @@ class DeviceFindings:
             return DeviceBehaviour(**{**held, "order": DispatchOrder(held["order"])})
         found = find()
         if _is_quiet():
-            self._keep("behaviour", {**asdict(found), "order": found.order.value})
+            self._keep("behaviour", _write_behaviour(found))
         return found
 
     def _read(self) -> dict[str, Any]:
@@ -81,6 +81,17 @@ class DeviceFindings:
             part = self._path.with_suffix(f".{os.getpid()}.part")
             part.write_text(json.dumps(held), encoding="utf-8")
             part.replace(self._path)
+
+
+def _write_behaviour(found: DeviceBehaviour) -> dict[str, Any]:
+    """Give what JSON holds: times are floats there, whatever they were measured as."""
+    return {
+        "order": found.order.value,
+        "launch_overhead_s": float(found.launch_overhead_s),
+        "saturated_from": found.saturated_from,
+        "settle_steps": found.settle_steps,
+        "settled_s": float(found.settled_s),
+    }
 
 
 def _is_quiet() -> bool:

@@ -114,11 +114,12 @@ class OpenCLLaunch:
         accesses: Sequence[Access | None],
         reach: Reach | None,
     ) -> HeldArguments:
+        """Copy the buffers of a program; a device's own memory is left to it afterwards."""
         session = self._session
+        pool = session.buffers if session.buffers.fills_in_place else None
         return ScratchArguments(
-            session.queue, arguments, accesses, session.description,
-            reach=reach, pool=session.buffers,
-        )  # fmt: skip
+            session.queue, arguments, accesses, session.description, reach=reach, pool=pool
+        )
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):

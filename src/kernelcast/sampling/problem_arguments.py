@@ -2,10 +2,12 @@
 
 Nothing has to be copied before a kernel writes: what it may have changed is filled anew by its
 recipe. Only where that takes longer than to copy (permutations, files, memory that the host cannot
-write to) a copy is kept.
+write to) a copy is kept. Of buffers that a kernel writes only those parts are filled that its
+samples touch, where the source tells which; of those that it only reads all, since samples must not
+find in caches what was filled just before them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kernelcast.records.arguments import (
     Access,
@@ -17,11 +19,14 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.buffer_pool import PooledBuffer
+from kernelcast.sampling.buffer_pool import Part, PooledBuffer
+from kernelcast.sampling.byte_ranges import Ranges
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.scratch import KernelArgument, Reach, clip_to_pages
 from kernelcast.sampling.session import DeviceSession
 
+# Smaller buffers are filled in less time than it takes to find out what is touched.
+_LEAST_BYTES = 1 << 20
 _SLOW_TO_MAKE = frozenset({Init.PERMUTATION, Init.FILE})
 
 
@@ -38,6 +43,8 @@ class ProblemArguments:
         What the kernel may do with each; None where it is no buffer.
     seed : int
         Seed of random contents, of each together with its position.
+    reach : Reach, optional
+        Which bytes boxes of work-groups touch.
 
     Raises
     ------
@@ -52,16 +59,23 @@ class ProblemArguments:
         accesses: Sequence[Access | None],
         *,
         seed: int,
+        reach: Reach | None = None,
     ) -> None:
-        self._queue, self._pool = session.queue, session.buffers
+        self._queue, self._pool, self._reach = session.queue, session.buffers, reach
         recipes = {
             place: (one, seed_of(seed, place))
             for place, one in enumerate(problem.arguments)
             if isinstance(one, BufferArgument)
         }
         self._recipes = recipes
-        self._held = dict(zip(recipes, self._pool.take([*recipes.values()]), strict=True))
         self._written = {one for one in recipes if accesses[one] is not Access.READ}
+        # What is there of buffers that are not filled as a whole.
+        self._parts = {one: Ranges() for one in self._written if self._fills_in_parts(one)}
+        whole = [one for one in recipes if one not in self._parts]
+        self._held = dict(zip(whole, self._pool.take([recipes[one] for one in whole]), strict=True))
+        for place in self._parts:
+            self._held[place] = self._pool.get(recipes[place][0].bytes)
+            self._held[place].content = None
         # What a kernel only writes it cannot notice.
         self._noticed = {one for one in self._written if accesses[one] is not Access.WRITE}
         self._copies: dict[int, PooledBuffer] = {}
@@ -81,22 +95,40 @@ class ProblemArguments:
 
     @property
     def whole_buffers(self) -> list[cl.Buffer]:
-        """Buffers among the arguments."""
-        return [one.buffer for one in self._held.values()]
+        """Buffers among the arguments that hold all of their content."""
+        return [one.buffer for place, one in self._held.items() if place not in self._parts]
 
     def prepare(self, boxes: Iterable[GroupBox]) -> None:
-        """Do nothing: all is there."""
+        """Fill what boxes of work-groups touch and is not there yet."""
+        if not self._parts or self._reach is None:
+            return
+        wanted: dict[int, list[Part]] = {place: [] for place in self._parts}
+        for box in boxes:
+            for place, ranges in self._reach.list_ranges(box).items():
+                if place in wanted:
+                    wanted[place] += ranges
+        self._fill_parts({
+            place: self._parts[place].add(clip_to_pages(ranges, self._recipes[place][0].bytes))
+            for place, ranges in wanted.items()
+        })  # fmt: skip
 
     def prepare_whole(self) -> None:
-        """Do nothing: all is there."""
+        """Fill all that is not there yet: the whole launch is to run."""
+        self._fill_parts({
+            place: known.add([(0, self._recipes[place][0].bytes)])
+            for place, known in self._parts.items()
+        })  # fmt: skip
+        self._parts = {}
 
     def refresh(self) -> None:
         """Give what the kernel may have changed, and may read, its content again."""
         for place, copy in self._copies.items():
             self._copy(self._held[place], copy, place)
-        made = [one for one in self._noticed if one not in self._copies]
+        made = self._noticed - self._copies.keys() - self._parts.keys()
         self._forget(made)
         self._pool.fill([(self._held[one], *self._recipes[one]) for one in made])
+        noticed = self._noticed & self._parts.keys()
+        self._fill_parts({one: self._parts[one].list_all() for one in noticed})
         self._queue.finish()
 
     def release(self) -> None:
@@ -105,7 +137,23 @@ class ProblemArguments:
         self._forget(self._written)
         self._pool.give_back([*self._held.values(), *self._copies.values()])
         self.arguments, self._held, self._copies = [], {}, {}
-        self._written, self._noticed = set(), set()
+        self._written, self._noticed, self._parts = set(), set(), {}
+
+    def _fills_in_parts(self, place: int) -> bool:
+        """Tell whether it is known which parts are touched, and worth it."""
+        argument, _ = self._recipes[place]
+        return (
+            self._reach is not None
+            and place in self._reach.places
+            and self._pool.fills_in_place
+            and argument.init not in _SLOW_TO_MAKE
+            and argument.bytes >= _LEAST_BYTES
+        )
+
+    def _fill_parts(self, parts: Mapping[int, Sequence[Part]]) -> None:
+        self._pool.fill_parts(
+            [(self._held[place], *self._recipes[place], one) for place, one in parts.items() if one]
+        )
 
     def _put(
         self, place: int, argument: BufferArgument | ScalarArgument | LocalArgument
@@ -130,7 +178,7 @@ class ProblemArguments:
         size_bytes = self._recipes[place][0].bytes
         cl.enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=size_bytes)
 
-    def _forget(self, places: Sequence[int] | set[int]) -> None:
+    def _forget(self, places: Collection[int]) -> None:
         for one in places:
             self._held[one].content = None
 

@@ -1,7 +1,8 @@
 """Puts a problem's arguments onto a device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from kernelcast.records.arguments import (
@@ -20,7 +21,7 @@ from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_err
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of
-from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.scratch import KernelArgument, Reach
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
 
@@ -28,13 +29,14 @@ Launch = TypeVar("Launch", bound=OpenCLLaunch)
 
 
 @contextmanager
-def prepared_problem(
+def prepared_problem(  # noqa: PLR0913 - a launch, and what is known of it
     session: DeviceSession,
     problem: Problem,
     launch_type: type[Launch],
     *,
     seed: int,
     inferred: Sequence[Access | None] | None = None,
+    find_reach: Callable[[Problem], Reach | None] = lambda _: None,
 ) -> Iterator[Launch]:
     """Build a problem on a device and keep its buffers there for the length of the block.
 
@@ -44,6 +46,8 @@ def prepared_problem(
         What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
     inferred : sequence of Access or None, optional
         What source analysis found each argument to be; the problem's own words go first.
+    find_reach : callable, optional
+        Finds which bytes boxes of the problem's work-groups touch, once the local size is chosen.
 
     """
     built = session.whole_kernel(problem.kernel)
@@ -60,7 +64,8 @@ def prepared_problem(
         for parameter, argument, known in zip(parameters, problem.arguments, found, strict=True)
     ]
     with explained_errors(problem.kernel, session.description):
-        held = ProblemArguments(session, problem, accesses, seed=seed)
+        reach = find_reach(replace(problem, ndrange=ndrange))
+        held = ProblemArguments(session, problem, accesses, seed=seed, reach=reach)
     try:
         with launch_type(session, problem.kernel, ndrange, (), (), held=held) as launch:
             yield launch

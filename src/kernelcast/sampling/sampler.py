@@ -96,6 +96,11 @@ class Sampler:
         self._is_warmed = False
         """Whether launches at a new place are slow until caches hold what they need."""
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another moment may have anything to time."""
+        return True
+
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
         sampling = self._sampling

@@ -34,6 +34,10 @@ class Reach(Protocol):
         """Positions of the arguments of which that is known."""
         ...
 
+    def without(self, places: Collection[int]) -> "Reach":
+        """Leave out some arguments."""
+        ...
+
     def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
         ...
@@ -99,6 +103,8 @@ class ScratchArguments:
             for place, argument in enumerate(arguments)
             if isinstance(argument, cl.Buffer) and _parent(argument).int_ptr in self._originals
         }
+        if reach is not None:
+            self._reach = reach.without({*reach.places} - self._places.keys())
         self._ready: dict[int, Ranges] = {key: Ranges() for key in self._originals}
         self.arguments = [self._replace(argument) for argument in arguments]
         known = () if reach is None else reach.places
@@ -138,7 +144,7 @@ class ScratchArguments:
                     wanted[key] += [(start + low, start + high) for low, high in ranges]
         self._copy(
             {
-                key: self._ready[key].add(_clip(ranges, self._originals[key].size))
+                key: self._ready[key].add(clip_to_pages(ranges, self._originals[key].size))
                 for key, ranges in wanted.items()
             }
         )
@@ -186,7 +192,7 @@ class ScratchArguments:
         return copy.buffer.get_sub_region(_start(argument), argument.size)
 
 
-def _clip(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+def clip_to_pages(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     """Cut ranges to a buffer, page by page."""
     pages = (
         (max(low, 0) // _PAGE_BYTES * _PAGE_BYTES, min(-(-high // _PAGE_BYTES) * _PAGE_BYTES, size))

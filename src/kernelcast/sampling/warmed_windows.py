@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 
@@ -173,6 +174,11 @@ class WarmedSampler:
         self._pairs = 0
         self._otherwise: Sampler | None = None
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another moment may have anything to time."""
+        return self._otherwise is not None or self._affordable > 0
+
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups.
 
@@ -309,6 +315,19 @@ class WarmedSampler:
         )
 
 
+class MomentSampler(Protocol):
+    """What samples a launch moment by moment."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another moment may have anything to time."""
+        ...
+
+    def take_moment(self) -> SampleRun | None:
+        """Time a few work-groups; give them, or None if there is nothing more to time."""
+        ...
+
+
 def is_gpu(launch: Sampled) -> bool:
     """Tell whether a launch is on a GPU."""
     return launch.device.kind is DeviceKind.GPU
@@ -316,7 +335,7 @@ def is_gpu(launch: Sampled) -> bool:
 
 def open_sampler(
     launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
-) -> Sampler | WarmedSampler:
+) -> MomentSampler:
     """Give the sampler of a launch that fits its device; `active` as of `WarmedSampler`."""
     return WarmedSampler(launch, plan, active=active) if is_gpu(launch) else Sampler(launch, plan)
 

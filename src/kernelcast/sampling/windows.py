@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -76,7 +77,12 @@ def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:
     >>> tile_of((512, 2048)), tile_of((512, 20)), tile_of((32, 32, 32)), tile_of((512, 1))
     ((128, 64), (8, 10), (8, 8, 4), (512, 1))
     """
-    tile = [int(count) for count in group_counts]
+    return _find_tile(tuple(int(count) for count in group_counts))
+
+
+@lru_cache(maxsize=256)
+def _find_tile(group_counts: tuple[int, ...]) -> tuple[int, ...]:
+    tile = [*group_counts]
     if sum(count > 1 for count in tile) <= 1:
         return tuple(tile)
     for _ in range(_HALVINGS):

@@ -4,7 +4,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Final
 
 import httpx
 
+from kernelcast.collection.data_exchange import ImportRequest, import_file
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service_state import ServiceState, open_state
@@ -44,7 +46,9 @@ _PATIENCE_S: Final = 60.0
 
 
 @contextmanager
-def serve_pages(folder: Path, *, is_full: bool) -> Iterator[tuple[str, ServiceState]]:
+def serve_pages(
+    folder: Path, *, is_full: bool, measured: Sequence[str] = ()
+) -> Iterator[tuple[str, ServiceState]]:
     """Serve a data folder; give the address, and the state behind it.
 
     Parameters
@@ -53,6 +57,8 @@ def serve_pages(folder: Path, *, is_full: bool) -> Iterator[tuple[str, ServiceSt
         Is made the data folder of this process as long as it is served.
     is_full : bool
         Whether it holds observations, jobs, a calibration and an answer.
+    measured : sequence of str
+        Devices whose shipped measurements it holds too.
     """
     before = os.environ.get("KERNELCAST_DATA")
     os.environ["KERNELCAST_DATA"] = str(folder)
@@ -65,6 +71,7 @@ def serve_pages(folder: Path, *, is_full: bool) -> Iterator[tuple[str, ServiceSt
             state = open_state(database)
             if is_full:
                 _fill(folder, database, state)
+                _add_measured(database, measured)
                 httpx.post(f"{address}/v1/estimates", json={"problem": PROBLEM}, timeout=60)
             yield address, state
             state.close()
@@ -85,6 +92,13 @@ def _fill(folder: Path, database: str, state: ServiceState) -> None:
     shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
     (folder / "machines").mkdir(parents=True, exist_ok=True)
     shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
+
+
+def _add_measured(database: str, devices: Sequence[str]) -> None:
+    shipped = Path(str(files("kernelcast"))) / "training_data" / "measured"
+    with open_data_store(database) as store:
+        for one in devices:
+            import_file(store, ImportRequest(path=shipped / f"{one}.parquet"))
 
 
 @contextmanager

@@ -79,6 +79,17 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
     assert sampled.estimate.sampling_seconds == pytest.approx((asked - 1) * 1e-5, rel=0.1)
 
 
+def test_nobody_waits_for_a_moment_that_is_not_taken() -> None:
+    """Concludes at once where the budget has no room for another pair."""
+    problem = make_stencil()
+    waits: list[float] = []
+    launch = GpuLaunch(problem.ndrange, lambda at: 1e-5 + 0.0 * at[0])
+    sampled = sample_launch(
+        launch, problem.kernel, EstimateSettings(), arguments=problem.arguments, wait=waits.append
+    )
+    assert (len(sampled.runs), waits) == (1, [])
+
+
 def make_copy(count: int) -> Problem:
     """Make a copy of so many numbers."""
     buffer = BufferArgument(element=FLOAT, count=count)

@@ -127,3 +127,14 @@ def test_calibration_survives_its_state() -> None:
     again = restore_calibration(found.state())
     expected = found.half_width(signs, np.zeros(50), 0.8)
     np.testing.assert_array_equal(again.half_width(signs, np.zeros(50), 0.8), expected)
+
+
+def test_one_launch_gets_the_interval_of_many() -> None:
+    """Asked alone, with plain numbers, a launch has the same interval; far from usual ones too."""
+    rng = np.random.default_rng(5)
+    signs = rng.normal(size=(60, 2)) * np.array([1.0, 30.0])
+    found = calibrate(rng.normal(size=60), signs, np.zeros(60), np.repeat(np.arange(12), 5))
+    for coverage in (0.5, 0.9, 0.999):
+        together = found.half_width(signs, np.zeros(60), coverage)
+        alone = [found.half_width_alone(one, coverage) for one in signs.tolist()]
+        np.testing.assert_allclose(alone, together, rtol=1e-12)

@@ -113,8 +113,8 @@ _DEFAULTS = EstimateSettings()
 def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - EstimateRequest has the types
     """Predict how long the kernels of problem files take on each device.
 
-    A few work-groups are run on copies of the buffers and timed; the whole launch's time follows
-    from them, with an interval. A learned model of the device, where there is one, corrects it. A
+    A few work-groups are run and timed; the whole launch's time follows from them, with an
+    interval. A learned model of the device, where there is one, corrects it. A
     launch that was observed before is answered from its observations, unless whole runs are
     measured or samples recorded. Devices answer one after the other, each in a process of its
     own. Of several problems those that can be read are answered. Errors and progress go to

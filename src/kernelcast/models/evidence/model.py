@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist, median
 
-import numpy as np
-
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.moments import FormVariance, SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
@@ -20,7 +18,6 @@ from kernelcast.models.evidence.sizes import (
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
-from kernelcast.records.training_table import Numbers
 
 SAMPLER = "sampler"
 """Basis of all pieces that rest on samples of the kernel."""
@@ -29,7 +26,6 @@ ANY_FORM = ""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
-_NO_DISTANCE = np.zeros(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +237,7 @@ class EvidenceModel:
             quantile = NormalDist().inv_cdf((1.0 + coverage) / 2.0)
             width = quantile * math.sqrt(fused.variance * max(1.0, fused.disagreement**2))
         else:
-            signs = describe_difficulty(fused)[None]
-            width = float(calibration.half_width(signs, _NO_DISTANCE, coverage)[0])
+            width = calibration.half_width_alone(describe_difficulty(fused), coverage)
         factor = math.exp(min(width, 20.0))
         return Interval(
             seconds=fused.seconds,
@@ -274,12 +269,9 @@ def name_situation(pieces: Sequence[Piece]) -> str:
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 
 
-def describe_difficulty(fused: FusedEstimate) -> Numbers:
+def describe_difficulty(fused: FusedEstimate) -> tuple[float, float]:
     """Give what an interval's width depends on: the variance, and how pieces disagree."""
-    return np.array([
-        0.5 * math.log(fused.variance),
-        math.log(1.0 + fused.disagreement),
-    ])  # fmt: skip
+    return 0.5 * math.log(fused.variance), math.log(1.0 + fused.disagreement)
 
 
 def _clip(value: float) -> float:

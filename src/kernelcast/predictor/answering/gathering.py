@@ -56,7 +56,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         If the source cannot be analysed.
     """
     started_s = time.perf_counter()
-    features = read_source_features(problem, _EVERYTHING)
+    features = read_source_features(problem, _EVERYTHING, with_lines=False)
     found = DeviceFindings(
         ndrange=launch.ndrange,
         compute_units=session.description.compute_units,

@@ -17,6 +17,7 @@ from kernelcast.launches.estimation import (
     SampledEstimate,
     measure,
 )
+from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
@@ -100,7 +101,9 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     accesses = _find_accesses(problem, task.facts)
     is_checked = hold is not None  # live objects are refused before they come here
     counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
-    hold = hold or partial(prepared_problem, session, problem, seed=task.settings.seed)
+    hold = hold or partial(
+        prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
+    )
     built_s = session.building_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:

@@ -31,7 +31,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.workers import Confinement, WarmChild
 
 _READY: Final = "kernelcast.predictor.answering.child_tasks:make_ready_fully:{}"
-_IDLE_S: Final = 60.0
+_IDLE_S: Final = 30.0
 """A process that has run a kernel, and is not asked for so long, gives its memory back."""
 _KERNELS_KEPT: Final = 2
 """Of each device."""

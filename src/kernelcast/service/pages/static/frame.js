@@ -142,10 +142,10 @@ function writeMoments(within = document) {
   }
 }
 
-// Names for the cells of tables whose rows become cards on a telephone (.stacked). What is no table to the
+// Names for the cells of tables whose rows become blocks on a telephone. What is no table to the
 // eye stays one to screen readers, by its roles.
 function nameCells(within = document) {
-  for (const table of within.querySelectorAll("table.stacked")) {
+  for (const table of within.querySelectorAll("table.stacked, table.annotated")) {
     const names = [...table.tHead.rows[0].cells].map((head) => (head.querySelector(".unseen") ? "" : head.textContent.trim()));
     table.setAttribute("role", "table");
     for (const part of [table.tHead, ...table.tBodies]) {
