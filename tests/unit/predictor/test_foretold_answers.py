@@ -105,6 +105,15 @@ def test_neither_wanted_is_no_answer(modelled: FakeExecutor, store: Store) -> No
         predictor.estimate(PROBLEM, DEVICE.id)
 
 
+def test_a_device_that_was_not_calibrated_is_said_to_be_none(
+    executor: FakeExecutor, store: Store
+) -> None:
+    """Whoever wants the learned model alone is told to calibrate, too."""
+    predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=["learned"])
+    with pytest.raises(DeviceError, match="kernelcast calibrate"):
+        predictor.estimate(PROBLEM, DEVICE.id)
+
+
 def test_samples_answer_where_they_may(modelled: FakeExecutor, store: Store) -> None:
     """The shipped model is asked only where nothing runs."""
     found = make_predictor(modelled, store).estimate(PROBLEM, DEVICE.id)

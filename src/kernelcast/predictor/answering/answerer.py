@@ -265,7 +265,8 @@ class Answerer:
         found = outcome.analytic if is_wanted else None
         basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
         if not basis.pieces and not self.evidence.has_sizes(identity, policy):
-            raise refuse_unsampled(device.id, is_wanted=is_wanted)
+            may_model = is_wanted or policy.methods.uses(Tier.LEARNED)
+            raise refuse_unsampled(device.id, is_wanted=may_model)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
         return replace(
             basis,
