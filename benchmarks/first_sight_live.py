@@ -21,6 +21,8 @@ CORPUS_KERNELS, HELD_OUT_KERNELS = 20, 13
 # Larger ones take longer to fill than all answers about them; written buffers have their own row.
 MOST_BYTES = 600 << 20
 REPEATS, SIZES = 300, 24
+# Sizes that may be sampled, and seconds of repeated questions: contents that decide take some.
+SAMPLED, LONGEST_S = 4, 0.5
 GIANT_BYTES, SMALL_BYTES = 2 << 30, 4 << 20
 NEW, SIZE, KNOWN, UNSAMPLED, AGAIN = (
     "new kernel", "new size, others estimated", "new size, others observed",
@@ -166,7 +168,7 @@ def ask_all(asked: _Asked, kernel: _Kernel) -> dict[str, Any]:
     found: dict[str, Any] = {NEW: ask(predictor, whole, is_new=True)}
     if half.global_size != whole.global_size:
         found[SIZE] = ask(predictor, half)
-    found[AGAIN] = {"rest_s": min(time_call(predictor, whole) for _ in range(REPEATS))}
+    found[AGAIN] = {"rest_s": min(repeat(predictor, whole))}
     seconds = predictor.estimate(whole).seconds
     sizes = list_sizes(kernel.groups)
     if len(sizes) < 3 + 4:
@@ -178,11 +180,20 @@ def ask_all(asked: _Asked, kernel: _Kernel) -> dict[str, Any]:
     bare.flush()
     later = [kernel.make(size) for size in sizes[3:]]
     found[KNOWN] = min(
-        (ask(predictor, one) for one in later[::2]), key=lambda one: float(one["rest_s"])
+        (ask(predictor, one) for one in later[:SAMPLED]), key=lambda one: float(one["rest_s"])
     )
     if bare_s := ask_bare(bare, later):
         found[UNSAMPLED] = {"rest_s": min(bare_s)}
     return found
+
+
+def repeat(predictor: Any, launch: Any) -> Iterator[float]:  # noqa: ANN401 - of the package
+    """Time the same question again and again, a while."""
+    ends_s = time.perf_counter() + LONGEST_S
+    for _ in range(REPEATS):
+        yield time_call(predictor, launch)
+        if time.perf_counter() > ends_s:
+            return
 
 
 def ask_bare(bare: Any, launches: list[Any]) -> list[float]:  # noqa: ANN401 - a Predictor

@@ -50,7 +50,10 @@ REASONS = {
     ("ktt_coulomb3d_part", "seconds"): "loops that a pragma unrolls in part: compilers then choose "
     "array elements by comparisons, up to five times the instructions, of which the source shows "
     "none",
-    ("ktt_coulomb3d_part", "l2_load"): "as of ktt_coulomb3d",
+    (
+        "ktt_coulomb3d_part",
+        "l2_load",
+    ): "1 kB of atoms, the same for all: how long L1 keeps it beside the results, which fill it",
     ("ktt_coulomb3d", "l2_load"): "1 kB of atoms, the same for all: how long L1 keeps it beside "
     "the results",
     ("ktt_coulomb3d", "seconds"): "the order: 30 of 60 lie within 4 % of one another, all limited "

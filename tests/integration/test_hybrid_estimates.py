@@ -190,10 +190,10 @@ def test_other_sizes_are_sampled_by_the_same_process(
         [session.description], store=tmp_path / "rows.sqlite", registry="", options=options
     ) as predictor:
         first = predictor.estimate(problem, session.description)
-        child = executor.children._places[session.description.id].child
+        child = executor.children._places[session.description.id]._child
         assert child is not None
         second = predictor.estimate(smaller, session.description)
-        assert executor.children._places[session.description.id].child is child
+        assert executor.children._places[session.description.id]._child is child
         assert second.ndrange != first.ndrange
         assert second.compile_seconds == first.compile_seconds
     assert child.process.poll() is not None

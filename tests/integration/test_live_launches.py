@@ -154,6 +154,23 @@ def test_launches_that_are_asked_again_are_not_described_again(
         assert len({one.identity.key for one in found if one.identity}) == len(found)
 
 
+def test_programs_that_are_built_anew_are_others(
+    program: cl.Program, session: DeviceSession
+) -> None:
+    """The options of a build tell kernels of the same program apart."""
+    launch = make_launch(program, session, 0.5)
+    other = cl.Program(session.context, SOURCE).build(options=["-DOTHER=1"])
+    with kernelcast.Predictor() as predictor:
+        first = predictor.estimate(launch)
+        second = predictor.estimate(replace(launch, kernel=cl.Kernel(other, "scale")))
+        assert first.identity is not None
+        assert second.identity is not None
+        assert second.identity.kernel.digest != first.identity.kernel.digest
+    kernels = (cl.Kernel(one, "scale") for one in (program, other))
+    names = [live.name_live(replace(launch, kernel=one)) for one in kernels]
+    assert len({one.kernel_key for one in names if one is not None}) == 2
+
+
 def test_answers_that_are_remembered_follow_observations(
     program: cl.Program, session: DeviceSession
 ) -> None:

@@ -15,7 +15,7 @@ from kernelcast.cli.terminal import complain
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.launches.source_check import refuse_misfits
-from kernelcast.predictor.estimates import estimate_on_devices, find_devices
+from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
@@ -142,6 +142,7 @@ def _questions(
     good = [one for one in problems if _fits(one, collected)]
     if not good:
         return
+    import_ahead()
     devices = listing.result()
     for number, problem in enumerate(good, start=1):
         yield (

@@ -173,7 +173,7 @@ class LiveName:
 def name_live(launch: Launch) -> LiveName | None:
     """Name a launch of live objects; None where it cannot be named."""
     try:
-        program, kernel = find_program(launch.kernel)
+        program, kernel = find_program(launch.kernel, launch.queue)
         arguments = name_arguments(launch.args)
         if arguments is None:
             return None

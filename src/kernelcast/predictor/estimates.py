@@ -1,7 +1,9 @@
 """Estimates of whole problems on several devices, each device in a process of its own."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 
 from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
@@ -22,6 +24,7 @@ from kernelcast.training.registry import choose_registry
 
 # Longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
+_NEEDED_LATER = ("kernelcast.launches.data_store", "kernelcast.training_data.store.selection")
 
 
 def estimate_on_devices(
@@ -87,6 +90,13 @@ def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
         If there is no device.
     """
     return choose_devices(device_ids, _share_processes().children)
+
+
+def import_ahead() -> None:
+    """Import what answers need later on, while devices are looked for: a tenth of a second."""
+    for name in _NEEDED_LATER:
+        with suppress(ImportError):  # who needs it tells why it cannot be had
+            import_module(name)
 
 
 @cache

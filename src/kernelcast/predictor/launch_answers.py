@@ -190,7 +190,8 @@ class LaunchAnswers:
     def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
         """Say how often to sample; not at all where what is known answers well enough."""
         most = request.policy.settings.plan.moments
-        if known.before_shift is not None or not self._remembers:
+        may_spare = self._remembers or request.policy.spares_samples
+        if known.before_shift is not None or not may_spare:
             return most
         basis = self._answerer.describe(request, known.identity)
         basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))

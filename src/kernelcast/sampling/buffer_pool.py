@@ -2,7 +2,7 @@
 
 To get a gibibyte from the operating system, page by page, takes a processor 0.3 s, to give it back
 0.07 s, to fill it again 0.1 s, and to find it as it was left nothing. What a kernel has only read
-still holds its content, also for a launch of another size.
+still holds its content.
 """
 
 from collections import OrderedDict
@@ -18,8 +18,6 @@ from kernelcast.sampling.opencl import cl
 _MOST_KEPT_BYTES: Final = 4 << 30
 _SHARE_KEPT: Final = 0.25
 """Of the device's memory."""
-# A launch is not given a buffer of more than so many times its size: others may need it.
-_LARGEST: Final = 4
 _Content = tuple[object, ...]
 Part = tuple[int, int]
 """A byte, and the one behind another."""
@@ -32,7 +30,7 @@ class PooledBuffer:
     Parameters
     ----------
     buffer : pyopencl.Buffer
-        At least as large as who has it asked for.
+        Of the size that who has it asked for.
     content : tuple or None
         What is in its first `filled` elements; None where nobody knows.
     """
@@ -99,14 +97,10 @@ class BufferPool:
 
     def get(self, size_bytes: int) -> PooledBuffer:
         """Give a buffer that holds nothing known."""
-        fitting = [
-            one for one in self._free.values()
-            if size_bytes <= one.buffer.size <= _LARGEST * size_bytes
-        ]  # fmt: skip
-        if fitting:
-            found = self._free.pop(id(min(fitting, key=lambda one: one.buffer.size)))
-            found.content = None
-            return found
+        for key, one in self._free.items():
+            if one.buffer.size == size_bytes:
+                one.content = None
+                return self._free.pop(key)
         flags = cl.mem_flags.READ_WRITE
         return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
 
@@ -143,13 +137,11 @@ class BufferPool:
     def _find(self, argument: BufferArgument, seed: int) -> PooledBuffer:
         """Give a free buffer, best one that holds the content."""
         content = _name_content(argument, seed)
-        holding = [
-            one for one in self._free.values()
-            if content is not None and one.content == content and one.buffer.size >= argument.bytes
-        ]  # fmt: skip
-        if not holding:
-            return self.get(argument.bytes)
-        return self._free.pop(id(max(holding, key=lambda one: one.filled)))
+        for key, one in self._free.items():
+            holds = content is not None and one.content == content
+            if holds and one.buffer.size == argument.bytes:
+                return self._free.pop(key)
+        return self.get(argument.bytes)
 
     def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
         """Fill what buffers do not hold yet, where they lie."""

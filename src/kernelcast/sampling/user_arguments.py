@@ -163,7 +163,9 @@ def hold_buffer(
     is_small = buffer.size <= _MOST_HELD_BYTES
     digest = ""
     if is_decisive:
-        digest = _digest([read()] if is_small else _copy_pieces(session, buffer))
+        digest = (
+            hashlib.sha256(read().data).hexdigest() if is_small else digest_buffer(session, buffer)
+        )
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
@@ -190,22 +192,24 @@ class _Content:
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    """Give what tells the content of a caller's buffer apart, as `hold_buffer` notes it."""
-    if buffer.size <= _MOST_HELD_BYTES:
-        return _digest([_copy(session, buffer, 0, buffer.size)])
-    return _digest(_copy_pieces(session, buffer))
+    """Give what tells the content of a caller's buffer apart, as `hold_buffer` notes it.
 
-
-def _digest(pieces: Iterable[npt.NDArray[np.generic]]) -> str:
-    found = hashlib.sha256()
-    for one in pieces:
-        found.update(one.data)
+    Piece by piece in the same memory: to get that much anew takes longer than to read and hash it.
+    """
+    found, piece = hashlib.sha256(), np.empty(min(_PIECE_BYTES, buffer.size), dtype=np.uint8)
+    for start in _list_starts(buffer.size):
+        part = piece[: buffer.size - start]
+        cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
+        found.update(part.data)
     return found.hexdigest()
 
 
-def _copy_pieces(session: DeviceSession, buffer: cl.Buffer) -> list[npt.NDArray[np.generic]]:
-    starts = np.linspace(0, buffer.size - _PIECE_BYTES, _MOST_HELD_BYTES // _PIECE_BYTES)
-    return [_copy(session, buffer, int(one), _PIECE_BYTES) for one in starts]
+def _list_starts(size: int) -> list[int]:
+    """Give where pieces begin: one behind the other, or all over a buffer that is too large."""
+    if size <= _MOST_HELD_BYTES:
+        return [*range(0, size, _PIECE_BYTES)]
+    starts = np.linspace(0, size - _PIECE_BYTES, _MOST_HELD_BYTES // _PIECE_BYTES)
+    return [int(one) for one in starts]
 
 
 def _copy(

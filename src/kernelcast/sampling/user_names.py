@@ -9,10 +9,11 @@ import numpy as np
 from kernelcast.sampling.opencl import cl
 
 
-def find_program(kernel: cl.Kernel) -> tuple[object, Hashable]:
+def find_program(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
     """Give a kernel's program, and a name of the kernel that is its own while the program is held.
 
-    `program.NAME` makes another object of the same kernel each time.
+    `program.NAME` makes another object of the same kernel each time; a program may be built anew
+    with other options.
 
     Raises
     ------
@@ -20,7 +21,8 @@ def find_program(kernel: cl.Kernel) -> tuple[object, Hashable]:
         If the program has been released.
     """
     program = kernel.program
-    return program, (program.int_ptr, kernel.function_name)
+    options: object = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
+    return program, (program.int_ptr, kernel.function_name, options)
 
 
 def name_place(queue: cl.CommandQueue) -> tuple[int, int]:

@@ -158,7 +158,7 @@ class PredictorBackend:
         return hash(tuple(changed))
 
     def _answer(self, ask: Ask, settings: EstimateSettings) -> Answer:
-        policy = Policy(settings=settings, timeout_s=ask.timeout_s)
+        policy = Policy(settings=settings, timeout_s=ask.timeout_s, spares_samples=True)
         return self._predictor.answer(ask.problem, ask.device, policy=policy)
 
     def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Sampled:

@@ -3,15 +3,20 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.launch_estimates import Compared
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
+from kernelcast.records.training_table import TrainingTable
 from kernelcast.testing.fake_executor import (
     DEVICE,
     PROBLEM,
@@ -98,6 +103,25 @@ def test_counters_are_found_once(
     observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     predictor.estimate(PROBLEM, DEVICE.id)
     assert [one.facts is None for one in executor.tasks] == [True, False]
+
+
+def test_counting_copies_are_built_where_a_model_gains_from_counters(
+    store: Store,
+    registry: ModelRegistry,
+    tmp_path: Path,
+    known_row: LaunchRow,
+    synthetic_table: TrainingTable,
+) -> None:
+    """Of no CPU device; of others unless their model takes no counters."""
+    executor = FakeExecutor(row=known_row)
+    make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert [(one.wants_row, one.wants_counts) for one in executor.tasks] == [(True, False)]
+    gpu = replace(DEVICE, kind=DeviceKind.GPU)
+    assert TrainedModels(registry.url, shipped="").takes_counters(gpu)
+    plain = ModelRegistry(url=str(tmp_path / "plain"))
+    model = make_model("hybrid_without_counters").fit(synthetic_table)
+    plain.publish(f"hybrid/{DEVICE.id}", model, make_schema())
+    assert not TrainedModels(plain.url, shipped="").takes_counters(gpu)
 
 
 def test_a_new_model_answers_without_sampling_again(

@@ -10,6 +10,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering import kernel_sizes
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.sparing import KnownTime, choose_moments, read_known
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
@@ -53,6 +54,23 @@ def test_short_launches_are_answered_by_what_was_observed(
     assert found.seconds == pytest.approx(15_000 * SHORT_S, rel=0.1)
     assert "other sizes were observed" in found.explain().missing["linear"]
     assert predictor.estimate(make_problem(work_groups=15_000), DEVICE.id) is found
+
+
+def test_an_answer_that_is_made_anew_spares_samples_only_where_it_may(
+    executor: FakeExecutor, store: Store
+) -> None:
+    """The service keeps answers itself; whoever wants samples on record gets them."""
+    executor.work_group_s = SHORT_S
+    predictor = learn(executor, store, 4)
+    problem = make_problem(work_groups=15_000)
+    spared = predictor.answer(problem, DEVICE.id, policy=Policy(spares_samples=True))
+    assert not executor.tasks
+    assert spared.estimate.tier is Tier.SIZES
+    assert spared.recording is None
+    assert spared.refine is None
+    sampled = predictor.answer(problem, DEVICE.id, policy=Policy())
+    assert len(executor.tasks) == 1
+    assert sampled.recording is not None
 
 
 def test_long_launches_are_sampled_where_observations_are_old(

@@ -74,8 +74,12 @@ class Policy:
         Which methods answer.
     timeout_s : float
         Time limit of one sampling, in seconds.
+    spares_samples : bool
+        Whether a launch is sampled at fewer moments, or not at all, where other sizes of its kernel
+        tell enough, though its answer is made anew.
     """
 
     settings: EstimateSettings = field(default_factory=EstimateSettings)
     methods: MethodChoice = field(default_factory=MethodChoice)
     timeout_s: float = DEFAULT_TIMEOUT_S
+    spares_samples: bool = False

@@ -39,12 +39,15 @@ class Limits:
         """Give the time of all without each; only the longest ones, L1 and DRAM change it."""
         whole = self.combine()
         longest = {self._find_longest(is_arithmetic=one) for one in (True, False)}
-        return {
-            name: self.without(name).combine()
-            if name in {*ADDED, "L1", "DRAM"} or seconds in longest
-            else whole
-            for name, seconds in self.times.items()
-        }
+        found = {}
+        for name, seconds in self.times.items():
+            if name in ADDED:
+                found[name] = whole - seconds
+            elif name in {"L1", "DRAM"} or seconds in longest:
+                found[name] = self.without(name).combine()
+            else:
+                found[name] = whole
+        return found
 
     def _find_longest(self, *, is_arithmetic: bool) -> float:
         return max(

@@ -115,10 +115,12 @@ def keep_common(
 ) -> list[FamilyCosts] | None:
     """Load what all work-groups share once per compute unit, if L1 keeps it between them.
 
-    That needs room for it beside what the work-groups load that run meanwhile; None without.
+    That needs room for it beside what the work-groups load again that run meanwhile; None without.
+    What they load once streams through, while what is common is met all the time.
     """
     lines = sum(
-        (1 if one.is_common else occupancy.work_groups) * one.lines_at(len(one.lines) - 1)
+        (1 if one.is_common else occupancy.work_groups * one.reused_share)
+        * one.lines_at(len(one.lines) - 1)
         for one in loads
     )
     if lines * machine.l1_line_bytes > USABLE_SHARE * machine.l1_bytes:
