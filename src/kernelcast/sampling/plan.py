@@ -17,6 +17,8 @@ their versions; models refuse samples of revisions that they have not learned fr
    where index buffers tell the work (ADR 0019).
 4. At two moments, in windows of which the first part pays for cold caches (ADR 0032), and that
    threads walk as they walk the whole launch (ADR 0034).
+   On GPUs in pairs of warmed windows (ADR 0039), without a number of its own: nobody has
+   observations of GPUs from before.
 """
 
 
