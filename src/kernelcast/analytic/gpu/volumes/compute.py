@@ -153,6 +153,7 @@ def compute_volumes(
         layer=grid.counts[0] * grid.counts[1],
         scattered_loads=loads.scatter(grid),
         scattered_stores=stores.scatter(grid),
+        are_stores_listed=bool(stores.listed),
         ordered=order_loads(loads.boxes, stores.boxes, grid)
         if machine.architecture.spreads_loads and not accesses.listed
         else None,

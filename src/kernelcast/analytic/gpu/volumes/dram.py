@@ -42,6 +42,8 @@ class Traffic:
         Of the launch, and of one layer of it.
     scattered_loads, scattered_stores : Scatter or None
         Those whose data any work-group may have touched before.
+    are_stores_listed : bool
+        Whether stores are known from addresses of some work-groups only.
     ordered : OrderedLoads or None
         The loads in their order, where that decides what is lost.
     """
@@ -54,6 +56,7 @@ class Traffic:
     layer: int
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
+    are_stores_listed: bool = False
     ordered: OrderedLoads | None = None
 
     def oversubscribe(
@@ -108,8 +111,9 @@ def compute_wave(
 
     levels = traffic.loads.list_levels(wave, fetch)
     stores = traffic.stores.list_levels(wave, sector)
-    # Seams of short rows count twice in the former.
-    unique = min(stores[-1].bytes, traffic.group_store_bytes) if stores else 0.0
+    unique = stores[-1].bytes if stores else 0.0
+    if not traffic.are_stores_listed:  # seams of short rows count twice in boxes
+        unique = min(unique, traffic.group_store_bytes)
     overlaps, lost = _meet_again(levels, unique, wave, traffic, machine, rates, l1)
     skew = traffic.oversubscribe(machine.compute_units, machine)
     mixed = traffic.scattered_stores
