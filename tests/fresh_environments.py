@@ -26,6 +26,7 @@ ESTIMATE = ("estimate", PROBLEM, "--param", "N=4000000", "--json")
 VENDORS = "/etc/OpenCL"
 COMPILERS = ("gcc", "cc", "c++", "g++", "clang", "ld", "as")
 COLUMNS = 80
+MOST_BYTES = 400e6
 _LIMIT_S = 300
 
 
@@ -33,7 +34,7 @@ class Case:
     """One environment: what is mounted over what is there, and what is set."""
 
     def __init__(self, environment: Path) -> None:
-        self._environment = environment
+        self.environment = environment
         self.mounts: list[str] = []
         self.variables: dict[str, str] = {}
 
@@ -51,7 +52,7 @@ class Case:
 
     def run(self, *words: str, columns: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command of kernelcast, which writes below /tmp alone and reaches nobody."""
-        place = str(self._environment)
+        place = str(self.environment)
         command = [
             "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
             "--ro-bind", place, place, "--ro-bind", str(ROOT), str(ROOT), "--unshare-net",
@@ -95,6 +96,14 @@ def read_answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]
     return answers
 
 
+def try_size(case: Case) -> str:
+    """Take less than 400 MB, Intel's runtime aside, which lies beside the packages of Python."""
+    (packages,) = case.environment.glob("lib/python*/site-packages")
+    size = sum(one.stat().st_size for one in packages.rglob("*") if one.is_file())
+    assert size < MOST_BYTES, f"{size / 1e6:.0f} MB"
+    return f"{size / 1e6:.0f} MB"
+
+
 def try_read_only_home(case: Case) -> str:
     """Answer where a home is there that cannot be written."""
     case.variables["HOME"] = str(ROOT)  # there, and not to be written
@@ -131,7 +140,7 @@ def try_no_system_opencl(case: Case) -> str:
 
 def try_no_opencl(case: Case) -> str:
     """Say what to install where there is no device."""
-    libraries = sorted(Path(case._environment).rglob("libintelocl.so*"))
+    libraries = sorted(Path(case.environment).rglob("libintelocl.so*"))
     case.hide_folder(VENDORS).hide_files([one for one in libraries if not one.is_symlink()])
     case.variables["HOME"] = "/tmp"
     done = case.run("devices")
@@ -188,7 +197,7 @@ def _burn() -> None:
 
 
 CASES: tuple[Callable[[Case], str], ...] = (
-    try_read_only_home, try_no_home, try_no_compiler, try_no_system_opencl, try_no_opencl,
+    try_size, try_read_only_home, try_no_home, try_no_compiler, try_no_system_opencl, try_no_opencl,
     try_several_platforms, try_narrow_terminal, try_busy_machine,
 )  # fmt: skip
 

@@ -235,6 +235,11 @@ def test_every_example_is_in_the_table() -> None:
         assert f"({problem.parent.name}/{problem.name})" in listed
 
 
+def test_the_readme_is_read_in_one_go() -> None:
+    """Says what, how and where to go within 150 lines."""
+    assert len(_read(ROOT / "README.md").splitlines()) <= 150
+
+
 def test_the_python_reference_has_every_name() -> None:
     """Documents all that the package offers, each at the module where it is found."""
     shown = re.findall(r"^::: (kernelcast\S+)$", _read(DOCS / "reference/python.md"), re.MULTILINE)

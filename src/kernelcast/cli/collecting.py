@@ -15,7 +15,6 @@ from kernelcast.cli.terminal import complain
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.launches.source_check import refuse_misfits
-from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
@@ -137,11 +136,15 @@ def _questions(
             name = request.replay_file.name if one is None else one.name
             yield name, replay(recordings, one, device_ids=ids, settings=settings)
         return
-    report("looking for devices")
-    listing = _run_beside(partial(find_devices, ids))
+    report("reading the source")
     good = [one for one in problems if _fits(one, collected)]
     if not good:
         return
+    # Who gave a wrong problem has not waited for this import.
+    from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
+
+    report("looking for devices")
+    listing = _run_beside(partial(find_devices, ids))
     import_ahead()
     devices = listing.result()
     for number, problem in enumerate(good, start=1):

@@ -35,7 +35,7 @@ def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeExecutor:
     """Let a formula answer instead of devices, with an empty data folder."""
     found = FakeExecutor(work_group_s=1e-3, analytic=make_analytic(0.4))
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    monkeypatch.setattr("kernelcast.cli.collecting.find_devices", lambda _: [DEVICE])
+    monkeypatch.setattr("kernelcast.predictor.estimates.find_devices", lambda _: [DEVICE])
 
     def make(registry: str, store: str) -> Predictor:
         options = PredictorOptions(executor=found)

@@ -85,8 +85,8 @@ def test_moments_lie_apart() -> None:
     sampled = sample_launch(make_launch(), "triad", EstimateSettings(), wait=wait)
     assert len(sampled.runs) == 2
     assert len(waits) == 1
-    assert 0.05 < waits[0] <= 0.1
-    patient = EstimateSettings(within_s=0.3)
+    assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow
+    patient = EstimateSettings(within_s=1.0)
     assert len(sample_launch(make_launch(), "triad", patient).runs) >= 3
 
 

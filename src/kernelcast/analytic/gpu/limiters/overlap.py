@@ -38,7 +38,7 @@ class Limits:
     def list_without(self) -> dict[str, float]:
         """Give the time of all without each; only the longest ones, L1 and DRAM change it."""
         whole = self.combine()
-        longest = {self._find_longest(is_arithmetic=one) for one in (True, False)}
+        longest = self._find_longest()
         found = {}
         for name, seconds in self.times.items():
             if name in ADDED:
@@ -49,15 +49,15 @@ class Limits:
                 found[name] = whole
         return found
 
-    def _find_longest(self, *, is_arithmetic: bool) -> float:
-        return max(
-            (
-                seconds
-                for name, seconds in self.times.items()
-                if name not in ADDED and (name in ARITHMETIC) == is_arithmetic
-            ),
-            default=0.0,
-        )
+    def _find_longest(self) -> tuple[float, float]:
+        """Give the longest limiter of arithmetic, and that of memory."""
+        arithmetic_s = memory_s = 0.0
+        for name, seconds in self.times.items():
+            if name in ARITHMETIC:
+                arithmetic_s = max(arithmetic_s, seconds)
+            elif name not in ADDED:
+                memory_s = max(memory_s, seconds)
+        return arithmetic_s, memory_s
 
     def combine(self) -> float:
         """Compute the time of all together, in seconds.
@@ -69,8 +69,8 @@ class Limits:
         """
         dram_s = self.times.get("DRAM", 0.0)
         path_s = dram_s + self.exposed_s if dram_s else 0.0
-        memory_s = max(self._find_longest(is_arithmetic=False), path_s)
-        alone_s = _overlap(self._find_longest(is_arithmetic=True), memory_s, self.power)
+        arithmetic_s, memory_s = self._find_longest()
+        alone_s = _overlap(arithmetic_s, max(memory_s, path_s), self.power)
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
     def find_largest(self) -> str:
