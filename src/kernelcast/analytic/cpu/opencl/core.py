@@ -208,6 +208,8 @@ class _Adder:
         latencies = facts.completion_latency_s
         scalar_s = latencies[max(latencies)].value if latencies else vector_s
         measured = self._device.functions if operation.bits != 64 else None
+        if measured is not None and measured.by_lane and operation.lanes > 1:
+            measured = None  # what is called lane by lane has versions for a kernel's own vectors
         by_lane = self._constants.by_lane if measured is None else measured.by_lane
         is_scalar = together == 1 or operation.name in by_lane
         weight = None if measured is None else measured.weigh(operation.name, is_scalar=is_scalar)
