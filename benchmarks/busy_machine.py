@@ -34,6 +34,7 @@ from kernelcast.launches.problem_file.reader import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
+from kernelcast.records.samples import join_moments
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -157,7 +158,8 @@ def _measure_kernel(
                 )
                 spent_s = time.perf_counter() - begin_s
                 whole_s = [launch.time_whole() for _ in range(WHOLE_RUNS)]
-            estimate, seen = sampled.estimate, sampled.run.contention
+            estimate, run = sampled.estimate, join_moments(sampled.runs)
+            seen = run.contention
             expected = estimate.expected
             yield {
                 "kernel": name,
@@ -172,7 +174,7 @@ def _measure_kernel(
                 "others": 0.0 if seen is None else seen.others,
                 "has_warned": estimate.now is not None,
                 "spent_s": spent_s,
-                "clocks": [[x.duration_s, x.clock_s] for x in sampled.run.launches if x.clock_s],
+                "clocks": [[x.duration_s, x.clock_s] for x in run.launches if x.clock_s],
             }
 
 
