@@ -1,6 +1,5 @@
 """A launch's time before anything of it ran: source, calibrated device, and a shipped model."""
 
-import math
 from dataclasses import dataclass, replace
 
 from kernelcast.features.analysis import analyse
@@ -13,7 +12,7 @@ from kernelcast.launches.own_machine import find_own_machine, model_own_launch
 from kernelcast.models.static.model import StaticAnswer
 from kernelcast.models.static.stored import load_shipped, name_runtime
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -34,44 +33,6 @@ class Foretold:
 
     analytic: AnalyticEstimate
     learned: StaticAnswer | None = None
-
-
-def foretell(problem: Problem, device: DeviceDescription) -> StaticAnswer | None:
-    """Tell the time of a launch from its source alone.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        A CPU device that was calibrated here.
-
-    Returns
-    -------
-    StaticAnswer or None
-        None where the device was not calibrated or is no CPU, which the shipped models know
-        nothing of, and where the source does not tell all addresses.
-
-    Raises
-    ------
-    CompileError
-        If the source cannot be parsed.
-    """
-    # The models take longer to import than a file to read.
-    from kernelcast.launches.modelling.launches import choose_local_size
-
-    analyse(problem.kernel)  # that a source cannot be parsed is no missing answer
-    try:
-        found = foretell_own(problem, choose_local_size(problem.ndrange)[0], device.id)
-    except KernelcastError:
-        return None
-    return None if found is None else found.learned
-
-
-def foretell_seconds(problem: Problem, device: DeviceDescription) -> float | None:
-    """Tell the time of a launch in seconds, as `foretell` does."""
-    found = foretell(problem, device)
-    return None if found is None else math.exp(found.log_seconds)
 
 
 def foretell_own(problem: Problem, ndrange: NDRange, device_id: str) -> Foretold | None:

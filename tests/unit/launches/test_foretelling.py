@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.features import read_source_features
-from kernelcast.launches.foretelling import foretell, foretell_on, foretell_seconds
+from kernelcast.launches.foretelling import foretell_on, foretell_own
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.models.static.describing import Workload
@@ -42,5 +42,5 @@ def test_has_no_answer_for_devices_that_were_not_calibrated(
 ) -> None:
     """Says nothing of a device that nothing is known of."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    assert foretell(read_example("nbody"), make_description()) is None
-    assert foretell_seconds(read_example("nbody"), make_description()) is None
+    problem = read_example("nbody")
+    assert foretell_own(problem, problem.ndrange, make_description().id) is None
