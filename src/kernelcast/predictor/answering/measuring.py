@@ -221,8 +221,8 @@ def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
     from kernelcast.launches.foretelling import Foretold, foretell_own
 
     if task.wants_learned:
-        return foretell_own(task.problem, ndrange, task.device_id)
-    found = model_own_launch(task.problem, ndrange, task.device_id)
+        return foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
+    found = model_own_launch(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     return None if found is None else Foretold(analytic=found)
 
 
