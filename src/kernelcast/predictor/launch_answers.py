@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.answerer import Answerer
-from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
     NOTHING,
     Remembered,
@@ -283,8 +282,7 @@ class LaunchAnswers:
         if known.sampled is None and (basis.pieces or sizes):
             pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
             made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
-            self._answerer.keep_estimate(made)
-            add_estimate(history, made)
+            self._answerer.keep_estimate(made, history)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
         told = history if is_told else known.absence or NOTHING
         remembered = self._answerer.remember(told, policy, device)

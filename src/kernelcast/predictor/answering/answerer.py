@@ -11,7 +11,7 @@ from kernelcast.launches.machines import machine_path
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.models.static.model import StaticAnswer
-from kernelcast.predictor.answering.checking import check_history
+from kernelcast.predictor.answering.checking import add_expected, check_history
 from kernelcast.predictor.answering.composing import (
     CORRECTED,
     Basis,
@@ -27,6 +27,7 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
@@ -310,10 +311,12 @@ class Answerer:
 
         return "; ".join(self.trained_models.find(device_id, make_schema()).failures)
 
-    def keep_estimate(self, estimate: Estimate) -> None:
-        """Remember an answer that rests on no observation, to hold observations against it."""
-        if self.memory is not None:
-            self.memory.keep_estimate(estimate)
+    def keep_estimate(self, estimate: Estimate, history: LaunchHistory) -> None:
+        """Hold observations, now and later, against an answer that rests on none."""
+        expected = expect(estimate)
+        if self.memory is not None and estimate.identity is not None:
+            self.memory.keep_expected(estimate.identity, expected)
+        add_expected(history, expected)
 
     def _wants_row(self, request: LaunchRequest) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""

@@ -13,12 +13,10 @@ from kernelcast.predictor.answering.plausibility import (
     Plausible,
     bound_launch,
     bound_traffic,
-    expect,
 )
 from kernelcast.predictor.answering.tasks import ModelTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.estimates import Estimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 
@@ -82,9 +80,9 @@ def _ask(
     return floor, (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
 
 
-def add_estimate(history: LaunchHistory, estimate: Estimate) -> None:
+def add_expected(history: LaunchHistory, one: Expected) -> None:
     """Have a history set aside what contradicts an estimate; the last of a kind counts."""
-    one, known = expect(estimate), history.known
+    known = history.known
     others = [other for other in known.expected if other.source != one.source]
     history.hold_against(replace(known, expected=(one, *others)))
 

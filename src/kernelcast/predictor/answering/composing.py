@@ -198,9 +198,9 @@ def compose(
     answer = _surround(basis, fused)
     if correction is not None:
         answer = _correct(answer, correction, fused)
-    missing = {**basis.missing, **answer.missing}
-    if remembered.piece is None:
-        missing = {Tier.HISTORY.value: remembered.absence, **missing}
+    absence = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
+    missing = {**absence, **basis.missing, **answer.missing}
+    missing.pop(answer.tier.value, None)
     methods_s = list_methods(basis, remembered, pieces)
     failures = _list_failures(basis, remembered)
     return replace(
@@ -213,10 +213,10 @@ def compose(
             *estimate.warnings, *failures, *answer.warnings, *list_doubts(remembered.facts)
         ),
         explanation=replace(
-            estimate.explain(),
+            estimate.explanation or Explanation(tier=answer.tier),
             tier=answer.tier,
             interval=answer.origin,
-            missing={name: why for name, why in missing.items() if name != answer.tier.value},
+            missing=missing,
             pieces=list_pieces(fused),
             evidence=evidence.origin,
             model=basis.learned.facts,

@@ -22,8 +22,7 @@ from kernelcast.predictor.answering.kernel_sizes import (
     name_size,
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.plausibility import Expected, Plausible, expect
-from kernelcast.records.estimates import Estimate, Tier
+from kernelcast.predictor.answering.plausibility import Expected, Plausible
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
@@ -105,12 +104,10 @@ class Memory:
             if self._store is not None and self._is_ours:
                 self._store.close()
 
-    def keep_estimate(self, estimate: Estimate) -> None:
-        """Remember an answer that rests on no observation, to hold observations against it."""
-        if estimate.identity is None or estimate.tier is Tier.HISTORY:
-            return
+    def keep_expected(self, identity: LaunchIdentity, expected: Expected) -> None:
+        """Remember what an answer says that rests on no observation, to hold those against it."""
         with self._lock:
-            self._expected[_name(estimate.identity)] = expect(estimate)
+            self._expected[_name(identity)] = expected
             if len(self._expected) > _MOST_ESTIMATES:
                 self._expected.popitem(last=False)
 
