@@ -123,6 +123,12 @@ def compile_loop(
     flops = count_flops(nest.executed) if len(nest.loops) > 1 else 0.0
     strides = [one.strides[-1] for one in bound.accesses]
     loop, iterations = find_loop(assembly, strides, flops, nest.name)
+    if iterations > bound.trips[-1] > 0 and len(bound.trips) > 1:
+        # Whole runs of the innermost loop, unrolled: of a row its ends do not count.
+        row = max(
+            abs(one.strides[-2] // one.strides[-1]) for one in bound.accesses if one.strides[-1]
+        )
+        iterations = bound.trips[-1] * max(1, round(iterations / max(1, row)))
     notes = [
         f"in the core: OSACA for {architecture.name} of the loop that {compiler} makes with "
         f"{' '.join(flags)}, {iterations} iterations a pass",
