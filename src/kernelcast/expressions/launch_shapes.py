@@ -9,17 +9,17 @@ where they may meet, the sizes themselves are among the numbers.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
-from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
+from kernelcast.expressions.evaluation import EvaluationError, IntArray
 from kernelcast.expressions.group_forms import (
     CONSTANT,
     GROUP,
@@ -45,9 +45,6 @@ _MOST_TRIED = 1 << 16
 _LARGEST = 2.0**60
 _DECIDED = 2**62
 
-Shape: TypeAlias = tuple[int, bool, bytes, bytes]
-"""What launches that do the same have in common."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Buffer:
@@ -72,17 +69,41 @@ class LookedAt:
 
     Parameters
     ----------
-    alone : ndarray of int64, shape (work-groups, 3)
-        Ids of those that are looked at each alone, sector by sector.
-    together : ndarray of int64, shape (work-groups, 3)
-        Ids of those whose lines are compared with others', all different.
+    work_groups : ndarray of int64, shape (4, work-groups)
+        A row of ones and their ids: first those that are looked at each alone, sector by sector,
+        then those whose lines are compared with others', all different.
+    alone : int
+        How many are looked at alone.
     pairs : ndarray of int64, shape (2, pairs)
-        Which of them are compared with which, by their places among `together`.
+        Which of the others are compared with which, by their places among them.
+    axes : tuple of bool
+        The dimensions along which there are several.
     """
 
-    alone: IntArray
-    together: IntArray
+    work_groups: IntArray
+    alone: int
     pairs: IntArray
+    axes: tuple[bool, ...]
+
+
+class LaunchShape(NamedTuple):
+    """What launches that do the same have in common.
+
+    Parameters
+    ----------
+    key : tuple
+        Equal for those that do the same.
+    alone : tuple of bytes
+        Equal for work-groups that do the same, of those that are looked at alone.
+    """
+
+    key: Hashable
+    alone: tuple[bytes, ...]
+
+    def count_alike(self) -> dict[int, int]:
+        """Give the first of each kind of work-groups, and how many of the kind there are."""
+        kinds = Counter(self.alone)
+        return {self.alone.index(one): kinds[one] for one in sorted(kinds)}
 
 
 class LaunchShapes:
@@ -110,8 +131,8 @@ class LaunchShapes:
             self._rows: IntArray | None = None
 
     def identify(
-        self, ndrange: NDRange, scalars: Mapping[str, int], looked_at: "LookedAt"
-    ) -> Shape | None:
+        self, ndrange: NDRange, scalars: Mapping[str, int], looked_at: LookedAt
+    ) -> LaunchShape | None:
         """Give what launches that do the same have in common.
 
         Parameters
@@ -125,7 +146,7 @@ class LaunchShapes:
 
         Returns
         -------
-        tuple or None
+        LaunchShape or None
             None where it is not known which launches do the same.
         """
         if self._rows is None or not ndrange.is_uniform:
@@ -137,32 +158,40 @@ class LaunchShapes:
         if farthest * self._heaviest > _LARGEST:  # beyond 64 bits
             return None
         numbers = np.array(values)
-        alone = len(looked_at.alone)
-        work_groups = np.concatenate([looked_at.alone, looked_at.together])
-        starts = work_groups * self._local
-        starts[:, : ndrange.dimensions] += ndrange.global_offset
-        places = np.concatenate([np.ones((len(starts), 1), np.int64), starts, work_groups], axis=1)
-        bases = (self._rows @ numbers) @ places.T
-        decisions, addresses = np.split(bases, [len(self._spans)])
-        spans = self._spans @ np.abs(numbers) + self._endless
-        is_open = np.abs(decisions) <= spans[:, None]
-        sides = np.where(is_open, decisions, np.where(decisions > 0, _DECIDED, -_DECIDED))
+        told = (self._rows @ numbers) @ looked_at.work_groups
+        if any(ndrange.global_offset):
+            offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
+            told += ((self._starts @ numbers) @ np.array(offset))[:, None]
+        decisions, addresses = told[: self._decisions], told[self._decisions :]
+        spans = (self._spans @ np.abs(numbers) + self._endless)[:, None]
+        is_open = np.abs(decisions) <= spans
         is_same = not is_open[self._stretching].any() and all(
             one.keeps_apart(values) for one in self._buffers
         )
-        told = (
-            sides, addresses[:, :alone] % self._fine, addresses[:, alone:] % self._coarse,
-            self._compare_single(addresses[:, alone:], looked_at),
-            numbers % self._moduli if is_same else numbers,
+        single = self._compare_single(addresses[:, looked_at.alone :], looked_at)
+        sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
+        np.copyto(decisions, sides, where=~is_open)
+        addresses[:, : looked_at.alone] %= self._fine
+        addresses[:, looked_at.alone :] %= self._coarse
+        width, rows = 8 * len(told), told.T.tobytes()
+        end = width * looked_at.alone
+        alone = (b"",) * looked_at.alone
+        if width:
+            alone = tuple(rows[one : one + width] for one in range(0, end, width))
+        sizes = [one % least for one, least in zip(values, self._moduli, strict=True)]
+        key = (
+            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), rows[end:], single,
+            looked_at.alone, looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
-        together = looked_at.pairs.tobytes()
-        return alone, is_same, together, b"".join(one.tobytes() for one in told)
+        return LaunchShape(key, alone)
 
-    def _compare_single(self, addresses: IntArray, looked_at: "LookedAt") -> BoolArray:
+    def _compare_single(self, addresses: IntArray, looked_at: LookedAt) -> bytes:
         """Say which work-groups share the one line that they touch of a buffer with others."""
+        if not self._single.size:
+            return b""
         lines = addresses[self._single] // self._line_bytes
         own, other = looked_at.pairs
-        return np.asarray(lines[:, own] == lines[:, other])
+        return bytes(np.equal(lines[:, own], lines[:, other]))
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""
@@ -205,10 +234,14 @@ class LaunchShapes:
         self._symbols = frozenset(
             symbol for one in products for atom in one for symbol in symbols_of(atom)
         )
-        self._rows = np.zeros((len(every), PLACES, len(products)), dtype=np.int64)
+        rows = np.zeros((len(every), PLACES, len(products)), dtype=np.int64)
         for row, form in enumerate(every):
             for (place, sizes), factor in form.places.items():
-                self._rows[row, place, index[sizes]] = factor
+                rows[row, place, index[sizes]] = factor
+        self._starts = rows[:, START:GROUP]
+        by_groups = self._starts * np.array(self._local)[:, None] + rows[:, GROUP:]
+        self._rows = np.concatenate([rows[:, :START], by_groups], axis=1)
+        self._decisions = len(decisions)
         self._heaviest = float(np.abs(self._rows).sum(axis=(1, 2)).max(initial=1))
         self._spans = np.zeros((len(decisions), len(products)))
         for row, form in enumerate(decisions):
@@ -220,7 +253,7 @@ class LaunchShapes:
         self._spans[is_endless] = 0
         self._stretching = np.array([one.stretches for one in decisions], dtype=np.bool_)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
-        self._moduli[len(products) - len(pinned) :] = _DECIDED
+        self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
         self._buffers = [
             _Buffer(*self._measure(one, index)) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
@@ -234,7 +267,7 @@ class LaunchShapes:
     ) -> None:
         """Say how exactly addresses must be known, so that lines and sectors are the same."""
         fine, coarse, single = [], [], []
-        self._moduli = np.ones(len(self._products), dtype=np.int64)
+        self._moduli = [1] * len(self._products)
         for row, (form, access) in enumerate(addresses):
             is_local = access.space is MemorySpace.LOCAL
             periods = [_BANKS_BYTES] * 2 if is_local else [_SECTOR_BYTES, self._line_bytes]

@@ -14,9 +14,8 @@ import numpy as np
 
 from kernelcast.analytic.cpu.estimate import CpuWork, estimate_work, study_work
 from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.analytic.cpu.opencl.index_space import choose_places, find_before
-from kernelcast.expressions.evaluation import IntArray
-from kernelcast.expressions.launch_shapes import LaunchShapes, LookedAt
+from kernelcast.analytic.cpu.opencl.index_space import Place, choose_places, find_before
+from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.sampled_groups import choose_work_groups
@@ -94,10 +93,11 @@ class KernelAnswers:
         KernelcastError
             If the analytic model has no answer.
         """
-        key = self._identify(problem, ndrange)
+        shape = self._identify(problem, ndrange)
+        key = None if shape is None else (shape.key, _list_local_bytes(problem))
         known = None if key is None else self._known.get(key)
         if known is None:
-            known = self._study(replace(problem, ndrange=ndrange))
+            known = self._study(replace(problem, ndrange=ndrange), shape)
             if key is not None:
                 self._keep(key, known)
         buffers = {
@@ -113,14 +113,11 @@ class KernelAnswers:
         learned = known.prepared.answer(analytic.seconds, limiters, ratio)
         return Foretold(analytic=analytic, learned=learned)
 
-    def _identify(self, problem: Problem, ndrange: NDRange) -> Hashable | None:
+    def _identify(self, problem: Problem, ndrange: NDRange) -> LaunchShape | None:
         if len(problem.arguments) != len(self._names):
             return None
         scalars = bind_scalars(self._facts, problem.arguments)
-        shape = self._shapes.identify(ndrange, scalars, look_at(ndrange))
-        if shape is None:
-            return None
-        return shape, *(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+        return self._shapes.identify(ndrange, scalars, look_at(ndrange))
 
     def _keep(self, key: Hashable, known: _Known) -> None:
         with self._lock:
@@ -128,8 +125,9 @@ class KernelAnswers:
                 del self._known[next(iter(self._known))]
             self._known[key] = known
 
-    def _study(self, problem: Problem) -> _Known:
-        counters = count_from_source(self._facts, problem, problem.ndrange)
+    def _study(self, problem: Problem, shape: LaunchShape | None) -> _Known:
+        alike = None if shape is None else shape.count_alike()
+        counters = count_from_source(self._facts, problem, problem.ndrange, alike)
         launch = model_launch(problem, counters=counters)
         work = study_work(launch, self._device)
         analytic = estimate_work(work, self._device, launch.ndrange, launch.buffers)
@@ -170,27 +168,31 @@ def _recall(kernel: Kernel, local_size: tuple[int, ...], same: _Same) -> KernelA
     return KernelAnswers(kernel, local_size, same.machine)
 
 
+def _list_local_bytes(problem: Problem) -> tuple[int, ...]:
+    return tuple(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+
+
 def look_at(ndrange: NDRange) -> LookedAt:
     """Give the work-groups by which a launch is judged: for counts, and for lines."""
-    counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
-    together = dict.fromkeys(choose_places(counts))
+    x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
+    alone = choose_work_groups(ndrange)
+    axes = tuple(one > 1 for one in counts)
+    index: dict[Place, int] = {}
     own, others = [], []
-    for place in [*together]:
-        for axis, count in enumerate(counts):
-            if count > 1:
-                other = find_before(place, axis)
-                together[other] = None
-                own.append(place)
-                others.append(other)
-    index = {place: number for number, place in enumerate(together)}
+    for place in choose_places(counts):
+        index.setdefault(place, len(index))
+        for axis in range(MAX_DIMENSIONS):
+            if axes[axis]:
+                own.append(index[place])
+                others.append(index.setdefault(find_before(place, axis), len(index)))
+    work_groups = [
+        (1, *((one, 0, 0) if y == z == 1 else (one % x, one // x % y, one // (x * y))))
+        for one in alone
+    ]
+    work_groups += [(1, *place) for place in index]
     return LookedAt(
-        alone=_locate(choose_work_groups(ndrange), counts),
-        together=np.array([*together], dtype=np.int64),
-        pairs=np.array([[index[one] for one in side] for side in (own, others)], dtype=np.int64),
+        work_groups=np.array(work_groups, dtype=np.int64).T,
+        alone=len(alone),
+        pairs=np.array((own, others), dtype=np.int64),
+        axes=axes,
     )
-
-
-def _locate(numbers: tuple[int, ...], counts: tuple[int, ...]) -> IntArray:
-    """Give the ids of work-groups."""
-    x, y, _ = counts
-    return np.array([(one % x, one // x % y, one // (x * y)) for one in numbers], dtype=np.int64)
