@@ -128,7 +128,7 @@ def test_shares_work_between_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     known = KernelAnswers(make_kernel(BODIES[0]), (8, 2), MACHINE)
     studied = []
     study = known._study
-    monkeypatch.setattr(known, "_study", lambda one: studied.append(one) or study(one))
+    monkeypatch.setattr(known, "_study", lambda *one: studied.append(one) or study(*one))
     for w in (640, 1280, 1920, 2560):  # places that begin at a line
         known.answer(
             make_problem(BODIES[0], (w, w), (w, w)), NDRange(global_size=(w, w), local_size=(8, 2))
