@@ -15,7 +15,14 @@ _KINDS = (
     SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_SIZE,
     SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT, SymbolKind.GLOBAL_OFFSET,
 )  # fmt: skip
+_ONES = frozenset({SymbolKind.LOCAL_SIZE, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT})
 _SYMBOLS = [[Symbol(kind, axis=axis) for kind in _KINDS] for axis in range(MAX_DIMENSIONS)]
+# What ids and sizes are along dimensions that an index space has not.
+_ONE_WORK_ITEM: dict[Symbol, Interval] = {
+    symbol: (int(symbol.kind in _ONES), int(symbol.kind in _ONES))
+    for symbols in _SYMBOLS
+    for symbol in symbols
+}
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 
@@ -119,6 +126,25 @@ def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> lis
     if access.offset_bytes is None:
         msg = f"line {access.line}: {access.reason}"
         raise EvaluationError(msg)
+    known = bind_loops(access, ranges)
+    if known is None:
+        return []
+    low, high = bound_values(access.offset_bytes, known)
+    return [(low, high + access.bytes)]
+
+
+def bind_loops(
+    access: MemoryAccess, ranges: Mapping[Symbol, Interval]
+) -> Mapping[Symbol, Interval] | None:
+    """Give the iterations of an access's loops too; None where some loop does not run.
+
+    Raises
+    ------
+    EvaluationError
+        If that cannot be told.
+    """
+    if not access.loops:
+        return ranges
     known = dict(ranges)
     for loop in access.loops:
         if loop.trip_count is None:
@@ -126,19 +152,15 @@ def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> lis
             raise EvaluationError(msg)
         _, most = bound_values(loop.trip_count, known)
         if most <= 0:
-            return []
+            return None
         known[Symbol(SymbolKind.LOOP, loop.name)] = (0, most - 1)
-    low, high = bound_values(access.offset_bytes, known)
-    return [(low, high + access.bytes)]
+    return known
 
 
 def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
     """Give the ids and sizes of a box of work-groups."""
-    found: dict[Symbol, Interval] = {}
-    for axis in axes:
-        first, count = 0, 1
-        if axis.number < len(box.start):
-            first, count = box.start[axis.number], box.shape[axis.number]
+    found = dict(_ONE_WORK_ITEM)
+    for axis, first, count in zip(axes, box.start, box.shape, strict=False):
         last = first + count - 1
         greatest = min((last + 1) * axis.local, axis.items) - 1 + axis.offset
         remainder = axis.items - (axis.groups - 1) * axis.local

@@ -90,7 +90,10 @@ class DeviceSession:
         self.build_times_s: dict[str, float] = {}
         """What the compiler took for each kernel as it is, by its digest."""
         self.building_s = 0.0
-        """Time that building, or finding what was built, has taken so far."""
+        """Time that building, or finding what was built, has taken so far; compilers that wait for
+        the first launch are counted by `OpenCLLaunch.warm_up`."""
+        self.trials_s = 0.0
+        """Device time of kernels' launches so far that are no samples: they warm up, or compare."""
         self._store = ProgramStore(folder and folder / "programs")
         self._findings = DeviceFindings(description, folder)
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)

@@ -185,3 +185,21 @@ def test_problems_and_loops_have_their_own_options() -> None:
     assert "model gpu" in refuse(problem, "--machine", "a100")
     spmv = ROOT / "examples/spmv_csr/spmv_csr.yaml"
     assert "--device" in refuse(spmv, "--machine", CALIBRATED)
+
+
+def test_branches_have_a_range(tmp_path: Path) -> None:
+    """Shows between which times a loop with a branch lies, and takes a stated share."""
+    loop = tmp_path / "branch.c"
+    loop.write_text(
+        "double a[N], b[N], c[N], t;\n"
+        "for (int i = 0; i < N; ++i) { if (a[i] > t) c[i] = a[i] * b[i]; else c[i] = 0; }\n"
+    )
+    words = (loop, "-D", "N", "4000000", "--machine", "ivy-bridge-ep")
+    assert "branches " in run(*words).stdout
+    [both], [few] = (
+        read_json(*words, *more)["sizes"]  # type: ignore[misc]
+        for more in ((), ("--taken", "0.02"))
+    )
+    assert both["least_cycles"] < few["ecm"]["cycles"] < both["ecm"]["cycles"]
+    assert both["most_cycles"] == pytest.approx(both["ecm"]["cycles"])
+    assert "--taken" in refuse(*words, "--taken", "2")

@@ -9,6 +9,7 @@ from kernelcast.cli.options import (
     debug_option,
     device_option,
     json_option,
+    least_gain_option,
     parameters_option,
     plot_option,
     runs_option,
@@ -71,6 +72,7 @@ _DEFAULTS = EstimateSettings()
     help="Take so long for each answer, at most 60 s: work-groups run at as many moments as fit, "
     "100 ms apart or more, each at its share of the budget. Two moments unless given.",
 )
+@least_gain_option
 @click.option(
     "--no-history",
     is_flag=True,

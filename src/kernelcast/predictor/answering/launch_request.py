@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.policy import Policy
@@ -52,8 +53,12 @@ class LaunchRequest:
     def ask_model(self, *, foretells: bool) -> ModelTask:
         """Give what the models are asked that need no samples."""
         counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
+        stand_in = find_stand_in(self.device)
         return ModelTask(
-            problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
+            problem=self.problem,
+            device_id=self.device.id,
+            wants_learned=foretells and counts,
+            stand_in=stand_in.id if stand_in else "",
         )
 
     def with_moments(self, moments: int) -> "LaunchRequest":

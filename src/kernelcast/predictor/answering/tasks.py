@@ -172,12 +172,15 @@ class ModelTask:
         Whether to count the bytes that it touches, even if the model has no answer.
     wants_learned : bool
         Whether the shipped model that corrects the analytic one is asked, too.
+    stand_in : str
+        Name of the shipped description that counts if the device was not calibrated; may be empty.
     """
 
     problem: Problem
     device_id: str
     wants_bytes: bool = False
     wants_learned: bool = False
+    stand_in: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

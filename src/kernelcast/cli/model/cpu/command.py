@@ -47,6 +47,13 @@ from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
     help="cy/CL (core cycles per cache line of work), cy/It, It/s, FLOP/s or s.",
 )
 @click.option(
+    "--taken",
+    metavar="SHARE",
+    type=click.FloatRange(min=0, max=1),
+    help="Share of iterations in which conditions on data hold, at random.  [default: unknown; "
+    "both sides are executed under a mask]",
+)
+@click.option(
     "--in-core",
     "given_terms",
     metavar="T_OL,T_NOL",

@@ -1,7 +1,7 @@
 """What ``kernelcast model cpu`` was asked, checked before anything is computed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -50,6 +50,7 @@ class CpuRequest:
     predictor: str
     cores: int
     unit_name: str
+    taken: float | None
     given_terms: str | None
     assembly_file: Path | None
     architecture: str | None
@@ -64,11 +65,15 @@ class CpuRequest:
 
     def __post_init__(self) -> None:
         if self.is_problem and (
-            self.measures or self.given_terms or self.assembly_file or self.solved
+            self.measures
+            or self.given_terms
+            or self.assembly_file
+            or self.solved
+            or self.taken is not None
         ):
             msg = (
-                "--measure, --in-core, --assembly and --transitions are for C loops; `kernelcast "
-                "estimate --measure` measures OpenCL kernels"
+                "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
+                "`kernelcast estimate --measure` measures OpenCL kernels"
             )
             raise click.UsageError(msg)
         together = (self.assembly_file, self.architecture, self.iterations_per_pass)
@@ -130,7 +135,10 @@ class CpuRequest:
         """Read the loop and the machine."""
         source, nest = read_loop_file(self.file, self.sizes.fixed)
         model = LoopModel(
-            nest=nest, machine=self._machine(), predictor=self.predictor, in_core=self._in_core()
+            nest=replace(nest, taken=self.taken),
+            machine=self._machine(),
+            predictor=self.predictor,
+            in_core=self._in_core(),
         )
         return source, model
 
