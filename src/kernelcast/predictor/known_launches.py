@@ -89,7 +89,7 @@ class KnownLaunch:
 
     def record(self) -> Recording | None:
         """Give the samples, with all that the answer was put together of; None without any."""
-        if self.outcome is None:
+        if self.outcome is None or not self.outcome.recording.runs:
             return None
         return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
 

@@ -182,17 +182,37 @@ class LaunchAnswers:
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
-        moments = self._count_moments(known, request)
-        if not moments:
-            return known
+        return self._sample(known, request)
+
+    def _sample(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
+        """Sample as often as that pays, beside what an earlier process has sampled."""
+        may_spare = self._may_spare(known, request)
+        kept = self._answerer.recall_samples(request) if may_spare else None
+        if kept is None:
+            moments = self._count_moments(known, request)
+            if not moments:
+                return known
+        else:
+            moments = self._answerer.evidence.choose_more(kept, known.identity, request)
+            if not moments:
+                return self._take_outcome(known, request, kept.as_kept())
         request = request.with_moments(moments)
-        return self._take_outcome(known, request, self._answerer.sample(request))
+        return self._take_outcome(known, request, self._answerer.sample(request, kept))
+
+    def keep_samples(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Have the next process find the samples of a launch."""
+        if known.outcome is not None:
+            self._answerer.keep_samples(request, known.outcome)
+
+    def _may_spare(self, known: KnownLaunch, request: LaunchRequest) -> bool:
+        """Tell whether what is known may spare samples; not if times have shifted since."""
+        may_spare = self._remembers or request.policy.spares_samples
+        return may_spare and known.before_shift is None
 
     def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
         """Say how often to sample; not at all where what is known answers well enough."""
         most = request.policy.settings.plan.moments
-        may_spare = self._remembers or request.policy.spares_samples
-        if known.before_shift is not None or not may_spare:
+        if not self._may_spare(known, request):
             return most
         basis = self._answerer.describe(request, known.identity)
         basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))

@@ -109,6 +109,7 @@ class Predictor:
             trained_models=self._trained_models,
             memory=self._memory,
             facts_store=options.choose_facts_store(),
+            samples_store=options.choose_samples_store(),
             foretell=options.foretell,
         )
         self._refiner = Refiner(self._answerer) if refines else None

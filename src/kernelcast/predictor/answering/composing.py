@@ -3,7 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
+from statistics import NormalDist
 
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import name_situation
@@ -263,13 +265,24 @@ def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _
         )
     tier = Tier.HYBRID if answer.tier is Tier.LINEAR else answer.tier
     if _rests_on_samples(fused):
-        return replace(answer, interval=correction.interval, tier=tier, origin=_LEARNED_INTERVAL)
+        interval = _widen_by_age(correction.interval, fused)
+        return replace(answer, interval=interval, tier=tier, origin=_LEARNED_INTERVAL)
     share = sum(
         weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
         if one.kind in CORRECTED
     )  # fmt: skip
     moved = _move(answer.interval, math.exp(correction.log_factor * share))
     return replace(answer, interval=moved, tier=tier)
+
+
+def _widen_by_age(one: Interval, fused: FusedEstimate) -> Interval:
+    """Add to a learned interval, of samples just taken, what the time since then brings."""
+    pairs = zip(fused.pieces, fused.weights, strict=True)
+    deviation = sum(weight * math.sqrt(piece.age_variance) for piece, weight in pairs)
+    more = NormalDist().inv_cdf((1.0 + one.coverage) / 2.0) * deviation
+    down = math.hypot(math.log(one.seconds / one.low), more)
+    up = math.hypot(math.log(one.high / one.seconds), more)
+    return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))
 
 
 def choose_pieces(
@@ -293,6 +306,7 @@ def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
             weight=weight,
             moment=one.moment,
             note="" if one.kind is Kind.SAMPLES else one.note,
+            measured_at=None if one.at_s is None else datetime.fromtimestamp(one.at_s, UTC),
         )
         for one, weight in zip(fused.pieces, fused.weights, strict=True)
     ]
