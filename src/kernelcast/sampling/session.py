@@ -94,8 +94,7 @@ class DeviceSession:
         self.build_times_s: dict[str, float] = {}
         """What the compiler took for each kernel as it is, by its digest."""
         self.building_s = 0.0
-        """Time that building, or finding what was built, has taken so far; compilers that wait for
-        the first launch are counted by `OpenCLLaunch.warm_up`."""
+        """Time that building, or finding what was built, has taken so far, at launches too."""
         self.trials_s = 0.0
         """Device time of kernels' launches so far that are no samples: they warm up, or compare."""
         self._store = ProgramStore(folder and folder / "programs")
@@ -119,7 +118,9 @@ class DeviceSession:
     @cached_property
     def timer(self) -> LaunchTimer:
         """What times launches; looks for the device's threads at the first call."""
-        timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
+        timer = LaunchTimer(
+            self.queue, uses_event_timer=self.uses_event_timer, note_compiled=self.note_built
+        )
         if self.description.kind is DeviceKind.CPU:
             probe = Probe(timer, self._probe_program)
             timer.workers = find_worker_clock(
@@ -179,6 +180,10 @@ class DeviceSession:
         found = measure_contention(Probe(timer, self._probe_program), steps_per_s)
         self._trials += [] if found is None else [found]
         return found
+
+    def note_built(self, seconds: float) -> None:
+        """Count time that a compiler took."""
+        self.building_s += seconds
 
     def note_busy(self) -> None:
         """Note that a launch has just ended."""
@@ -251,7 +256,7 @@ class DeviceSession:
         try:
             return self._store.build(self.context, self.device, source, options)
         finally:
-            self.building_s += time.perf_counter() - started_s
+            self.note_built(time.perf_counter() - started_s)
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
         built = self._kernels.get(key)

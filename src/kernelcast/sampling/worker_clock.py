@@ -294,6 +294,9 @@ _NANOSECOND = 1e-9
 # and Linux takes time that the host has stolen off what it counts for threads.
 _LONG_S = 20e-3
 _LEAST_SHARE = 0.1
+# No runtime is busy for so long before a launch starts, unless it compiles: PoCL does so (60 ms and
+# more) for each local size, and once more for launches of 65,536 work-items.
+_COMPILES_S = 5e-3
 
 
 @dataclass(slots=True)
@@ -306,15 +309,24 @@ class LaunchTimer:
     """Whether profiling events are believed; else the host's clock is read around each launch."""
     workers: WorkerClock | None = None
     """Processor time of the device's threads, where it tells more than the clock."""
+    note_compiled: Callable[[float], None] = lambda _: None
+    """Is told of the seconds that a runtime compiled before a launch, as far as events tell."""
 
     def by_clock(self, enqueue: Enqueue) -> float:
         """Run a launch; give its time by the clock, in seconds, whatever happened meanwhile."""
         self.queue.finish()
-        start_s = time.perf_counter()
+        process_s, start_s = time.process_time(), time.perf_counter()
         event = enqueue()
         self.queue.finish()
         host_s = time.perf_counter() - start_s
-        return _event_seconds(event) if self.uses_event_timer else host_s
+        if not self.uses_event_timer:
+            return host_s
+        event_s = _event_seconds(event)
+        # A launch that waits for a processor works on none meanwhile.
+        beside_s = min(host_s - event_s, time.process_time() - process_s)
+        if beside_s > _COMPILES_S:
+            self.note_compiled(beside_s)
+        return event_s
 
     def by_work(self, enqueues: Sequence[Enqueue]) -> list[float]:
         """Run launches one after the other; give the seconds that each one's work takes.

@@ -252,6 +252,28 @@ def test_without_workers_the_clock_stands() -> None:
     assert timer.workers is None
 
 
+def test_what_is_compiled_before_a_launch_is_told() -> None:
+    """Work of the process beside a launch's own time is the compiler's; waiting is nobody's."""
+    told: list[float] = []
+    timer = LaunchTimer(_Queue(), uses_event_timer=True, note_compiled=told.append)  # type: ignore[arg-type]
+
+    def compile_and_run() -> Any:  # noqa: ANN401 - stands for pyopencl's event
+        begin_s = time.process_time()
+        while time.process_time() - begin_s < 0.02:
+            pass
+        return _enqueue(1_000)()
+
+    def wait_and_run() -> Any:  # noqa: ANN401 - stands for pyopencl's event
+        time.sleep(0.02)
+        return _enqueue(1_000)()
+
+    assert timer.by_clock(wait_and_run) == pytest.approx(1e-6)
+    assert not told
+    assert timer.by_clock(compile_and_run) == pytest.approx(1e-6)
+    assert len(told) == 1
+    assert told[0] >= 0.0199
+
+
 def test_a_whole_run_is_timed_by_the_clock() -> None:
     """Gives a whole run's time as a user would see it."""
     assert _timer(_Workers(0.0, 0.1)).by_clock(_enqueue(2_000_000_000)) == 2.0
