@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
+    NOTHING,
     Remembered,
     choose_pieces,
     compose,
@@ -297,21 +299,24 @@ class LaunchAnswers:
         identity = basis.estimate.identity or known.identity
         sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
         made: Estimate | None = None
+        pieces: tuple[Piece, ...] = ()
         if known.sampled is None and (basis.pieces or sizes):
-            made = known.sampled = compose(basis, Remembered(), sizes, policy.methods)
-            self._answerer.keep_estimate(known.sampled)
-            add_estimate(history, known.sampled)
+            pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
+            made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
+            self._answerer.keep_estimate(made)
+            add_estimate(history, made)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
-        told = history if is_told else known.absence or Remembered()
+        told = history if is_told else known.absence or NOTHING
         remembered = self._answerer.remember(told, policy, device)
         if policy.methods.shadow is not None:
-            seconds = list_methods(basis, remembered, sizes)
+            seconds = list_methods(basis, remembered, (*basis.pieces, *sizes))
             known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        answer = made if remembered == Remembered() else None
-        answer = answer or compose(basis, remembered, sizes, policy.methods)
-        known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+        if made is None or remembered is not NOTHING:
+            pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+            made = compose(basis, remembered, pieces, policy.methods)
+        known.pieces, answer = pieces, made
         before = known.before_shift
         if before is None or remembered.interval is None:
             return answer

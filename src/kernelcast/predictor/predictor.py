@@ -173,7 +173,7 @@ class Predictor:
         policy = self._policy
         if within_s is not None:
             policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
-        request = self._reader.read(launch, device, policy=policy)
+        request = self._reader.read(launch, device, policy=policy, name=name)
         known = self._answers.ask(request)
         if name is not None:
             self._answers.remember_live(name, request, known)

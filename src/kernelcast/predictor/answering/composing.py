@@ -81,6 +81,10 @@ class Remembered:
     failure: str = ""
 
 
+NOTHING = Remembered()
+"""Of launches that were not observed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What is known of a launch beside its own observations.
@@ -164,7 +168,7 @@ def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
 
 
 def compose(
-    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+    basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
 ) -> Estimate:
     """Fuse what is known of a launch into its estimate.
 
@@ -174,8 +178,8 @@ def compose(
         What is known beside its observations.
     remembered : Remembered
         Its observations.
-    sizes : sequence of Piece
-        What other sizes of the kernel say.
+    pieces : sequence of Piece
+        What may answer, see `choose_pieces`.
     methods : MethodChoice
         Which may answer.
 
@@ -185,7 +189,7 @@ def compose(
         If nothing is known.
     """
     estimate, evidence = basis.estimate, basis.evidence
-    fused = fuse(choose_pieces(basis, remembered, sizes, methods))
+    fused = fuse(pieces)
     correction = basis.learned.correction if methods.uses(Tier.HYBRID) else None
     answer = _surround(basis, fused)
     if correction is not None:
@@ -193,7 +197,7 @@ def compose(
     missing = {**basis.missing, **answer.missing}
     if remembered.piece is None:
         missing = {Tier.HISTORY.value: remembered.absence, **missing}
-    methods_s = list_methods(basis, remembered, sizes)
+    methods_s = list_methods(basis, remembered, pieces)
     failures = _list_failures(basis, remembered)
     return replace(
         estimate,
@@ -281,6 +285,8 @@ def choose_pieces(
     """Give what may answer of all that is known; all of it where nothing may."""
     observed = () if remembered.piece is None else (remembered.piece,)
     known = (*observed, *sizes, *basis.pieces)
+    if methods.wanted is None:
+        return known
     return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
 
 
@@ -354,10 +360,10 @@ def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
     return found
 
 
-def list_methods(basis: Basis, remembered: Remembered, sizes: Sequence[Piece]) -> dict[str, float]:
+def list_methods(basis: Basis, remembered: Remembered, pieces: Sequence[Piece]) -> dict[str, float]:
     """Give every method's seconds side by side."""
     found = dict(basis.estimate.estimates_s)
-    for one in (*basis.pieces, *sizes):
+    for one in pieces:
         tier = _TIERS[one.kind]
         if tier in {Tier.SIZES, Tier.LEARNED}:
             found[tier.value] = math.exp(one.log_seconds)

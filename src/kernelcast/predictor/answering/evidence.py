@@ -14,7 +14,7 @@ from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.static.model import StaticAnswer
-from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
@@ -80,11 +80,11 @@ class EvidenceMaker:
         self, history: LaunchHistory, policy: Policy, device: DeviceDescription
     ) -> Remembered:
         """Say what the history of a launch is worth."""
+        if history.is_empty:
+            return NOTHING
         usual, facts = history.usual, history.describe()
         if usual is None:
-            return (
-                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
-            )
+            return Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else NOTHING
         interval = history.answer(policy.settings.coverage)
         if policy.settings.measure:
             absence = "whole runs are measured for comparison"
@@ -123,6 +123,8 @@ class EvidenceMaker:
         The shipped model corrects the analytic one and shares its errors: the surer of the two
         counts, and the analytic one only where its errors are known.
         """
+        if analytic_s is None and learned is None and self.foretell is None:
+            return []
         evidence = self.find(device)
         model = evidence.model
         if learned is not None and self.foretell is None:
@@ -251,9 +253,10 @@ def _weigh_learned(learned: StaticAnswer) -> Piece:
 
 def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:
     """Give the work of a launch, as far as it is known."""
-    values: Mapping[str, float] = facts.values if facts else {}
+    if facts is None:
+        return count_items(ndrange, float(problem.buffer_bytes))
     logs, working_set = measure_work(
-        {**values, "static.work_items_count": float(ndrange.work_item_count),
+        {**facts.values, "static.work_items_count": float(ndrange.work_item_count),
          "static.buffer_bytes": float(problem.buffer_bytes)}
     )  # fmt: skip
     return Work(logs=logs, working_set_bytes=working_set)
