@@ -45,10 +45,10 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.workers.deaths import COUNTING
+from kernelcast.workers.deaths import BUILDING, COUNTING
 
 if TYPE_CHECKING:
-    from kernelcast.launches.foretelling import Foretold
+    from kernelcast.launches.static_answers import Foretold
 
 
 class Hold(Protocol):
@@ -107,7 +107,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     built_s, tried_s = session.building_s, session.trials_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
-        report("building the kernel")
+        report(BUILDING)
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
@@ -218,7 +218,8 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
 
 
 def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
-    from kernelcast.launches.foretelling import Foretold, foretell_own
+    from kernelcast.launches.foretelling import foretell_own
+    from kernelcast.launches.static_answers import Foretold
 
     if task.wants_learned:
         return foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
