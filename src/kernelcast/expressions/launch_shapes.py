@@ -19,7 +19,7 @@ import numpy as np
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
-from kernelcast.expressions.evaluation import EvaluationError, IntArray
+from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
 from kernelcast.expressions.group_forms import (
     CONSTANT,
     GROUP,
@@ -93,12 +93,16 @@ class LaunchShape(NamedTuple):
     ----------
     key : tuple
         Equal for those that do the same.
-    alone : tuple of bytes
-        Equal for work-groups that do the same, of those that are looked at alone.
+    alone, together : tuple of bytes
+        Equal for work-groups that do the same, of those that are looked at alone, and of others.
+    shared : ndarray of bool, shape (buffers, pairs)
+        Whether pairs touch the same line of buffers of which each touches one.
     """
 
     key: Hashable
     alone: tuple[bytes, ...]
+    together: tuple[bytes, ...]
+    shared: BoolArray
 
     def count_alike(self) -> dict[int, int]:
         """Give the first of each kind of work-groups, and how many of the kind there are."""
@@ -168,30 +172,23 @@ class LaunchShapes:
         is_same = not is_open[self._stretching].any() and all(
             one.keeps_apart(values) for one in self._buffers
         )
-        single = self._compare_single(addresses[:, looked_at.alone :], looked_at)
+        own, other = looked_at.pairs
+        lines = addresses[self._single, looked_at.alone :] // self._line_bytes
+        shared = np.asarray(lines[:, own] == lines[:, other])
         sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
         np.copyto(decisions, sides, where=~is_open)
         addresses[:, : looked_at.alone] %= self._fine
         addresses[:, looked_at.alone :] %= self._coarse
         width, rows = 8 * len(told), told.T.tobytes()
-        end = width * looked_at.alone
-        alone = (b"",) * looked_at.alone
-        if width:
-            alone = tuple(rows[one : one + width] for one in range(0, end, width))
+        groups = looked_at.work_groups.shape[1]
+        kinds = tuple(rows[one * width : (one + 1) * width] for one in range(groups))
+        alone, together = kinds[: looked_at.alone], kinds[looked_at.alone :]
         sizes = [one % least for one, least in zip(values, self._moduli, strict=True)]
         key = (
-            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), rows[end:], single,
-            looked_at.alone, looked_at.axes, looked_at.pairs.tobytes(),
+            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), together,
+            shared.tobytes(), looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
-        return LaunchShape(key, alone)
-
-    def _compare_single(self, addresses: IntArray, looked_at: LookedAt) -> bytes:
-        """Say which work-groups share the one line that they touch of a buffer with others."""
-        if not self._single.size:
-            return b""
-        lines = addresses[self._single] // self._line_bytes
-        own, other = looked_at.pairs
-        return bytes(np.equal(lines[:, own], lines[:, other]))
+        return LaunchShape(key, alone, together, shared)
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""

@@ -1,6 +1,6 @@
 """Values of all symbols for the work-items of a work-group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -35,6 +35,22 @@ class BoundGroups:
     values: dict[Symbol, Value]
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Work-groups that say which lines all of a launch touch.
+
+    Parameters
+    ----------
+    places : mapping of (int, int, int) to int
+        Those that are compared with their neighbours, and for how many each stands.
+    shares : mapping of (int, int, int) to int
+        They and their neighbours, and of how many each tells the executions.
+    """
+
+    places: Mapping[Place, int]
+    shares: Mapping[Place, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     """The grid of work-groups, always of three dimensions.
@@ -64,6 +80,13 @@ class Groups:
     def before(self, place: Place, axis: int) -> Place | None:
         """Give the neighbour before a work-group; None if the dimension has only one."""
         return find_before(place, axis) if self.axes[axis].groups > 1 else None
+
+    def look(self) -> "Looked":
+        """Choose work-groups, each of which stands for itself."""
+        places = self.choose()
+        near = [self.before(one, axis) for one in places for axis in range(3)]
+        every = (*places, *(one for one in near if one is not None))
+        return Looked(dict.fromkeys(places, 1), dict.fromkeys(every, 1))
 
     def bind_all(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
         """Give the values of all symbols but loops for the work-items of some work-groups."""
