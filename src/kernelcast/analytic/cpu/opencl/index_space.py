@@ -1,10 +1,12 @@
 """Values of all symbols for the work-items of a work-group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.axes import Axis, list_axes
@@ -12,6 +14,9 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 
 Place = tuple[int, int, int]
+Runs: TypeAlias = tuple[dict[Symbol, Value], npt.NDArray[np.bool_], npt.NDArray[np.float64]]
+"""Values of symbols, where something is executed, and what each work-group's iterations stand for.
+"""
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
 
@@ -28,11 +33,14 @@ class BoundGroups:
         Work-items of each.
     values : dict of Symbol to int or ndarray of int64, shape (work-items of all, 1)
         One after the other; a number where it is the same for all.
+    runs : dict
+        What was found of loops and conditions; accesses have them in common.
     """
 
     places: tuple[Place, ...]
     sizes: tuple[int, ...]
     values: dict[Symbol, Value]
+    runs: dict[object, Runs] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
