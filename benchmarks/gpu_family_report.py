@@ -57,7 +57,8 @@ REASONS = {
     ("ktt_coulomb3d", "l2_load"): "1 kB of atoms, the same for all: how long L1 keeps it beside "
     "the results",
     ("ktt_coulomb3d", "seconds"): "the order: 30 of 60 lie within 4 % of one another, all limited "
-    "by reciprocal roots; a per cent of other instructions more or less orders them",
+    "by reciprocal roots; what orders them is what the compiler adds (up to 20 instructions an "
+    "atom more where it does not unroll) and that warps of two rows take 1 % longer",
     ("ktt_pnpoly", "l2_load"): "5 kB of vertices, the same for all, which lie in constant memory",
     ("babelstream_ornl", "seconds"): "the order: eight times in two groups. MI300A: 256 MB of "
     "Infinity Cache keep a part of the arrays, which is not modelled",

@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from published_gpus import CDNA_DOCUMENT, CUDA, GPUS, MORE_CACHES, NVIDIA, TABLE, Gpu
+from published_gpus import (
+    CDNA_DOCUMENT,
+    CUDA,
+    GPUS,
+    MORE_CACHES,
+    NVIDIA,
+    OVERLAP_POWERS,
+    TABLE,
+    Gpu,
+)
 
 from kernelcast.launches.machine_file import write_machine
 from kernelcast.records.device import DeviceKind
@@ -68,7 +77,7 @@ def describe_gpu(gpu: Gpu, benches: dict[str, Any]) -> MachineDescription:
         instructions=_list_instructions(gpu, benches, clock_hz),
         caches=_list_caches(gpu, benches, walk, walk_origin),
         memories=(memory,),
-        costs=more_costs | _describe_dispatch(gpu),
+        costs=more_costs | _describe_costs(gpu),
         curves=tuple(curves),
     )
 
@@ -79,11 +88,13 @@ def _describe_registers(gpu: Gpu, limits: str) -> Trait[int] | None:
     return published(65536, limits) if gpu.cc else None
 
 
-def _describe_dispatch(gpu: Gpu) -> dict[str, Trait[float]]:
-    if gpu.dispatch is None:
-        return {}
-    seconds, origin = gpu.dispatch
-    return {"work_group_dispatch_s": published(seconds, origin)}
+def _describe_costs(gpu: Gpu) -> dict[str, Trait[float]]:
+    found = {}
+    if gpu.dispatch is not None:
+        found["work_group_dispatch_s"] = published(*gpu.dispatch)
+    if gpu.file in OVERLAP_POWERS:
+        found["overlap_power"] = computed(*OVERLAP_POWERS[gpu.file])
+    return found
 
 
 def _read_walk(gpu: Gpu, benches: dict[str, Any]) -> tuple[list[tuple[float, float]], float, str]:

@@ -94,6 +94,19 @@ GPUS = (
         origins={"L1": "AMD calls it L0; latency rises between 12 and 19 kB in gpu-benches' "
                  "results; the " + TABLE + " has 32 KiB for two compute units"}),
 )  # fmt: skip
+ROOFLINE = "gpu-roofline, te42kyfo/gpu-benches@{}"
+# How arithmetic and memory overlap, as `gpu_microbenchmarks.py` fits it to measured rooflines.
+OVERLAP_POWERS = {
+    "a100": (2.4, ROOFLINE.format("e4e93a3")),
+    "a100-80gb": (2.4, ROOFLINE.format("e4e93a3") + ", of the A100-SXM4-40GB"),
+    "a40": (4.5, ROOFLINE.format("e4e93a3")),
+    "l40": (6.3, ROOFLINE.format("e4e93a3")),
+    "h200": (1.8, ROOFLINE.format("e4e93a3")),
+    "h100-pcie": (1.8, ROOFLINE.format("e4e93a3") + ", of the H200, the same chip"),
+    "gh200": (1.8, ROOFLINE.format("e4e93a3") + ", of the H200, the same chip"),
+    "mi300x": (1.8, ROOFLINE.format("1038c5d")),
+    "mi300a": (1.8, ROOFLINE.format("1038c5d") + ", of the MI300X, the same dies"),
+}
 # Levels beyond those of the table: name, size in KiB, compute units that share one.
 MORE_CACHES = {
     "rx-6900-xt": (

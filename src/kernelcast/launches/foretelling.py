@@ -12,8 +12,10 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
 
-def foretell_own(problem: Problem, ndrange: NDRange, device_id: str) -> Foretold | None:
-    """Tell the time of a launch on a device that was calibrated here; None of others.
+def foretell_own(
+    problem: Problem, ndrange: NDRange, device_id: str, *, stand_in: str = ""
+) -> Foretold | None:
+    """Tell the time of a launch on a device that is described; None of others.
 
     Parameters
     ----------
@@ -23,17 +25,19 @@ def foretell_own(problem: Problem, ndrange: NDRange, device_id: str) -> Foretold
         Its index space, local size chosen.
     device_id : str
         The device.
+    stand_in : str
+        Name of the shipped description that counts if the device was not calibrated.
 
     Raises
     ------
     KernelcastError
         If the analytic model has no answer.
     """
-    machine = find_own_machine(device_id)
+    machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
     if machine.kind is not DeviceKind.CPU:
-        found = model_own_launch(problem, ndrange, device_id)
+        found = model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
         return None if found is None else Foretold(analytic=found)
     return foretell_by(problem, ndrange, machine)
 

@@ -8,6 +8,7 @@ from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.records.arguments import Argument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
@@ -41,7 +42,8 @@ class GpuSource:
     def least_rate_s(self) -> float:
         """Least time per work-group by its DRAM volumes, in seconds; 0 where it is not known."""
         try:
-            machine = find_own_machine(self._launch.device.id)
+            device = self._launch.device
+            machine = find_own_machine(device.id) or find_stand_in(device)
             if machine is None:
                 return 0.0
             problem = Problem(
@@ -80,7 +82,7 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
     launch : ModelledLaunch
         What it touches.
     machine : MachineDescription
-        The GPU, calibrated.
+        The GPU, calibrated or by a shipped description.
 
     Returns
     -------

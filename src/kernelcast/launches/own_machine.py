@@ -1,10 +1,11 @@
 """What the analytic models say of a launch on a device of this machine."""
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import list_machines
+from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -13,8 +14,15 @@ from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import SoftwareCounters
 
 
-def find_own_machine(device_id: str) -> MachineDescription | None:
+def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescription | None:
     """Give the description of a device that was calibrated here; None if it was not.
+
+    Parameters
+    ----------
+    device_id : str
+        The device.
+    stand_in : str
+        Name of the shipped description that is given instead of None.
 
     Raises
     ------
@@ -23,7 +31,9 @@ def find_own_machine(device_id: str) -> MachineDescription | None:
     """
     known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
     found = next(known, None)
-    return None if found is None else _read_once(found.path, found.path.stat().st_mtime_ns)
+    if found is None:
+        return find_machine(stand_in) if stand_in else None
+    return _read_once(found.path, found.path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=16)
@@ -41,6 +51,7 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
     counters: SoftwareCounters | None = None,
     recorded: RecordedAddresses | None = None,
     with_rivals: bool = False,
+    stand_in: str = "",
 ) -> AnalyticEstimate | None:
     """Estimate a launch by the analytic model of its device.
 
@@ -59,6 +70,8 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
     with_rivals : bool
         Whether to add what other models say, for rows that validations compare: the quantity
         ``mwp_cwp_s``, Hong and Kim's time. An answer does without.
+    stand_in : str
+        As of `find_own_machine`.
 
     Returns
     -------
@@ -70,7 +83,7 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
     KernelcastError
         If the model has no answer.
     """
-    machine = find_own_machine(device_id)
+    machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
     # The models take longer to import than a file to read.
@@ -79,6 +92,11 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
 
     launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
     found = estimate_analytically(launch, machine)
+    if machine.id == stand_in:
+        note = (
+            f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
+        )
+        found = replace(found, notes=(*found.notes, note))
     if not with_rivals:
         return found
     from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp

@@ -84,14 +84,7 @@ def time_warmed(
         # Both at once: nothing else runs between them.
         before_s, duration_s = launch.time_boxes([one.warm, one.timed])
         warm_up_s += before_s
-        timed.append(
-            TimedLaunch(
-                box=one.timed,
-                window=one.window,
-                duration_s=float(duration_s),
-                clock_s=clock_of(duration_s),
-            )
-        )
+        timed.append(_note(one.timed, one.window, duration_s))
     return timed, float(warm_up_s)
 
 
@@ -148,7 +141,8 @@ def plan_windows(
 class WarmedSampler:
     """Samples a launch on a GPU, a moment at a time, in pairs of warmed windows.
 
-    Where there are too few work-groups for that it samples as on any device.
+    A launch that fills the device four times at most is timed nearly whole: by how much it exceeds
+    its last full wave, and what a wave waits for, no part of it tells.
 
     Parameters
     ----------
@@ -205,6 +199,8 @@ class WarmedSampler:
     @property
     def _affordable(self) -> int:
         """Pairs that a moment's share of the budget has room for."""
+        if not self._unit:
+            return 0
         return min(MOST_PLACES, int(self._share / (_UNITS_PER_PAIR * self._unit)))
 
     @property
@@ -214,6 +210,10 @@ class WarmedSampler:
 
     def _begin(self) -> None:
         """Warm up, find out how long a launch takes, and time the first pairs."""
+        active = self._active
+        if not self._unit and active.work_group_count > 1:
+            self._time_nearly_whole(active, axis=int(np.argmax(active.shape)))
+            return
         pair = self._plan_pairs(1) if self._unit else []
         spare = self._find_spare() if pair else None
         if spare is None:
@@ -230,6 +230,17 @@ class WarmedSampler:
             self._timed = [replace(one, window=PILOT_WINDOW) for one in self._timed]
             self._time(longer)
         self._time(self._plan_pairs(self._affordable - 1))
+
+    def _time_nearly_whole(self, active: GroupBox, axis: int) -> None:
+        """Time all work-groups but a slice across an axis, one of which warms up."""
+        last = tuple(at + count - 1 for at, count in zip(active.start, active.shape, strict=True))
+        kept = tuple(count - (place == axis) for place, count in enumerate(active.shape))
+        spare = GroupBox(start=last, shape=(1,) * len(last))
+        box = GroupBox(start=active.start, shape=kept)
+        self._ran = [spare, box]
+        self._launch.warm_up(spare)  # compiles, where a runtime does that late
+        self._launch.settle()
+        self._timed = [_note(box, 0, self._launch.time_boxes([box])[0])]
 
     def _find_longer_unit(self) -> int:
         """Give the unit with which launches last long enough to tell, by the last pair of them.
@@ -341,11 +352,17 @@ def open_sampler(
 
 
 def _choose_unit(work_groups: int, concurrency: int) -> int:
-    """Give the work-groups of a warm-up: what fills the device, less where there are few."""
-    unit = min(concurrency, work_groups // _LEAST_UNITS)
+    """Give the work-groups of a warm-up: what fills the device, half where there are few; or 0."""
     filling = -(-concurrency // MULTIPLES[0])
-    fits = _UNITS_PER_PAIR * filling < work_groups
-    return max(unit, filling) if fits else unit
+    if _UNITS_PER_PAIR * filling >= work_groups:
+        return 0
+    return max(min(concurrency, work_groups // _LEAST_UNITS), filling)
+
+
+def _note(box: GroupBox, window: int, duration_s: float) -> TimedLaunch:
+    return TimedLaunch(
+        box=box, window=window, duration_s=float(duration_s), clock_s=clock_of(duration_s)
+    )
 
 
 def _shift(box: GroupBox, by: Sequence[int]) -> GroupBox:

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -146,6 +147,31 @@ def test_launches_of_any_size_are_sampled(
     later = [sampler.take_moment() for _ in range(2)]
     launches = [one for run in (first, *later) if run for one in run.launches]
     assert sum(one.box.work_group_count for one in launches) <= ndrange.work_group_count
+
+
+class Waves(SyntheticLaunch):
+    """A GPU whose waves of 160 work-groups take a millisecond each, however full they are."""
+
+    def __init__(self, work_groups: int) -> None:
+        super().__init__(
+            NDRange(global_size=(work_groups,), local_size=(1,)), lambda at: 0.0 * at[0]
+        )
+        self.saturation = replace(self.saturation, concurrency=160, saturated_from=160)
+
+    def _undisturbed_s(self, box: GroupBox) -> float:
+        return 5e-6 + 1e-3 * math.ceil(box.work_group_count / 160)
+
+
+@pytest.mark.parametrize("work_groups", [16, 80, 200, 240, 400, 639, 960])
+def test_launches_of_a_few_waves_are_not_judged_by_a_part_of_one(work_groups: int) -> None:
+    """Sees how many waves a launch takes where it fills the device a few times at most."""
+    launch = Waves(work_groups)
+    sampler = WarmedSampler(launch, SamplingPlan())
+    run = sampler.take_moment()
+    assert run is not None
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.08)
+    assert run.sampling_s <= launch.true_s
+    assert sampler.take_moment() is None
 
 
 def test_further_moments_keep_to_the_budget() -> None:

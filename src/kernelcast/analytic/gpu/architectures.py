@@ -29,6 +29,10 @@ class Architecture:
         Bytes that all banks of the L1 cache deliver in a cycle.
     lanes_per_pass : int
         Work-items whose addresses are looked at together.
+    issued_lanes : int
+        Work-items of a compute unit for which an instruction is issued in a cycle.
+    issues_all_in_turn : bool
+        Whether loads, addresses and branches take the slots of arithmetic.
     spreads_loads : bool
         Whether the loads of a work-item spread over its life, in the order of the program, even
         where registers hold all of them.
@@ -43,6 +47,8 @@ class Architecture:
     local_reserved_bytes: int
     l1_banks_bytes: int
     lanes_per_pass: int
+    issued_lanes: int
+    issues_all_in_turn: bool = False
     spreads_loads: bool = False
 
 
@@ -51,18 +57,20 @@ class Architecture:
 NVIDIA = Architecture(
     name="nvidia", register_granularity=8, register_file=65536, schedulers=4, max_registers=255,
     local_granularity_bytes=256, local_reserved_bytes=0, l1_banks_bytes=128, lanes_per_pass=32,
+    issued_lanes=128, issues_all_in_turn=True,
 )  # fmt: skip
 # AMD's ISA documents: CDNA has four SIMDs of 256 registers for each of 64 lanes (the 512 of CDNA 2
 # and 3 are shared with the accumulation registers), allocated in units of 8.
 CDNA = Architecture(
     name="cdna", register_granularity=8, register_file=65536, schedulers=4, max_registers=256,
     local_granularity_bytes=512, local_reserved_bytes=0, l1_banks_bytes=64, lanes_per_pass=16,
-    spreads_loads=True,
+    issued_lanes=64, spreads_loads=True,
 )  # fmt: skip
 # RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16.
 RDNA = Architecture(
     name="rdna", register_granularity=16, register_file=65536, schedulers=2, max_registers=256,
     local_granularity_bytes=512, local_reserved_bytes=0, l1_banks_bytes=128, lanes_per_pass=32,
+    issued_lanes=64,
 )  # fmt: skip
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")
 _CDNA_WIDTH = 64

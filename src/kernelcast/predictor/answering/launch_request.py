@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.policy import Policy
@@ -41,6 +42,11 @@ class LaunchRequest:
     report: ReportProgress = lambda _: None
     is_live: bool = False
 
+    @property
+    def includes_files(self) -> bool:
+        """Whether its identity lacks what files say that the source includes."""
+        return self.problem.kernel.includes_files
+
     def identify(self) -> LaunchIdentity | None:
         """Say what the launch is remembered under; None if a buffer's file cannot be read."""
         seed = self.policy.settings.seed
@@ -52,8 +58,12 @@ class LaunchRequest:
     def ask_model(self, *, foretells: bool) -> ModelTask:
         """Give what the models are asked that need no samples."""
         counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
+        stand_in = find_stand_in(self.device)
         return ModelTask(
-            problem=self.problem, device_id=self.device.id, wants_learned=foretells and counts
+            problem=self.problem,
+            device_id=self.device.id,
+            wants_learned=foretells and counts,
+            stand_in=stand_in.id if stand_in else "",
         )
 
     def with_moments(self, moments: int) -> "LaunchRequest":

@@ -153,6 +153,11 @@ class EstimateOutcome:
         """Put facts into the recording, from which they answer again."""
         return replace(self, recording=replace(self.recording, facts=facts))
 
+    def as_kept(self) -> "EstimateOutcome":
+        """Give it as an answer that nothing was run for: it costs nothing anew."""
+        free = replace(self.estimate, sampling_seconds=0.0, overhead_seconds=0.0, build_seconds=0.0)
+        return replace(self, estimate=free)
+
     def without_launches(self) -> "EstimateOutcome":
         """Give all but the launches behind it: thousands of answers stay in memory."""
         return replace(self, recording=replace(self.recording, runs=(), whole_s=(), facts=None))
@@ -172,12 +177,15 @@ class ModelTask:
         Whether to count the bytes that it touches, even if the model has no answer.
     wants_learned : bool
         Whether the shipped model that corrects the analytic one is asked, too.
+    stand_in : str
+        Name of the shipped description that counts if the device was not calibrated; may be empty.
     """
 
     problem: Problem
     device_id: str
     wants_bytes: bool = False
     wants_learned: bool = False
+    stand_in: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

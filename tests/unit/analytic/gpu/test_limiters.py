@@ -136,6 +136,39 @@ def test_a_single_work_group_waits_for_one_unit() -> None:
     assert found.seconds == pytest.approx(1e6 * 1024 / (32 * 1.38e9), rel=0.01)
 
 
+def test_other_instructions_delay_what_limits() -> None:
+    """Lengthens special functions by a part of what issuing loads takes."""
+    roots = count(OperationKind.SPECIAL_NATIVE, 1000.0)
+    load = MemoryOperation(space=MemorySpace.CONSTANT, is_store=False, bytes=4)
+    quiet = replace(COPY, l1_cycles=0.0, dram_load_bytes=0.0, dram_store_bytes=0.0)
+    pure, mixed = (
+        assess(replace(quiet, executed=replace(roots, memory={load: times})), RATES, FITTED)
+        for times in (0.0, 4000.0)
+    )
+    overheads = sum(pure.times[name] for name in ("tail", "launch"))
+    assert pure.seconds == pytest.approx(pure.times["special"] + overheads, rel=1e-3)
+    # Special functions take a slot in eight; four loads each take half of the slots.
+    assert mixed.times["issue"] / mixed.times["special"] == pytest.approx(5 / 8)
+    assert 1.02 * pure.seconds < mixed.seconds < 1.5 * pure.seconds
+    assert mixed.without["issue"] == pytest.approx(pure.seconds)
+
+
+def test_schedulers_of_amd_issue_loads_beside_arithmetic() -> None:
+    """Counts no slot for loads on AMD's GPUs."""
+    load = MemoryOperation(space=MemorySpace.CONSTANT, is_store=False, bytes=4)
+    executed = replace(count(OperationKind.FUSED, 1000.0), memory={load: 4000.0})
+    rates = read_rates(find_machine("mi210"), FITTED)
+    found = assess(replace(COPY, executed=executed), rates, FITTED)
+    assert found.times["issue"] == pytest.approx(found.times["fp32"], rel=1e-3)
+
+
+def test_a_device_says_how_arithmetic_and_memory_overlap() -> None:
+    """Takes the description's power, the constants' where it has none, and the paper's always."""
+    powers = [read_rates(find_machine(name), FITTED).overlap_power for name in ("a40", "v100")]
+    assert powers == [4.5, FITTED.overlap_power]
+    assert read_rates(find_machine("a40"), PAPER_2022).overlap_power == PAPER_2022.overlap_power
+
+
 def test_dependent_loads_wait_for_the_memory() -> None:
     """Bounds a chain of loads by its latency, whatever the bandwidth."""
     chain = replace(

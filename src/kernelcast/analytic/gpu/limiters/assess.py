@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.limiters.constants import LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands
-from kernelcast.analytic.gpu.limiters.instructions import time_instructions
+from kernelcast.analytic.gpu.limiters.instructions import time_instructions, time_issue
 from kernelcast.analytic.gpu.limiters.latency import time_latency, time_translation
 from kernelcast.analytic.gpu.limiters.memory import time_dram, time_l1, time_l2
 from kernelcast.analytic.gpu.limiters.overlap import Limits
@@ -99,8 +99,11 @@ def _measure(
     notes: list[str],
 ) -> Limits:
     l1 = time_l1(demands, rates, constants, plan)
+    arithmetic = time_instructions(demands, rates, plan, notes)
+    issue_s, beside_s = time_issue(demands, rates, plan, arithmetic)
     times = {
-        **time_instructions(demands, rates, plan, notes),
+        **arithmetic,
+        "issue": issue_s,
         "L1": l1.wavefronts_s + l1.fill_s,
         "L2": time_l2(demands, rates),
         "DRAM": time_dram(demands, rates, plan),
@@ -111,4 +114,4 @@ def _measure(
         "dispatch": time_dispatch(demands, rates),
         "translation": time_translation(demands, rates, plan),
     }
-    return Limits(times=times, exposed_s=l1.exposed_s, power=constants.overlap_power)
+    return Limits(times=times, exposed_s=l1.exposed_s, power=rates.overlap_power, beside_s=beside_s)

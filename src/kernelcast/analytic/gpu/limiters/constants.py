@@ -40,7 +40,8 @@ class LimiterConstants:
     exposed_lines : float
         Cycles of the same kind for each line that a warp's load looks up.
     overlap_power : float
-        How arithmetic and memory overlap, see `Limits`.
+        How arithmetic, issue and memory overlap, see `Limits`, where the machine description has
+        no ``overlap_power`` of its own.
     counts_fill : bool
         Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle.
     counts_half_warps : bool
@@ -69,7 +70,7 @@ class LimiterConstants:
 FITTED = LimiterConstants(
     name="kernelcast",
     provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
-    "overlap_power: of five GPUs in gpu-benches' roofline, see benchmarks/gpu_microbenchmarks.py",
+    "overlap_power: median of five GPUs' rooflines, see benchmarks/gpu_microbenchmarks.py",
     exposed_wavefronts=0.82,
     exposed_lines=0.38,
     overlap_power=2.4,

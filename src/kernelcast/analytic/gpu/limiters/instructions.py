@@ -1,12 +1,12 @@
-"""Time of arithmetic: floating point, integers, special functions."""
+"""Time of arithmetic: floating point, integers, special functions; and of issuing it all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.limiters.demands import Demands
 from kernelcast.analytic.gpu.limiters.rates import GpuRates
 from kernelcast.analytic.gpu.limiters.schedule import Schedule
-from kernelcast.records.operations import NumberClass, Operation, OperationCounts
+from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
 
 _LANES = 64
@@ -25,7 +25,9 @@ _SPECIAL_SHARE = 4
 _SIMPLE = (Kind.COMPARE, Kind.SELECT)
 _INTEGER = (Kind.ADD, Kind.MULTIPLY, Kind.LOGIC, Kind.COMPARE, Kind.SELECT, Kind.FUSED)
 _UNROLLED = 4
-"""Iterations of a loop that share one step of its counter and one comparison."""
+"""Iterations of a loop that share one step of its counter, one comparison and one branch."""
+_LOADED_BYTES = 16
+"""Most bytes of a work-item that one instruction loads or stores."""
 _OPERATIONS_OF_INT32 = 2
 """The microbenchmark of int32 is a multiply-add, which counts as two operations."""
 
@@ -50,7 +52,7 @@ def count_slots(counts: OperationCounts) -> Slots:
     """Count the instructions that operations become.
 
     Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
-    allows by default. Address arithmetic and branches are left out: compilers remove most; so are
+    allows by default. Address arithmetic is left out, since compilers remove most of it, and so are
     most steps and comparisons of loop counters, since loops are unrolled.
 
     Parameters
@@ -129,6 +131,48 @@ def time_instructions(
             amount * lanes * plan.private_factor / (rate * _saturate(name, demands, rates, plan))
         )
     return times
+
+
+def time_issue(
+    demands: Demands, rates: GpuRates, plan: Schedule, arithmetic: Mapping[str, float]
+) -> tuple[float, float]:
+    """Compute the time in which schedulers issue instructions, in seconds.
+
+    On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
+    issue those beside arithmetic.
+
+    Parameters
+    ----------
+    demands : Demands
+        The launch.
+    rates : GpuRates
+        The machine.
+    plan : Schedule
+        How work-groups fill the units.
+    arithmetic : mapping of str to float
+        Times of its kinds, from `time_instructions`.
+
+    Returns
+    -------
+    tuple of float
+        For all instructions, and for those that the longest kind does not execute.
+    """
+    slots = count_slots(demands.executed)
+    family = rates.architecture
+    every = slots.fp32 + slots.fp64 + slots.integer + slots.special
+    if family.issues_all_in_turn:
+        every += demands.executed.count(Kind.ADDRESS)
+        every += demands.executed.count(Kind.BRANCH) / _UNROLLED
+        every += sum(
+            times * max(one.bytes / _LOADED_BYTES, 1.0)
+            for one, times in demands.executed.memory.items()
+            if one.space is not MemorySpace.PRIVATE
+        )
+    own = {"fp32": slots.fp32, "fp64": slots.fp64, "int": slots.integer, "special": slots.special}
+    longest = own[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
+    lanes_per_s = family.issued_lanes * rates.compute_units * rates.clock_hz / plan.private_factor
+    each_s = demands.warps * rates.warp_width / lanes_per_s
+    return every * each_s, (every - longest) * each_s
 
 
 def _saturate(name: str, demands: Demands, rates: GpuRates, plan: Schedule) -> float:

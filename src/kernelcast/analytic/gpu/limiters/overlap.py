@@ -1,12 +1,12 @@
 """How the limiters of a launch overlap: arithmetic with memory nearly, all others but for some."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 ADDED = ("translation", "tail", "launch")
 """Limiters during which nothing else goes on."""
-ARITHMETIC = ("fp32", "fp64", "int", "special")
+ARITHMETIC = ("fp32", "fp64", "int", "special", "issue")
 """Limiters that overlap with those of memory as far as a power says."""
 _NEGLIGIBLE = 0.05
 
@@ -22,28 +22,35 @@ class Limits:
     exposed_s : float
         Part of L1's time that DRAM transfers wait for.
     power : float
-        How arithmetic and memory overlap: the time of both is the root of their powers' sum. With
-        infinity the longer one counts.
+        How arithmetic, other instructions and memory overlap: the time of all three is the root of
+        their powers' sum. With infinity the longest one counts.
+    beside_s : float
+        Time of issuing the instructions that the longest kind of arithmetic does not execute.
     """
 
     times: Mapping[str, float]
     exposed_s: float
     power: float = math.inf
+    beside_s: float = 0.0
 
     def without(self, limiter: str) -> "Limits":
         """Give the limits of a machine on which one limiter takes no time."""
-        exposed_s = 0.0 if limiter == "L1" else self.exposed_s
-        return replace(self, times={**self.times, limiter: 0.0}, exposed_s=exposed_s)
+        return replace(
+            self,
+            times={**self.times, limiter: 0.0},
+            exposed_s=0.0 if limiter == "L1" else self.exposed_s,
+            beside_s=0.0 if limiter == "issue" else self.beside_s,
+        )
 
     def list_without(self) -> dict[str, float]:
-        """Give the time of all without each; only the longest ones, L1 and DRAM change it."""
+        """Give the time of all without each; the longest ones, issue, L1 and DRAM change it."""
         whole = self.combine()
         longest = self._find_longest()
         found = {}
         for name, seconds in self.times.items():
             if name in ADDED:
                 found[name] = whole - seconds
-            elif name in {"L1", "DRAM"} or seconds in longest:
+            elif name in {"issue", "L1", "DRAM"} or seconds in longest:
                 found[name] = self.without(name).combine()
             else:
                 found[name] = whole
@@ -65,12 +72,14 @@ class Limits:
         The DRAM waits for a part of L1's cycles, so the two add: on a V100 the time of a stencil
         exceeds that of the DRAM by the same amount from 4 to 16 ms. All else overlaps, except the
         limiters in `ADDED`, and arithmetic with memory in part: where both take equally long,
-        launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100.
+        launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100. A unit of
+        arithmetic waits in the same way while a scheduler issues other instructions: where
+        reciprocal roots limit Coulomb sums, those with more loads take longer.
         """
         dram_s = self.times.get("DRAM", 0.0)
         path_s = dram_s + self.exposed_s if dram_s else 0.0
         arithmetic_s, memory_s = self._find_longest()
-        alone_s = _overlap(arithmetic_s, max(memory_s, path_s), self.power)
+        alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
     def find_largest(self) -> str:
@@ -90,8 +99,8 @@ class Limits:
         return max(self.times, key=lambda name: (saved[name], self.times[name]))
 
 
-def _overlap(one_s: float, other_s: float, power: float) -> float:
-    shorter, longer = sorted((one_s, other_s))
-    if not shorter > 0 or math.isinf(power):
-        return longer
-    return longer * float((1 + (shorter / longer) ** power) ** (1 / power))
+def _overlap(times: Sequence[float], power: float) -> float:
+    longest = max(times)
+    if not longest > 0 or math.isinf(power):
+        return longest
+    return longest * float(sum((one / longest) ** power for one in times) ** (1 / power))

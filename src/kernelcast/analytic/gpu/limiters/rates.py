@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelcast.analytic.gpu.architectures import Architecture, find_architecture
 from kernelcast.analytic.gpu.limiters.constants import LimiterConstants, Translation
 from kernelcast.analytic.gpu.limiters.demands import SECTOR_BYTES
 from kernelcast.analytic.gpu.limiters.saturation import DramRate, read_dram_rate
@@ -58,6 +59,10 @@ class GpuRates:
         None if it is not known.
     notes : tuple of str
         What was assumed or is left out.
+    overlap_power : float
+        How arithmetic, issue and memory overlap, see `Limits`.
+    architecture : Architecture
+        Its family.
     max_work_items : int or None
         Work-items that a compute unit holds at once; None if it is not known.
     """
@@ -74,6 +79,8 @@ class GpuRates:
     launch_s: float
     translation: Translation | None
     notes: tuple[str, ...]
+    overlap_power: float
+    architecture: Architecture
     max_work_items: int | None = None
 
 
@@ -124,6 +131,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         launch_s=_find_launch(machine, notes),
         translation=_find_translation(machine, constants, notes),
         notes=tuple(notes),
+        overlap_power=_find_power(machine, constants),
+        architecture=find_architecture(machine),
         max_work_items=(
             machine.max_work_items_per_unit.value if machine.max_work_items_per_unit else None
         ),
@@ -179,6 +188,14 @@ def _find_launch(machine: MachineDescription, notes: list[str]) -> float:
         return min(known)
     notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
     return _LAUNCH_S
+
+
+def _find_power(machine: MachineDescription, constants: LimiterConstants) -> float:
+    """Give the device's own power; the paper's constants stay the paper's."""
+    own = machine.costs.get("overlap_power")
+    if own is None or not constants.counts_beyond_paper:
+        return constants.overlap_power
+    return own.value
 
 
 def _find_translation(
