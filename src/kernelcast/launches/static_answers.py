@@ -90,6 +90,8 @@ class KernelAnswers:
         self._shapes = LaunchShapes(self._facts, local_size, self._device.line_bytes)
         self._known: dict[Hashable, _Known] = {}
         self._lock = threading.Lock()
+        self.studied = 0
+        """How many launches shared nothing with one before."""
 
     def answer(self, problem: Problem, ndrange: NDRange) -> Foretold:
         """Answer one launch.
@@ -104,6 +106,7 @@ class KernelAnswers:
         key = None if shape is None else (shape.key, _list_local_bytes(problem))
         known = None if key is None else self._known.get(key)
         if known is None:
+            self.studied += 1
             known = self._study(replace(problem, ndrange=ndrange), shape, looked_at)
             if key is not None:
                 self._keep(key, known)
