@@ -191,7 +191,7 @@ def _choose_alike(shape: LaunchShape, looked_at: LookedAt) -> Looked:
         pairs = [number for number, one in enumerate(own) if one == place]
         kind = (
             shape.together[place], *(shape.together[others[one]] for one in pairs),
-            shape.shared[:, pairs].tobytes(),
+            shape.shared[:, pairs].tobytes() if shape.shared.size else b"",
         )  # fmt: skip
         kinds.setdefault(kind, []).append(place)
     every = Counter(shape.together)
