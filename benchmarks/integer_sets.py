@@ -25,7 +25,7 @@ from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.overruns import find_overruns
+from kernelcast.features.overruns import OverrunCheck
 from kernelcast.features.write_safety import assess_split
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import BufferArgument
@@ -94,9 +94,9 @@ def measure_launch(
     space = cut_axis(ndrange, ndrange.dimensions - 1, MOST_SLABS)
     return {
         "write_safety_ms": measure(lambda: assess_split(facts, space, scalars, sizes)),
-        "overruns_ms": measure(lambda: find_overruns(facts, ndrange, sizes, scalars)),
+        "overruns_ms": measure(lambda: OverrunCheck(facts).find(ndrange, sizes, scalars)),
         "is_proven": assess_split(facts, space, scalars, sizes).is_proven,
-        "overruns": len(find_overruns(facts, ndrange, sizes, scalars)),
+        "overruns": len(OverrunCheck(facts).find(ndrange, sizes, scalars)),
     }
 
 

@@ -83,3 +83,19 @@ def test_ids_are_unique_and_stable(device_id: str) -> None:
     assert ids == [description.id for description, _ in find_devices()]
     assert ids.count(device_id) == 1
     assert ids == sorted(ids)
+
+
+def test_what_first_launches_take_is_counted(session: DeviceSession, problem: Problem) -> None:
+    """Compiling at the first launch counts as build, work-groups that warm up as samples."""
+    session.whole_kernel(problem.kernel)
+    session.warmed.clear()
+    task = EstimateTask(
+        problem=problem, device_id=session.description.id, settings=EstimateSettings()
+    )
+    first, again = run_estimate(session, task), run_estimate(session, task)
+    for outcome, is_first in ((first, True), (again, False)):
+        samples_s = sum(one.sampling_s for one in outcome.recording.runs)
+        estimate = outcome.estimate
+        assert (estimate.build_seconds > 0) is is_first
+        assert (estimate.sampling_seconds > samples_s) is is_first
+        assert estimate.overhead_seconds >= estimate.build_seconds

@@ -36,3 +36,27 @@ def test_records_a_launch() -> None:
     unknown = {one.site for one in launch.accesses if one.offset_bytes is None}
     assert unknown <= set(launch.recorded.sites.tolist())
     assert not any("needs recorded addresses" in note for note in launch.notes)
+
+
+@pytest.mark.device
+def test_leaves_out_what_no_recorded_work_item_came_to(tmp_path: Path) -> None:
+    """Models a search whose rare hits go to places that an atomic hands out."""
+    (tmp_path / "search.yaml").write_text("""
+code: |
+  kernel void search(global const int *a, global int *found, global int *count) {
+    size_t i = get_global_id(0);
+    if (a[i] == -1) found[atomic_inc(count)] = (int)i;
+  }
+kernel: search
+global_size: [65536]
+local_size: [64]
+args:
+  - {buffer: int32, count: 65536, init: ones}
+  - {buffer: int32, count: 65536}
+  - {buffer: int32, count: 1}
+""")
+    source = record_accesses(read_launch_source(tmp_path / "search.yaml"))
+    found = configure(source, find_machine("a100"))
+    assert found.estimate.volumes["L2_to_DRAM"] < 1000
+    missing = "no recorded work-item came to found[atomic_inc(count)]"
+    assert any(missing in one for one in found.estimate.notes)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
+
 if TYPE_CHECKING:  # slow to load
     from kernelcast.launches.problem_file.arithmetic import Number
 
@@ -107,6 +109,14 @@ device_option = devices_option(
 )
 parameters_option = parameters_with(
     "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated."
+)
+least_gain_option = click.option(
+    "--least-gain",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=DEFAULT_LEAST_GAIN,
+    help="Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
+    "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
 )
 seed_option = click.option(
     "--seed",

@@ -24,6 +24,7 @@ class EstimateRequest:
     parameters: Mapping[str, int | float]
     timeout_s: float
     within_s: float | None
+    least_gain: float
     no_history: bool
     no_sampling: bool
     explain: bool
@@ -53,4 +54,5 @@ class EstimateRequest:
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),
             within_s=self.within_s,
+            least_gain=self.least_gain,
         )

@@ -73,8 +73,10 @@ def _bound_division(one: Division, ranges: Mapping[Symbol, Interval]) -> Interva
     if bottom[0] <= 0 <= bottom[1]:
         msg = f"{one}: its divisor may be 0"
         raise EvaluationError(msg)
-    # Both roundings lie between these; their corners are extreme, for the divisor keeps its sign.
-    quotients = [a // b for a in top for b in bottom] + [-(-a // b) for a in top for b in bottom]
+    # Corners are extreme, for the divisor keeps its sign, and rounding keeps the order.
+    quotients = [
+        a // b if one.is_floor or (a >= 0) is (b > 0) else -(-a // b) for a in top for b in bottom
+    ]
     quotient = min(quotients), max(quotients)
     if not one.is_remainder:
         return quotient

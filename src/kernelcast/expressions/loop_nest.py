@@ -1,9 +1,9 @@
 """A loop nest as the analytic CPU model sees it: loops, arrays and what an iteration touches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kernelcast.expressions import Expr
+from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 
@@ -80,6 +80,8 @@ class NestAccess:
         The expression as written.
     line : int
         Where it stands; 0 if there is no source.
+    condition : Condition
+        Iterations in which it is executed, over loop variables, constants and decisions.
     """
 
     array: str
@@ -88,6 +90,7 @@ class NestAccess:
     bytes: int
     text: str = ""
     line: int = 0
+    condition: Condition = TRUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,7 @@ class LoopNest:
     accesses : tuple of NestAccess
         In the order in which an iteration executes them.
     executed : OperationCounts
-        Operations of one iteration of the innermost loop.
+        Operations of one iteration of the innermost loop, those of all branches together.
     constants : mapping of str to int
         Values of the constants that expressions name.
     chain : tuple of str
@@ -113,6 +116,13 @@ class LoopNest:
         empty if iterations are independent.
     notes : tuple of str
         What was assumed.
+    branches : tuple of (Condition, OperationCounts)
+        The part of `executed` that only some iterations execute, and which.
+    decisions : tuple of Symbol
+        Conditions on data in the conditions of accesses and branches: 1 where they hold, else 0.
+    taken : float or None
+        Share of iterations in which each decision holds, at random; None if vectors execute both
+        sides under a mask.
     """
 
     name: str
@@ -123,3 +133,55 @@ class LoopNest:
     constants: Mapping[str, int] = field(default_factory=dict)
     chain: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    branches: tuple[tuple[Condition, OperationCounts], ...] = ()
+    decisions: tuple[Symbol, ...] = ()
+    taken: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.taken is not None and not 0 <= self.taken <= 1:
+            msg = f"conditions on data hold in {self.taken} of the iterations; expected 0 to 1"
+            raise InputError(msg)
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether some iterations do less than others."""
+        return bool(self.branches) or any(one.condition != TRUE for one in self.accesses)
+
+    def name_constants(self) -> frozenset[str]:
+        """Name the constants on which sizes, bounds, addresses and conditions depend."""
+        expressions = [
+            *(one for loop in self.loops for one in (loop.start, loop.stop)),
+            *(one for access in self.accesses for one in (access.offset_bytes, access.condition)),
+            *(size for array in self.arrays for size in array.dimensions),
+            *(condition for condition, _ in self.branches),
+        ]
+        symbols = frozenset().union(*(one.symbols() for one in expressions))
+        return frozenset(one.name for one in symbols if one.kind is SymbolKind.SCALAR)
+
+    def bind_constants(self, constants: Mapping[str, int]) -> dict[Symbol, int]:
+        """Join the nest's constants with those given now, which win.
+
+        Raises
+        ------
+        InputError
+            If one that the nest depends on has no value, or one below 1.
+        """
+        merged = {**self.constants, **constants}
+        wanted = sorted(self.name_constants())
+        missing = [name for name in wanted if name not in merged]
+        if missing:
+            msg = (
+                f"{self.name}: no value for {', '.join(missing)}; give each one "
+                f"({' '.join(f'-D {name} 1000' for name in missing)})"
+            )
+            raise InputError(msg)
+        for name in wanted:
+            if merged[name] < 1:
+                msg = f"{self.name}: {name} is {merged[name]}; expected at least 1"
+                raise InputError(msg)
+        return {Symbol(SymbolKind.SCALAR, name): value for name, value in merged.items()}
+
+    def without_branches(self) -> "LoopNest":
+        """Give the nest in which each iteration executes all accesses and operations."""
+        accesses = tuple(replace(one, condition=TRUE) for one in self.accesses)
+        return replace(self, accesses=accesses, branches=(), decisions=())

@@ -1,18 +1,27 @@
 """Accesses that provably leave their buffer, each with the first work-item that does it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.expressions import EvaluationError, Symbol, conjunction, disjunction, equal, less
+from kernelcast.expressions import (
+    EvaluationError,
+    Expr,
+    Symbol,
+    conjunction,
+    disjunction,
+    equal,
+    less,
+)
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.intervals import Interval
+from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
-from kernelcast.features.touched_ranges import bind_launch, bound_access
+from kernelcast.features.limited_addresses import LimitedOffset
+from kernelcast.features.touched_ranges import bind_launch, bind_loops
 from kernelcast.records.ndrange import NDRange
 
 _MOST_VALUES = 1 << 17
@@ -48,36 +57,91 @@ class Overrun:
         )
 
 
-def find_overruns(
-    facts: KernelFacts, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
-) -> list[Overrun]:
-    """Find accesses that leave their buffers.
+class _Family:
+    """Accesses to a buffer under one guard, in the same loops, that are constants apart."""
+
+    def __init__(self, members: Sequence[tuple[MemoryAccess, Expr]]) -> None:
+        self.members = tuple(access for access, _ in members)
+        first, self._offset = members[0]
+        constant = self._offset.constant_term
+        begins = [offset.constant_term - constant for _, offset in members]
+        self._before = -min(begins)
+        self._behind = max(
+            begin + one.bytes for begin, one in zip(begins, self.members, strict=True)
+        )
+        self._limited = LimitedOffset(self._offset, first)
+
+    def stays_inside(self, size: int, ranges: Mapping[Symbol, Interval]) -> bool:
+        """Tell quickly of most that none leaves a buffer of so many bytes."""
+        try:
+            known = bind_loops(self.members[0], ranges)
+            return (
+                known is None
+                or self._fits(size, bound_values(self._offset, known))
+                or self._fits(size, self._limited.bound(known))
+            )
+        except EvaluationError:
+            return False
+
+    def _fits(self, size: int, offset: tuple[float, float]) -> bool:
+        return offset[0] >= self._before and offset[1] + self._behind <= size
+
+
+class OverrunCheck:
+    """Finds accesses of a kernel's launches that leave their buffers.
 
     Parameters
     ----------
     facts : KernelFacts
         The kernel.
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-    sizes : mapping of str to int
-        Bytes of buffers by the names of their parameters.
-    scalars : mapping of str to int
-        Values of scalar arguments.
-
-    Returns
-    -------
-    list of Overrun
-        One per place in the source. Looked at are accesses whose addresses and conditions are
-        known exactly, conditions quasi-affine: of these, all that leave their buffers.
     """
-    ranges = bind_launch(ndrange, scalars)
-    judged = [
-        one
-        for one in facts.accesses
-        if one.is_exact and one.buffer in sizes and not _stays_inside(one, ranges, sizes)
-    ]
-    if not judged:
-        return []
+
+    def __init__(self, facts: KernelFacts) -> None:
+        families: dict[Hashable, list[tuple[MemoryAccess, Expr]]] = {}
+        for one in facts.accesses:
+            if one.is_exact and one.buffer is not None and (offset := one.offset_bytes) is not None:
+                key = one.buffer, one.guard, one.loops, offset - offset.constant_term
+                families.setdefault(key, []).append((one, offset))
+        self._families = [_Family(one) for one in families.values()]
+
+    def find(
+        self, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
+    ) -> list[Overrun]:
+        """Find accesses of a launch that leave their buffers.
+
+        Parameters
+        ----------
+        ndrange : NDRange
+            The launch; the local size is chosen.
+        sizes : mapping of str to int
+            Bytes of buffers by the names of their parameters.
+        scalars : mapping of str to int
+            Values of scalar arguments.
+
+        Returns
+        -------
+        list of Overrun
+            One per place in the source. Looked at are accesses whose addresses and conditions are
+            known exactly, conditions quasi-affine: of these, all that leave their buffers.
+        """
+        ranges = bind_launch(ndrange, scalars)
+        judged = [
+            access
+            for one in self._families
+            if (size := sizes.get(one.members[0].buffer or "")) is not None
+            and not one.stays_inside(size, ranges)
+            for access in one.members
+        ]
+        return _look_closer(judged, ndrange, sizes, scalars) if judged else []
+
+
+def _look_closer(
+    judged: Sequence[MemoryAccess],
+    ndrange: NDRange,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, int],
+) -> list[Overrun]:
+    """Find the first work-item of each access that leaves its buffer."""
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
     found: dict[int, Overrun] = {}
     for placed in launch.place(judged, make_context(), is_exact=True):
@@ -94,17 +158,6 @@ def find_overruns(
         except (NotKnownError, EvaluationError):
             continue
     return list(found.values())
-
-
-def _stays_inside(
-    access: MemoryAccess, ranges: Mapping[Symbol, Interval], sizes: Mapping[str, int]
-) -> bool:
-    """Tell quickly of most accesses that they stay in their buffers, whatever their conditions."""
-    try:
-        found = bound_access(access, ranges)
-    except EvaluationError:
-        return False
-    return all(low >= 0 and high <= sizes[access.buffer or ""] for low, high in found)
 
 
 def _list_outside(

@@ -1,10 +1,11 @@
 """Says which accesses of a launch provably leave their buffers."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.overruns import find_overruns
+from kernelcast.features.overruns import OverrunCheck
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel
@@ -65,14 +66,19 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
 def _find(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> list[str]:
     """Describe each access that leaves its buffer; none where nothing can be told."""
     try:
-        facts = analyse(kernel).facts
+        facts, check = analyse(kernel).facts, _make_check(kernel)
         named = {
             parameter.name: one.bytes
             for parameter, one in zip(facts.parameters, arguments, strict=False)
-            if parameter.is_pointer and isinstance(one, BufferArgument)
+            if isinstance(one, BufferArgument) and parameter.is_pointer
         }
-        scalars = bind_scalars(facts, arguments)
         # An element that is read and written is two accesses, but one place.
-        return list(dict.fromkeys(map(str, find_overruns(facts, ndrange, named, scalars))))
+        found = check.find(ndrange, named, bind_scalars(facts, arguments))
+        return list(dict.fromkeys(map(str, found)))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return []
+
+
+@lru_cache(maxsize=256)
+def _make_check(kernel: Kernel) -> OverrunCheck:
+    return OverrunCheck(analyse(kernel).facts)

@@ -1,11 +1,15 @@
 """Launches of a program's own pyopencl objects become launches like any other."""
 
 import operator
+import threading
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache
 
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.features.analysis import analyse
@@ -20,15 +24,19 @@ from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.building import BuiltKernel
+from kernelcast.sampling.launch import OpenCLLaunch, check_launch
+from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.signature import check_count
 from kernelcast.sampling.user_arguments import (
-    describe_arguments,
+    ArgumentPlace,
     digest_buffer,
+    find_place,
     read_arguments,
 )
-from kernelcast.sampling.user_launch import choose_user_ndrange, prepare_user_launch
+from kernelcast.sampling.user_launch import prepare_user_launch
 from kernelcast.sampling.user_names import find_program, name_arguments, name_place
 from kernelcast.sampling.user_objects import (
     UserKernel,
@@ -114,8 +122,15 @@ class LiveLaunch:
         )  # fmt: skip
 
 
-def describe_live(launch: Launch) -> LiveLaunch:
+def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
     """Check a launch of live objects and describe it; nothing of it is run.
+
+    Parameters
+    ----------
+    launch : Launch
+        The launch.
+    name : LiveName, optional
+        As `name_live` gives it, where it was asked for already.
 
     Raises
     ------
@@ -135,17 +150,74 @@ def describe_live(launch: Launch) -> LiveLaunch:
     check_objects(launch.kernel, launch.queue)
     values = read_arguments(launch.args)
     session = session_of(launch.queue)
+    known = _find_kernel(launch, session, name)
+    kernel, places = known.kernel, known.places
+    check_count(kernel.name, known.built.parameters, len(values))
+    arguments = tuple([
+        place.describe(session, value) for place, value in zip(places, values, strict=True)
+    ])  # fmt: skip
+    with nullcontext() if given.local_size else session.lock:  # the device is asked by a kernel
+        ndrange = choose_local_size(session, known.built.kernel, given)
+    check_launch(session, known.built.kernel, kernel, ndrange)
+    refuse_overruns(kernel, ndrange, arguments)
+    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=arguments)
+    return LiveLaunch(problem=problem, session=session, values=values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LiveKernel:
+    """What all launches of a program's kernel have in common."""
+
+    program: object
+    """Held, so that its place in memory names it."""
+    kernel: Kernel
+    built: BuiltKernel
+    places: tuple[ArgumentPlace, ...]
+
+
+_KERNELS_KEPT = 64
+_kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = WeakKeyDictionary()
+_kernels_lock = threading.Lock()
+
+
+def _find_kernel(launch: Launch, session: DeviceSession, name: "LiveName | None") -> _LiveKernel:
+    """Describe a launch's kernel once: nothing that names it is read anew for other launches."""
+    try:
+        program, key = (name.program, name.kernel_key) if name else _name_kernel(launch)
+    except Exception:  # noqa: BLE001 - who reads the kernel says what is wrong with it
+        return _read_kernel(launch, session, None)
+    with _kernels_lock:
+        kept = _kernels.setdefault(session, LRUCache(_KERNELS_KEPT))
+        found = kept.get(key)
+    if found is None:
+        found = _read_kernel(launch, session, program)
+        with _kernels_lock:
+            kept[key] = found
+    return found
+
+
+def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _LiveKernel:
     kernel = read_kernel(
         launch.kernel, session.device, source=launch.source, options=launch.build_options
     )
     refuse_persistent(kernel)
     with session.lock:
-        ndrange = choose_user_ndrange(session, kernel, given, values)
-        parameters = session.whole_kernel(kernel).parameters
-        arguments = describe_arguments(session, parameters, values, find_decisive(kernel))
-    refuse_overruns(kernel, ndrange, arguments)
-    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=arguments)
-    return LiveLaunch(problem=problem, session=session, values=values)
+        built = session.whole_kernel(kernel)
+        session.ask_limits(built.kernel, kernel)
+    decisive = find_decisive(kernel)
+    places = (
+        find_place(one, is_decisive=number in decisive)
+        for number, one in enumerate(built.parameters)
+    )
+    return _LiveKernel(program, kernel, built, tuple(places))
+
+
+def _name_kernel(launch: Launch) -> tuple[object, Hashable]:
+    """Give a launch's program, and what names its kernel and device while that is held."""
+    program, key = find_program(launch.kernel, launch.queue)
+    options = launch.build_options
+    given = options if isinstance(options, str | None) else tuple(options)
+    return program, (key, name_place(launch.queue), launch.source, given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,11 +245,11 @@ class LiveName:
 def name_live(launch: Launch) -> LiveName | None:
     """Name a launch of live objects; None where it cannot be named."""
     try:
-        program, kernel = find_program(launch.kernel, launch.queue)
+        program, kernel = _name_kernel(launch)
         arguments = name_arguments(launch.args)
         if arguments is None:
             return None
-        local, offset, options = launch.local_size, launch.global_offset, launch.build_options
+        local, offset = launch.local_size, launch.global_offset
         return LiveName(
             program,
             kernel,
@@ -185,9 +257,6 @@ def name_live(launch: Launch) -> LiveName | None:
                 tuple(launch.global_size),
                 None if local is None else tuple(local),
                 None if offset is None else tuple(offset),
-                name_place(launch.queue),
-                launch.source,
-                options if isinstance(options, str | None) else tuple(options),
                 arguments,
             ),
             launch,

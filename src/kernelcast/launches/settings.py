@@ -7,6 +7,7 @@ from kernelcast.sampling.plan import SamplingPlan
 
 DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0
+DEFAULT_LEAST_GAIN = 1.0
 LONGEST_WITHIN_S = 60.0
 """A moment more than once in 100 ms, for longer than that, makes no answer better."""
 
@@ -39,9 +40,9 @@ class EstimateSettings:
         Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
         those of the plan. None: those of the plan.
     least_gain : float
-        Where several other sizes of the kernel were observed: seconds by which a second of sampling
-        has to narrow the interval, or it is left out. 0: every launch that was not observed itself
-        is sampled.
+        Where earlier samples of the launch are kept, or several other sizes of the kernel were
+        observed: seconds by which a second of sampling has to narrow the interval, or it is left
+        out. 0: every launch that was not observed itself is sampled.
 
     Raises
     ------
@@ -58,7 +59,7 @@ class EstimateSettings:
     uses_history: bool = True
     uses_models: bool = True
     within_s: float | None = None
-    least_gain: float = 1.0
+    least_gain: float = DEFAULT_LEAST_GAIN
 
     def __post_init__(self) -> None:
         if self.measure and not self.samples:
@@ -80,6 +81,11 @@ class EstimateSettings:
             )
             raise InputError(msg)
 
+    def move_places(self, moments: int) -> "EstimateSettings":
+        """Give them for samples of a launch that was sampled at moments before: elsewhere."""
+        plan = self.plan
+        return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
+
 
 def make_settings(  # noqa: PLR0913 - one per option
     *,
@@ -90,6 +96,7 @@ def make_settings(  # noqa: PLR0913 - one per option
     samples: bool = True,
     uses_history: bool = True,
     within_s: float | None = None,
+    least_gain: float = DEFAULT_LEAST_GAIN,
 ) -> EstimateSettings:
     """Make settings from plain numbers; one seed for buffers and for the windows' places.
 
@@ -103,7 +110,7 @@ def make_settings(  # noqa: PLR0913 - one per option
         How many whole runs are timed for comparison; None means none.
     seed : int
         Of everything random, at least 0.
-    samples, uses_history, within_s
+    samples, uses_history, within_s, least_gain
         As of `EstimateSettings`.
 
     Raises
@@ -126,6 +133,7 @@ def make_settings(  # noqa: PLR0913 - one per option
         samples=samples,
         uses_history=uses_history,
         within_s=within_s,
+        least_gain=least_gain,
     )
     if measured_runs is None:
         return settings

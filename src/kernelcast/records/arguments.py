@@ -19,6 +19,7 @@ _SCALARS = {
                          ("float", (16, 32, 64)))
     for bits in widths
 }  # fmt: skip
+_BYTES = {name: dtype.itemsize for name, dtype in _SCALARS.items()}
 _USUAL_HIGH = 256
 _VECTOR_LANES = (1, 2, 3, 4, 8, 16)
 # OpenCL C's own names, as a kernel's signature shows them.
@@ -93,7 +94,7 @@ class ElementType:
     @property
     def bytes(self) -> int:
         """Size in memory, in bytes."""
-        return self.dtype.itemsize * self.stored_lanes
+        return _BYTES[self.base] * (4 if self.lanes == 3 else self.lanes)
 
     def __str__(self) -> str:
         return self.base if self.lanes == 1 else f"{self.base}x{self.lanes}"

@@ -94,12 +94,13 @@ class Estimate:
     estimates_s : dict of str to float
         Every method's answer side by side, in seconds.
     sampling_seconds : float
-        Device time of the sampling launches.
+        Device time of the sampling launches, and of work-groups that ran to warm up.
     overhead_seconds : float
         Host time of everything else but whole runs: build, buffers, warm-up, counting for learned
         models, the start of a process.
     build_seconds : float
-        The part of it that the device's compiler took, or finding what it had built before.
+        The part of it that the device's compiler took, at the first launch too (PoCL), or finding
+        what it had built before.
     warnings : tuple of str
         What the reader should know.
     limiter : str or None

@@ -1,10 +1,11 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
@@ -28,6 +29,9 @@ from kernelcast.sampling.session import DeviceSession
 
 # Build options that choose OpenCL C 2.0 or later.
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
+
+_Part: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...]]
+"""A kernel, and the first work-item and the work-items per dimension that it runs."""
 
 
 class HeldArguments(Protocol):
@@ -188,7 +192,12 @@ class OpenCLLaunch:
         build = "" if self._window is self._whole else repr(self._ndrange)
         key = (self._kernel.digest, build, self._ndrange.known_local_size)
         if key not in self._session.warmed:
-            self.time_boxes([box])
+            self._prepare([box])
+            begin_s = time.perf_counter()
+            worked_s = sum(self.time_boxes([box]))
+            # PoCL and rusticl compile at the first launch, for its local size.
+            self._session.building_s += max(time.perf_counter() - begin_s - worked_s, 0.0)
+            self._session.trials_s += worked_s
             self._has_run = False  # its work-group is not sampled again
             self._session.warmed.add(key)
         self._map_windows()
@@ -228,18 +237,13 @@ class OpenCLLaunch:
 
     def _time_forms(self, mapped: cl.Kernel, boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
         """Time pieces of rows in their mapped or plain form."""
-        self._prepare([box for box, _ in boxes])
-        with explained_errors(self._kernel, self.device):
-            return self._session.timer.by_work(
-                [
-                    partial(
-                        self._enqueue,
-                        mapped if is_mapped else self._window,
-                        *self._ndrange.work_items_of(box),
-                    )
-                    for box, is_mapped in boxes
-                ]
-            )
+        launches = [
+            (mapped if is_mapped else self._window, *self._ndrange.work_items_of(box))
+            for box, is_mapped in boxes
+        ]
+        durations = self._time([box for box, _ in boxes], launches)
+        self._session.trials_s += sum(durations)
+        return durations
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         """Give the copies their true content, keep the device busy until it runs as usual."""
@@ -270,16 +274,18 @@ class OpenCLLaunch:
             if self._mapped is not None and can_map(box, self._ndrange, row_width):
                 kernel, where = self._mapped, row_launch(box, self._ndrange)
                 scale = self._scale
-            launches.append(partial(self._enqueue, kernel, *where))
+            launches.append((kernel, *where))
             scales.append(scale)
+        return list(map(scale_time, self._time(boxes, launches), scales))
+
+    def _time(self, boxes: Sequence[GroupBox], launches: Sequence[_Part]) -> list[float]:
+        """Run launches that touch what boxes do, one after the other; give their seconds."""
         self._prepare(boxes)
+        enqueues = [partial(self._enqueue, *one) for one in launches]
         with explained_errors(self._kernel, self.device):
-            durations = self._session.timer.by_work(launches)
-            self._session.note_busy()
-        return [
-            one if scale == 1 else scale_time(one, scale)
-            for one, scale in zip(durations, scales, strict=True)
-        ]
+            durations = self._session.timer.by_work(enqueues)
+        self._session.note_busy()
+        return durations
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
@@ -373,8 +379,10 @@ def check_launch(
 
 def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange) -> None:
     """Refuse a smaller last work-group where device or language version has none."""
+    if ndrange.is_uniform:
+        return
     is_allowed = any(_MODERN_LANGUAGE.fullmatch(option) for option in kernel.build_options)
-    if ndrange.is_uniform or (device.has_non_uniform_work_groups and is_allowed):
+    if device.has_non_uniform_work_groups and is_allowed:
         return
     why = (
         "the device has no non-uniform work-groups"

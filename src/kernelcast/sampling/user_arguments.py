@@ -2,7 +2,8 @@
 
 import hashlib
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from kernelcast.sampling.user_objects import check_context
 _MOST_HELD_BYTES = 2**26
 _PIECE_BYTES = 2**20
 _BYTE = ElementType("uint8")
+_NONE = type(None)
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.LocalMemory)
 
 
@@ -82,54 +84,97 @@ def _take_buffer(place: int, value: Any) -> KernelArgument:  # noqa: ANN401 - wh
         raise SignatureError(msg) from error
 
 
-def describe_arguments(
-    session: DeviceSession,
-    parameters: Sequence[Parameter],
-    values: Sequence[KernelArgument],
-    decisive: Collection[int],
-) -> tuple[Argument, ...]:
-    """Describe a caller's arguments without a change to them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArgumentPlace:
+    """What a kernel takes as one of its arguments; made once by `find_place`, asked each time.
 
     Parameters
     ----------
-    session : DeviceSession
-        Of their context.
-    parameters : sequence of Parameter
-        Of the kernel, as many as values.
-    values : sequence
-        As `read_arguments` gives them.
-    decisive : collection of int
-        Positions of buffers on whose content the kernel's work depends: launches with other
-        contents are other launches.
-
-    Returns
-    -------
-    tuple of Argument
-        Buffers as `HeldBuffer`; of structures and images nothing but what tells them apart.
+    parameter : Parameter
+        Of the kernel.
+    element : ElementType or None
+        Of a value, or of what a pointer points to; None where it has no name of OpenCL C's.
+    types : tuple of type
+        Of objects that fit; none where a value is passed.
+    wanted : str
+        The same in words.
+    is_decisive : bool
+        Whether the kernel's work depends on the buffer's content: launches with other contents are
+        other launches.
     """
-    return tuple(
-        _describe(session, parameter, value, is_decisive=place in decisive)
-        for place, (parameter, value) in enumerate(zip(parameters, values, strict=True))
+
+    parameter: Parameter
+    element: ElementType | None
+    types: tuple[type, ...]
+    wanted: str
+    is_decisive: bool
+
+    def describe(self, session: DeviceSession, value: KernelArgument) -> Argument:
+        """Describe a caller's argument without a change to it.
+
+        Returns
+        -------
+        Argument
+            Buffers as `HeldBuffer`; of structures and images nothing but what tells them apart.
+
+        Raises
+        ------
+        SignatureError
+            If it is of another kind or type, or cannot be kept unchanged.
+        InputError
+            If it belongs to another context.
+        """
+        _check_kind(self.parameter, value)
+        fits = isinstance(value, self.types) if self.types else _fits(self.element, value)
+        if not fits:
+            given = type(value).__name__
+            msg = f"argument {self.parameter}: {given} given; give a {self.wanted}"
+            raise SignatureError(msg)
+        check_context(self.parameter, value, session)
+        element = self.element
+        if isinstance(value, cl.Buffer):
+            return hold_buffer(session, value, element or _BYTE, is_decisive=self.is_decisive)
+        if isinstance(value, np.integer | np.floating):
+            return ScalarArgument(
+                element=element or ElementType(value.dtype.name), values=(value.item(),)
+            )
+        if value is None:
+            return HeldBuffer(element=element or _BYTE, count=0)
+        if isinstance(value, cl.LocalMemory):
+            return LocalArgument(bytes=value.size)
+        raw = _name_bytes(value)
+        if element is not None and element.lanes > 1 and len(raw) == element.bytes:
+            lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
+            return ScalarArgument(element=element, values=tuple(lanes.tolist()))
+        return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
+
+
+def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
+    """Find out what a kernel takes for a parameter.
+
+    pyopencl hands over the bytes of whatever it is given: an int32 becomes a float of other value.
+    """
+    element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
+    types: tuple[type, ...] = ()
+    if not parameter.is_known:
+        types = (cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, np.generic, np.ndarray, _NONE)
+        wanted = "pyopencl.Buffer, LocalMemory or NumPy scalar"
+    elif parameter.address_space == "local":
+        types, wanted = (cl.LocalMemory,), "pyopencl.LocalMemory"
+    elif is_image(parameter):
+        types, wanted = (cl.Image,), "pyopencl.Image"
+    elif parameter.type_name == "sampler_t":
+        types, wanted = (cl.Sampler,), "pyopencl.Sampler"
+    elif parameter.type_name.endswith("*"):
+        types, wanted = (cl.Buffer, _NONE), "pyopencl.Buffer or pyopencl.array.Array"
+    elif element is None:  # a structure: as the driver judges, if it has bytes at all
+        types = (np.generic, np.ndarray, bytes, cl.MemoryObjectHolder)
+        wanted = "structure as a NumPy scalar (numpy.void)"
+    else:
+        wanted = _name_type(element)
+    return ArgumentPlace(
+        parameter=parameter, element=element, types=types, wanted=wanted, is_decisive=is_decisive
     )
-
-
-def _describe(
-    session: DeviceSession, parameter: Parameter, value: KernelArgument, *, is_decisive: bool
-) -> Argument:
-    element = ElementType.from_opencl(parameter.type_name.rstrip("* ")) or _BYTE
-    if value is None:
-        return HeldBuffer(element=element, count=0)
-    if isinstance(value, cl.LocalMemory):
-        return LocalArgument(bytes=value.size)
-    if isinstance(value, cl.Buffer):
-        return hold_buffer(session, value, element, is_decisive=is_decisive)
-    if isinstance(value, np.integer | np.floating):
-        return ScalarArgument(element=ElementType(value.dtype.name), values=(value.item(),))
-    raw = _name_bytes(value)
-    if element.lanes > 1 and len(raw) == element.bytes:
-        lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
-        return ScalarArgument(element=element, values=tuple(lanes.tolist()))
-    return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
 
 
 def _name_bytes(value: KernelArgument) -> bytes:
@@ -163,9 +208,12 @@ def hold_buffer(
     is_small = buffer.size <= _MOST_HELD_BYTES
     digest = ""
     if is_decisive:
-        digest = (
-            hashlib.sha256(read().data).hexdigest() if is_small else digest_buffer(session, buffer)
-        )
+        with session.lock:
+            digest = (
+                hashlib.sha256(read().data).hexdigest()
+                if is_small
+                else digest_buffer(session, buffer)
+            )
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
@@ -220,25 +268,7 @@ def _copy(
     return content
 
 
-def check_argument(parameter: Parameter, argument: KernelArgument, session: DeviceSession) -> None:
-    """Refuse an argument that does not fit its parameter, or cannot be kept unchanged.
-
-    Raises
-    ------
-    SignatureError
-        If it is of another kind or type.
-    InputError
-        If it belongs to another context.
-    """
-    _check_kind(str(parameter), argument)
-    wanted = _name_other_kind(parameter, argument)
-    if wanted:
-        msg = f"argument {parameter}: {type(argument).__name__} given; give a {wanted}"
-        raise SignatureError(msg)
-    check_context(str(parameter), argument, session)
-
-
-def _check_kind(parameter: str, argument: KernelArgument) -> None:
+def _check_kind(parameter: Parameter, argument: KernelArgument) -> None:
     """Refuse what could be written without our noticing."""
     if isinstance(argument, cl.SVMPointer):
         msg = (
@@ -256,36 +286,13 @@ def _check_kind(parameter: str, argument: KernelArgument) -> None:
             raise SignatureError(msg)
 
 
-def _name_other_kind(parameter: Parameter, argument: KernelArgument) -> str:
-    """Name what a parameter takes where the argument is something else; nothing where it fits.
-
-    pyopencl hands over the bytes of whatever it is given: an int32 becomes a float of other value.
-    """
-    if not parameter.is_known:
-        is_some = cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, np.generic, np.ndarray
-        fits = argument is None or isinstance(argument, is_some)
-        return "" if fits else "pyopencl.Buffer, LocalMemory or NumPy scalar"
-    if parameter.address_space == "local":
-        return "" if isinstance(argument, cl.LocalMemory) else "pyopencl.LocalMemory"
-    if is_image(parameter):
-        return "" if isinstance(argument, cl.Image) else "pyopencl.Image"
-    if parameter.type_name == "sampler_t":
-        return "" if isinstance(argument, cl.Sampler) else "pyopencl.Sampler"
-    if parameter.type_name.endswith("*"):
-        fits = argument is None or isinstance(argument, cl.Buffer)
-        return "" if fits else "pyopencl.Buffer or pyopencl.array.Array"
-    wanted = ElementType.from_opencl(parameter.type_name)
-    return _name_other_value(wanted, argument)
-
-
-def _name_other_value(wanted: ElementType | None, argument: KernelArgument) -> str:
-    if wanted is None:  # a structure: as the driver judges, if it has bytes at all
-        fits = isinstance(argument, np.generic | np.ndarray | bytes | cl.MemoryObjectHolder)
-        return "" if fits else "structure as a NumPy scalar (numpy.void)"
-    if isinstance(argument, np.ndarray | np.void):
-        return "" if argument.nbytes == wanted.bytes else _name_type(wanted)
-    fits = isinstance(argument, np.generic) and argument.dtype == wanted.dtype and wanted.lanes == 1
-    return "" if fits else _name_type(wanted)
+def _fits(wanted: ElementType | None, value: KernelArgument) -> bool:
+    """Tell whether a value is of a type, as one number or as lanes."""
+    if wanted is None:
+        return False
+    if isinstance(value, np.ndarray | np.void):
+        return bool(value.nbytes == wanted.bytes)
+    return isinstance(value, np.generic) and value.dtype == wanted.dtype and wanted.lanes == 1
 
 
 def _name_type(element: ElementType) -> str:

@@ -12,6 +12,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.session import DeviceSession, session_in
 
 UserKernel: TypeAlias = cl.Kernel
@@ -58,7 +59,7 @@ def check_objects(kernel: object, queue: object) -> None:
         raise InputError(msg)
 
 
-def check_context(name: str, value: object, session: DeviceSession) -> None:
+def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
     """Refuse memory and samplers of another context than the queue's."""
     if isinstance(value, cl.MemoryObjectHolder):
         own = _ask_context(value, cl.mem_info.CONTEXT)
@@ -68,8 +69,8 @@ def check_context(name: str, value: object, session: DeviceSession) -> None:
         return
     if own not in (None, session.context):
         msg = (
-            f"argument {name}: a {type(value).__name__} of another context given; create it in "
-            "the queue's context"
+            f"argument {parameter}: a {type(value).__name__} of another context given; create it "
+            "in the queue's context"
         )
         raise InputError(msg)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from cattrs.preconf.json import make_converter
 
+from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.records.errors import InputError
 from kernelcast.service.forwarded import read_networks
@@ -14,6 +15,7 @@ from kernelcast.service.forwarded import read_networks
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
 _MIB = 1 << 20
+_LARGEST_GAIN = 1e6
 _CONVERTER: Final = make_converter()
 
 
@@ -108,6 +110,9 @@ class ServiceSettings:
     refine_share : float
         Of the time, which may go into sampling launches again that somebody has asked for, while no
         request waits; 0: none.
+    least_gain : float
+        Where earlier samples of a launch or other sizes of its kernel are known: seconds by which a
+        second of sampling has to narrow the interval, unless a request says otherwise.
     limits : Limits
         What a request may ask for.
     """
@@ -124,6 +129,7 @@ class ServiceSettings:
     token_file: Path | None = None
     runs_jobs: bool = True
     refine_share: float = 0.02
+    least_gain: float = DEFAULT_LEAST_GAIN
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -135,6 +141,9 @@ class ServiceSettings:
             raise InputError(msg)
         if not 0 <= self.refine_share <= 1:
             msg = f"share {self.refine_share} of the time to refine answers: give 0 to 1"
+            raise InputError(msg)
+        if not 0 <= self.least_gain <= _LARGEST_GAIN:
+            msg = f"least gain {self.least_gain}: give seconds per second, 0 to {_LARGEST_GAIN:g}"
             raise InputError(msg)
         read_networks(self.trusted_proxies)
 

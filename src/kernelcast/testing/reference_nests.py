@@ -1,12 +1,20 @@
 """Loop nests written as Python text, as the reference data and the tests give them."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
-from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+)
 
 _BYTES = {"double": 8, "float": 4, "int": 4}
 _KINDS = {
@@ -94,7 +102,7 @@ def make_nest(  # noqa: PLR0913 - a nest has that many parts
         ),
         arrays=tuple(made.values()),
         accesses=tuple(accesses),
-        executed=_count(flops or {}, 8 * width),
+        executed=_count(flops or {}, accesses),
     )  # fmt: skip
 
 
@@ -108,12 +116,17 @@ def _flatten(indices: str, array: NestArray, loops: Sequence[str]) -> Expr:
     return total * array.element_bytes
 
 
-def _count(flops: Mapping[str, float], bits: int) -> OperationCounts:
+def _count(flops: Mapping[str, float], accesses: Sequence[NestAccess]) -> OperationCounts:
     counts: dict[Operation, float] = {}
+    bits = 8 * max(one.bytes for one in accesses)
     for sign, times in flops.items():
         operation = Operation(kind=_KINDS[sign], number=NumberClass.FLOAT, bits=bits)
         counts[operation] = counts.get(operation, 0) + times
-    return OperationCounts(operations=counts, memory={})
+    memory = Counter(
+        MemoryOperation(space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes)
+        for one in accesses
+    )
+    return OperationCounts(operations=counts, memory=dict(memory))
 
 
 def read_reference_nest(name: str, kernel: Mapping[str, Any]) -> LoopNest:

@@ -1,6 +1,6 @@
 """Runs something elsewhere: one child process and one protocol, confined or free; clusters."""
 
-from kernelcast.workers.deaths import COUNTING, WROTE
+from kernelcast.workers.deaths import BUILDING, COUNTING, WROTE
 from kernelcast.workers.protocol import Message, MessageKind
 from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
@@ -8,6 +8,7 @@ from kernelcast.workers.task import Reporter, Task
 from kernelcast.workers.warm import SPARE, WarmChild, WarmChildren
 
 __all__ = [
+    "BUILDING",
     "COUNTING",
     "SPARE",
     "WROTE",

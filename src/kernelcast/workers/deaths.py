@@ -6,6 +6,8 @@ from typing import IO
 
 COUNTING = "counting"
 """Stage in which a copy of the kernel runs that counts what it does."""
+BUILDING = "building the kernel"
+"""Stage in which a device's compiler works, and nothing of the kernel runs."""
 WROTE = "; it wrote: "
 """Begins what messages quote of a child's standard error."""
 _STDERR_LINES = 5
@@ -33,7 +35,9 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
     written = errors.read().decode(errors="replace").strip().splitlines()
     said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
     cause = "A kernel that reads or writes outside its buffers does that"
-    if stage == COUNTING:
+    if stage == BUILDING:
+        cause = "The device's compiler fails at this source; nothing of it has run"
+    elif stage == COUNTING:
         cause = (
             "It ran a copy of the kernel that counts what it does: a kernel that reads or writes "
             "outside its buffers does that, or the device's compiler fails at the copy"

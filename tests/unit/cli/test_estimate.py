@@ -1,3 +1,4 @@
+import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -5,17 +6,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from kernelcast.cli import app
 from kernelcast.cli.estimate.explanation import list_explanations
+from kernelcast.cli.estimate.table import make_table
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.records.estimates import DeviceAnswer, Tier
-from kernelcast.records.explanation import HistoryFacts, Influence, ModelFacts
+from kernelcast.records.contention import Contention
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.explanation import Explanation, HistoryFacts, Influence, ModelFacts
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.testing.fake_executor import (
@@ -148,6 +153,62 @@ def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
     assert "kernelcast calibrate" in output
     status, output = run("--no-sampling", "--measure")
     assert status == 2
+
+
+def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> None:
+    """`--least-gain` reaches what decides about samples; numbers below 0 are refused."""
+    run("--least-gain", "2.5")
+    run()
+    assert [one.settings.least_gain for one in executor.tasks] == [2.5, 1.0]
+    assert run("--least-gain", "-1")[0] == 2
+
+
+def test_says_when_the_samples_were_taken(executor: FakeExecutor) -> None:
+    """An answer that another process has sampled says so, how long ago, and how to ask anew."""
+    executor.samples_here = True
+    executor.work_group_s = 1e-9
+    assert "rests on samples" not in run()[1]
+    again = run()[1]
+    assert "note: nbody on fake-device-0000: rests on samples taken" in again
+    assert "--no-history samples anew" in again
+    assert "nothing was run for it" in run("--explain")[1]
+    assert len(executor.tasks) == 1
+    assert "rests on samples" not in run("--no-history")[1]
+    assert len(executor.tasks) == 2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("is_measured", [False, True])
+def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> None:
+    """The table of a narrow terminal holds every id whole, for one device and for three."""
+    ids = ("intel-amd-epyc-55ea", "pocl-skylake-avx512-amd-91ef", "rusticl-llvmpipe-amd-epyc-2b30")
+    estimate = _make_estimate()
+    answers = [
+        DeviceAnswer(device_id=one, device=one, problem="matmul_tiled", kernel="k",
+                     estimate=replace(estimate, device_id=one))
+        for one in ids[:count]
+    ]  # fmt: skip
+    text = io.StringIO()
+    console = Console(width=80, file=text)
+    console.print(make_table(answers, coverage=0.9, is_measured=is_measured, is_narrow=True))
+    assert all(one in text.getvalue() for one in ids[:count])
+    for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
+        assert text.getvalue().count(part) == count
+
+
+def _make_estimate() -> Estimate:
+    contention = Contention(
+        worked_s=0.1, waited_s=0.15, others=3, measured_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    return Estimate(
+        device="d", device_id="d", kernel="k",
+        ndrange=NDRange(global_size=(89_478_464,), local_size=(64,)),
+        compute_units=2, saturation=None, sample_work_groups=(2, 3), sampled_work_groups=24_744,
+        interval=Interval(seconds=0.869, low=0.747, high=1.01, coverage=0.9), tier=Tier.HYBRID,
+        estimates_s={}, sampling_seconds=0.0162, overhead_seconds=0.6, build_seconds=0.066,
+        measurement=Measurement(durations_s=(0.9, 0.91, 0.92)),
+        explanation=Explanation(tier=Tier.HYBRID, contention=contention),
+    )  # fmt: skip
 
 
 @pytest.mark.usefixtures("executor")

@@ -38,6 +38,21 @@ def test_local_arrays_have_their_bytes() -> None:
     assert (facts.local_bytes, facts.coverage, facts.gaps) == (128, 1.0, ())
 
 
+def test_atomic_types_are_what_they_hold() -> None:
+    """Knows the bytes and the space of OpenCL C 2.0's atomic types, and of accesses to them."""
+    source = """kernel void count(global const float *x, global atomic_uint *bins) {
+        local atomic_int most;
+        atomic_fetch_add(&bins[(uint)x[get_global_id(0)]], 1u);
+        atomic_fetch_max(&most, 3);
+    }"""
+    facts = analyse(Kernel(name="count", source=source)).facts
+    bins = facts.parameters[1]
+    assert (bins.space, bins.element_bytes) == (MemorySpace.GLOBAL, 4)
+    assert (bins.is_read, bins.is_written) == (True, True)
+    assert {one.bytes for one in facts.accesses} == {4}
+    assert facts.local_bytes == 4
+
+
 def test_a_kernel_that_is_not_there_is_named() -> None:
     """Says which kernels the source has."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):

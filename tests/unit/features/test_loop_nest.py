@@ -231,7 +231,7 @@ def test_chains_from_iteration_to_iteration(body: str, chain: tuple[str, ...]) -
          "for (int k = 0; k < N; k++) a[k] = 1; }", r"x\.c:2:1: a second loop"),
         ("double a[N]; for (int i = 0; i < N; i++) a[i] = 1; "
          "for (int i = 0; i < N; i++) a[i] = 2;", "a second loop nest"),
-        ("double a[N]; for (int i = 0; i < N; i++) if (i) a[i] = 1;", "no assignment"),
+        ("double a[N]; for (int i = 0; i < N; i++) while (i) a[i] = 1;", "without start"),
         ("double a[N]; for (int i = 0; i < (N < 9 ? 3 : N); i++) a[i] = 1;",
          r"x\.c:1:35: .*no least or greatest of two"),
         ("double a[N]; for (int i = 1; i < N; i *= 2) a[i] = 1;", r"steps by i \*= 2"),

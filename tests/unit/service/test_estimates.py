@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.errors import (
     CompileError,
     EstimateTimeoutError,
+    InputError,
     KernelcastError,
     KernelRunError,
 )
@@ -42,6 +43,24 @@ def test_an_answer_has_tier_and_interval(client: TestClient, problem: Plain) -> 
     assert first["seconds"] == pytest.approx(1024 * 10e-9)
     assert first["tier"] == "linear"
     assert first["coverage"] == 0.9
+
+
+def test_samples_have_to_gain_what_request_or_service_ask(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """A request's `least_gain` counts before the service's; below 0 is refused."""
+    asked: list[float] = []
+    backend.before = lambda ask: asked.append(ask.settings.least_gain)
+    with TestClient(
+        create_app(replace(settings, least_gain=3.0), backend=backend), base_url="http://127.0.0.1"
+    ) as client:
+        _ask(client, problem, devices=["fake"])
+        _ask(client, problem, devices=["fake"], least_gain=0.5)
+        wrong = client.post("/v1/estimates", json={"problem": problem, "least_gain": -1})
+    assert asked == [3.0, 0.5]
+    assert wrong.status_code == 422
+    with pytest.raises(InputError, match="least gain"):
+        replace(settings, least_gain=-1.0)
 
 
 def test_the_description_names_every_field(client: TestClient, problem: Plain) -> None:

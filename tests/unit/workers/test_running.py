@@ -1,3 +1,4 @@
+import io
 import os
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from kernelcast.records.errors import (
     SignatureError,
 )
 from kernelcast.workers import Task, run_isolated, running
+from kernelcast.workers.deaths import BUILDING, explain_death
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import read_message
 
@@ -176,3 +178,13 @@ def test_a_child_is_told_to_hurry_and_has_what_it_was_started_with() -> None:
 def test_talkative_compilers_do_not_block() -> None:
     """Gives the answer of a child that writes megabytes on its output and error streams."""
     assert ask("chatter", 200_000) == "done"
+
+
+@pytest.mark.parametrize(
+    ("stage", "blamed"), [(BUILDING, "device's compiler"), ("sampling", "outside its buffers")]
+)
+def test_a_death_is_laid_to_what_was_at_work(stage: str, blamed: str) -> None:
+    """Blames the compiler for a death while it worked, and the kernel's accesses only later."""
+    said = explain_death(-6, io.BytesIO(), "device-1", stage)
+    causes = {one for one in ("device's compiler", "outside its buffers") if one in said}
+    assert causes == {blamed}

@@ -1,20 +1,27 @@
 """The CPU model's answer for an OpenCL launch: seconds, and what bounds them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
-from kernelcast.analytic.cpu.opencl.core import CoreTimes, time_core
+from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache, read_device
-from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
+from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
+from kernelcast.analytic.cpu.opencl.traffic import (
+    LevelTraffic,
+    TouchedLines,
+    count_traffic,
+    find_lines,
+)
 from kernelcast.analytic.cpu.opencl.waiting import time_waiting
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.operations import OperationKind
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
 REVISION = 3
@@ -56,63 +63,131 @@ def estimate_cpu(
     Barriers, atomics, the dispatch of work-groups and the launch come on top.
     """
     device = read_device(machine)
+    work = study_work(launch, device, constants=constants)
+    return estimate_work(work, device, launch.ndrange, launch.buffers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuWork:
+    """What a launch does per work-item and work-group on a device, however many there are.
+
+    Parameters
+    ----------
+    lines : TouchedLines
+        Of a work-group.
+    rates : dict of str to float
+        Seconds of a core per work-item, by limiter.
+    near_s : float
+        Seconds of a core per work-item whose data is near.
+    atomics_s, barriers_s : float
+        Seconds per work-item: of the launch, and of a core.
+    issued : float
+        Operations of a work-item, memory included.
+    updates : int
+        Results of a work-item.
+    quantities : dict of str to float
+        Those that do not depend on how many there are.
+    notes : tuple of str
+        What is estimated or missing.
+    """
+
+    lines: TouchedLines
+    rates: dict[str, float]
+    near_s: float
+    atomics_s: float
+    barriers_s: float
+    issued: float
+    updates: int
+    quantities: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def study_work(
+    launch: ModelledLaunch, device: CpuDevice, *, constants: WorkItemConstants = FITTED
+) -> CpuWork:
+    """Find what a launch does per work-item and work-group: nearly all that an estimate costs.
+
+    Raises
+    ------
+    InputError
+        If an address depends on data and was not recorded.
+    """
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution)
-    traffic = count_traffic(launch, device, execution, patterns)
     core = time_core(launch.executed, device, execution, patterns, constants)
     waiting = time_waiting(launch, device, execution, patterns, constants)
-    limiters = _list_limiters(launch, device, core, waiting, traffic)
-    limiters |= _list_overheads(launch, device, patterns, constants)
-    cores = _share(launch, device)
-    near = max(core.seconds, waiting) * cores
-    # Farther levels were measured with the core's own loads and stores in their times.
-    beyond = [_time_transfers(one, device, device.levels[0]) for one in traffic]
-    far = max(beyond, default=0.0)
-    rest = sum(limiters[one] for one in ("atomics", "barriers", "dispatch", "launch"))
-    seconds = near + far + rest
-    updates = launch.ndrange.work_item_count * launch.updates_per_work_item
-    return AnalyticEstimate(
-        model=MODEL,
-        machine=machine.id,
-        seconds=seconds,
-        limiter=max(limiters, key=lambda one: limiters[one]),
-        limiters=limiters,
-        volumes=_list_volumes(traffic),
+    counts = launch.executed
+    return CpuWork(
+        lines=find_lines(launch, execution, patterns, device.line_bytes),
+        rates={**core.ports, "chain": core.chain_s, "latency": waiting},
+        near_s=max(core.seconds, waiting),
+        atomics_s=_time_atomics(counts, device.costs, patterns),
+        barriers_s=_time_barriers(launch, device, constants),
+        issued=sum(counts.operations.values()) + sum(counts.memory.values()),
+        updates=launch.updates_per_work_item,
         quantities={
-            **_list_quantities(launch, execution, traffic, core, device.line_bytes),
-            "updates_per_s": updates / seconds,
+            "vector_work_items_count": float(execution.width),
+            "core_s_per_work_item": core.seconds,
+            "updates_per_work_item": float(launch.updates_per_work_item),
         },
         notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *core.notes))),
     )
 
 
-def _share(launch: ModelledLaunch, device: CpuDevice) -> float:
-    """Give the work-items of the core that has most work-groups."""
-    groups = launch.ndrange.work_group_count
-    rounds = ceil(groups / device.cores)
-    return rounds / groups * launch.ndrange.work_item_count
+def estimate_work(
+    work: CpuWork, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
+) -> AnalyticEstimate:
+    """Estimate the time of so many work-items; see `estimate_cpu`.
 
-
-def _list_limiters(
-    launch: ModelledLaunch,
-    device: CpuDevice,
-    core: CoreTimes,
-    waiting: float,
-    traffic: Sequence[LevelTraffic],
-) -> dict[str, float]:
-    items = _share(launch, device)
-    times = {name: seconds * items for name, seconds in core.ports.items()}
-    times["chain"] = core.chain_s * items
-    times["latency"] = waiting * items
-    times |= {one.name: _time_transfers(one, device) for one in traffic}
-    return times
+    Parameters
+    ----------
+    work : CpuWork
+        By `study_work`, of this launch or of one that does the same per work-item.
+    device : CpuDevice
+        The device it was studied on.
+    ndrange : NDRange
+        The launch.
+    buffers : mapping of str to int
+        Bytes of its buffers, where known.
+    """
+    groups, all_items = ndrange.work_group_count, ndrange.work_item_count
+    traffic = count_traffic(work.lines, device, ndrange, buffers)
+    # The core that has most work-groups is waited for.
+    items = ceil(groups / device.cores) / groups * all_items
+    limiters = {name: seconds * items for name, seconds in work.rates.items()}
+    # Farther levels were measured with the core's own loads and stores in their times.
+    far = 0.0
+    for level, one in zip(device.levels[1:], traffic, strict=True):
+        limiters[one.name] = _time_transfers(one, level)
+        far = max(far, _time_transfers(one, level, device.levels[0]))
+    overheads = {
+        "atomics": work.atomics_s * all_items,
+        "barriers": work.barriers_s * items,
+        "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
+        "launch": device.costs.get("launch_s", 0.0),
+    }
+    seconds = work.near_s * items + far + sum(overheads.values())
+    limiters |= overheads
+    return AnalyticEstimate(
+        model=MODEL,
+        machine=device.id,
+        seconds=seconds,
+        limiter=max(limiters, key=lambda one: limiters[one]),
+        limiters=limiters,
+        volumes=_list_volumes(traffic),
+        quantities={
+            **_list_quantities(traffic, groups, work.issued * all_items * device.line_bytes),
+            **work.quantities,
+            "updates_per_s": all_items * work.updates / seconds,
+        },
+        notes=work.notes,
+    )
 
 
 def _time_transfers(
-    traffic: LevelTraffic, device: CpuDevice, beside: DeviceCache | None = None
+    traffic: LevelTraffic, level: DeviceCache, beside: DeviceCache | None = None
 ) -> float:
     """Give the time of what crosses a boundary, less that of a nearer cache where one is given."""
-    level = next(one for one in device.levels if one.name == traffic.name)
     load_s, store_s = level.load_s_per_byte, level.store_s_per_byte
     if beside is not None:
         load_s = max(0.0, load_s - beside.load_s_per_byte)
@@ -120,30 +195,21 @@ def _time_transfers(
     return traffic.loaded_bytes * load_s + traffic.stored_bytes * store_s
 
 
-def _list_overheads(
-    launch: ModelledLaunch,
-    device: CpuDevice,
-    patterns: Sequence[AccessPattern],
-    constants: WorkItemConstants,
-) -> dict[str, float]:
-    costs = device.costs
+def _time_barriers(
+    launch: ModelledLaunch, device: CpuDevice, constants: WorkItemConstants
+) -> float:
+    """Give the time of a core for the barriers of a work-item."""
     barriers = launch.executed.count(OperationKind.BARRIER)
-    by_item = constants.barrier_adds_per_work_item * device.add_s * launch.ndrange.work_group_size
-    barrier_s = max(by_item, costs.get("barrier_s", 0.0))
-    per_item = barrier_s / launch.ndrange.work_group_size
-    return {
-        "atomics": _time_atomics(launch, costs, patterns),
-        "barriers": barriers * per_item * _share(launch, device),
-        "dispatch": launch.ndrange.work_group_count * costs.get("work_group_dispatch_s", 0.0),
-        "launch": costs.get("launch_s", 0.0),
-    }
+    size = launch.ndrange.work_group_size
+    by_item = constants.barrier_adds_per_work_item * device.add_s * size
+    return barriers * max(by_item, device.costs.get("barrier_s", 0.0)) / size
 
 
 def _time_atomics(
-    launch: ModelledLaunch, costs: Mapping[str, float], patterns: Sequence[AccessPattern]
+    executed: OperationCounts, costs: Mapping[str, float], patterns: Sequence[AccessPattern]
 ) -> float:
-    """Give the time of all atomics: those of one address wait for each other."""
-    counted = launch.executed.count(OperationKind.ATOMIC)
+    """Give the time of a work-item's atomics: those of one address wait for each other."""
+    counted = executed.count(OperationKind.ATOMIC)
     found = [one for one in patterns if one.access.kind is AccessKind.ATOMIC]
     total = sum(one.executions for one in found)
     seconds = 0.0
@@ -152,7 +218,7 @@ def _time_atomics(
         rate = costs.get(f"atomic_{space}_distinct_per_s")
         if rate and total:
             seconds += counted * one.executions / total / rate
-    return seconds * launch.ndrange.work_item_count
+    return seconds
 
 
 def _list_volumes(traffic: Sequence[LevelTraffic]) -> dict[str, float]:
@@ -165,28 +231,15 @@ def _list_volumes(traffic: Sequence[LevelTraffic]) -> dict[str, float]:
 
 
 def _list_quantities(
-    launch: ModelledLaunch,
-    execution: Execution,
-    traffic: Sequence[LevelTraffic],
-    core: CoreTimes,
-    line_bytes: int,
+    traffic: Sequence[LevelTraffic], groups: int, issued_line_bytes: float
 ) -> dict[str, float]:
-    groups = launch.ndrange.work_group_count
-    counts = launch.executed
-    issued = sum(counts.operations.values()) + sum(counts.memory.values())
     found = {}
     # Lines over instructions, as the sampling paper's Table 1 counts misses.
     for name, one in zip(("l1_miss_ratio", "l2_miss_ratio"), traffic, strict=False):
-        if issued:
-            lines = one.loaded_bytes / line_bytes
-            found[name] = lines / issued / launch.ndrange.work_item_count
+        if issued_line_bytes:
+            found[name] = one.loaded_bytes / issued_line_bytes
     for one in traffic:
         name = one.name.lower()
         found[f"{name}_load_bytes_per_work_group"] = one.loaded_bytes / groups
         found[f"{name}_store_bytes_per_work_group"] = one.stored_bytes / groups
-    return {
-        **found,
-        "vector_work_items_count": float(execution.width),
-        "core_s_per_work_item": core.seconds,
-        "updates_per_work_item": float(launch.updates_per_work_item),
-    }
+    return found

@@ -7,7 +7,7 @@ from typing import Protocol
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import NumberClass, Operation, OperationKind
+from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,10 @@ class InCoreTerms:
 class InCoreProvider(Protocol):
     """Knows the time of a loop body on a core."""
 
+    @property
+    def executes_all_sides(self) -> bool:
+        """Whether it is certain that branches are masked; else they may be jumped over as well."""
+
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
         """Give the terms of so many iterations, those of one cache line of work.
 
@@ -93,6 +97,7 @@ class InstructionTable:
     """
 
     name = "table"
+    executes_all_sides = False
 
     def __init__(self, machine: CpuMachine) -> None:
         self._machine = machine
@@ -108,7 +113,9 @@ class InstructionTable:
         times = _Times(self._machine)
         for operation, count in nest.executed.operations.items():
             times.add(operation, count)
-        latency = sum(times.wait(name) for name in nest.chain)
+        # What only some iterations execute only they wait for.
+        counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
+        latency = sum(counts.get(name, 1.0) * times.wait(name) for name in nest.chain)
         return InCoreTerms(
             overlapping=iterations * max(times.ports.values(), default=0.0),
             non_overlapping=iterations * self._load_cycles(nest),
@@ -121,7 +128,7 @@ class InstructionTable:
     def _load_cycles(self, nest: LoopNest) -> float:
         """Give the cycles per iteration of its loads from the nearest cache."""
         nearest = self._machine.caches[0].name
-        loaded = sum(one.bytes for one in nest.accesses if not one.is_store)
+        loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
         rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
         if rate is None and loaded:
             msg = (

@@ -10,6 +10,7 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     Replacement,
 )
 from kernelcast.analytic.cpu.caches import CpuCache
+from kernelcast.analytic.cpu.layer_conditions.assumptions import note_decisions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes
@@ -60,7 +61,7 @@ class SimulatedVolumes:
         self._machine = machine
         self._replacement = replacement
         self._hierarchies = {1: self.hierarchy()}
-        self._notes = (*nest.notes, *_note_ways(machine))
+        self._notes = (*nest.notes, *note_decisions(nest), *_note_ways(machine))
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Give the traffic of every level.

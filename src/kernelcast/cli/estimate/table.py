@@ -1,22 +1,33 @@
 """The table that ``kernelcast estimate`` prints."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from rich.table import Table
 
 from kernelcast.cli import terminal
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.reports.numbers import format_range, format_seconds, format_share
+from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 
-# Columns side by side; on a narrow terminal those of a group stand above each other.
-_GROUPS: tuple[tuple[str, ...], ...] = (
-    ("problem", "device"), ("predicted", "interval"), ("tier", "P_sat"),
-    ("work-groups\nsampled",), ("sampling", "build", "rest"),
+_COLUMNS = (
+    "problem", "device", "predicted", "interval", "now", "now, interval", "tier", "P_sat",
+    "work-groups\nsampled", "sampling", "build", "rest",
+    "measured", "noise", "error", "one run\noff others",
 )  # fmt: skip
-# Where other programs are at work.
-_NOW_GROUPS = (("now", "now, interval"),)
-_MEASURED_GROUPS = (("measured", "noise"), ("error", "one run\noff others"))
+# On a narrow terminal those of a group stand above each other: device ids are never broken.
+_NARROW_GROUPS: tuple[tuple[str, ...], ...] = (
+    ("problem", "device", "tier", "P_sat"), ("predicted", "interval", "now", "now, interval"),
+    ("work-groups\nsampled", "sampling", "build", "rest"),
+    ("measured", "noise", "error", "one run\noff others"),
+)  # fmt: skip
+_NARROW_TITLES = {
+    "now, interval": "now, from - to", "work-groups\nsampled": "work-groups sampled",
+    "one run\noff others": "one run off",
+}  # fmt: skip
+_ONLY_BUSY = frozenset({"now", "now, interval"})
+"""Columns of a machine where other programs are at work."""
+_ONLY_MEASURED = frozenset(_NARROW_GROUPS[-1])
 _TEXTS = frozenset({"problem", "device", "tier", "P_sat"})
 
 
@@ -25,21 +36,25 @@ def make_table(
 ) -> Table:
     """Lay answers out, one per row; a device that failed says so, its error goes elsewhere."""
     is_busy = any(one.estimate is not None and one.estimate.now is not None for one in answers)
-    groups = (
-        *_GROUPS[:2],
-        *(_NOW_GROUPS if is_busy else ()),
-        *_GROUPS[2:],
-        *(_MEASURED_GROUPS if is_measured else ()),
+    left_out = (frozenset() if is_busy else _ONLY_BUSY) | (
+        frozenset() if is_measured else _ONLY_MEASURED
     )
-    if not is_narrow:
-        groups = tuple((name,) for group in groups for name in group)
-    titles = {
-        "\n".join(group).replace("interval", f"{coverage * 100:g} % interval"): group[0]
+    groups = [
+        shown
+        for group in (_NARROW_GROUPS if is_narrow else [(name,) for name in _COLUMNS])
+        if (shown := [name for name in group if name not in left_out])
+    ]
+    lines = max(map(len, groups)) if is_narrow else 0
+    titles = [
+        "\n".join([*(_NARROW_TITLES.get(name, name) for name in group), *[""] * lines][:lines])
+        or group[0]
         for group in groups
-    }
-    numbers = [title for title, first in titles.items() if first not in _TEXTS]
+    ]
+    titles = [one.replace("interval", f"{coverage * 100:g} % interval") for one in titles]
+    numbers = [title for title, group in zip(titles, groups, strict=True) if group[0] not in _TEXTS]
     table = terminal.make_table(*titles, right=numbers)
     table.show_lines = is_narrow
+    table.columns[0].no_wrap = True
     for answer in answers:
         cells = _describe(answer)
         table.add_row(*("\n".join(cells.get(name, "") for name in group) for group in groups))
@@ -54,6 +69,29 @@ def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
         if answer.estimate is not None
         for warning in answer.estimate.warnings
     ]
+
+
+def list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> list[str]:
+    """Say which answers rest on samples that were there before they were asked for, and since when.
+
+    Parameters
+    ----------
+    began : datetime
+        When answers were asked for.
+    """
+    lines = []
+    for answer in answers:
+        pieces = () if answer.estimate is None else answer.estimate.list_pieces()
+        times = [one.measured_at for one in pieces if one.measured_at and one.measured_at < began]
+        if times:
+            last = max(times)
+            age_s = (began - last).total_seconds()
+            lines.append(
+                f"{answer.problem} on {answer.device_id}: rests on samples taken "
+                f"{format_duration(age_s)} ago, at {last:%Y-%m-%d %H:%M:%S} UTC; "
+                "--no-history samples anew"
+            )
+    return lines
 
 
 def _describe(answer: DeviceAnswer) -> dict[str, str]:

@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, json_flag, json_output, timeout_option
+from kernelcast.cli.options import (
+    debug_option,
+    json_flag,
+    json_output,
+    least_gain_option,
+    timeout_option,
+)
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope
@@ -94,6 +100,7 @@ database_option = click.option(
     help="Share of the time that may go into sampling again what somebody has asked for, while no "
     "request waits, so that the next answer is better; 0: none.",
 )
+@least_gain_option
 @click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(
     "--queue",

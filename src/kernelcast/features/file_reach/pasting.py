@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from kernelcast.features.file_reach.lexing import OPENS_PARAMETERS, Line
 from kernelcast.features.file_reach.words import PASTED, PASTED_BEGINNINGS
 
-_PASTE = "##"
+_HASH, _PASTE = "#", "##"
 _IS_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Some targets define a macro as it.
 _KNOWN_PIECES = frozenset({"_"})
@@ -50,11 +50,15 @@ def find_pasted(lines: Sequence[Line]) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _list_words(lines: Sequence[Line]) -> frozenset[str]:
-    """Give the words of a text; a parameter is none, it stands for what it is given."""
+    """Give the words of a text; a parameter is none, it stands for what it is given.
+
+    Nor is a directive's own name: nothing hands it to a macro.
+    """
     found = set(_KNOWN_PIECES)
     for line in lines:
         parameters, body = _split_definition(line)
-        found.update(one for one in (*line[:3], *body) if one not in parameters)
+        head = line[2:3] if line[0] == _HASH else line[:3]
+        found.update(one for one in (*head, *body) if one not in parameters)
     return frozenset(one for one in found if _IS_WORD.fullmatch(one))
 
 

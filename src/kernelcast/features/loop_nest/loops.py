@@ -1,6 +1,6 @@
 """The loops of a listing: bounds, steps, and that they are perfectly nested."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, maximum, minimum
@@ -39,12 +39,15 @@ class Nest:
         Statements of the innermost loop.
     notes : list of str
         What was assumed.
+    guards : list of (Node, bool)
+        Conditions between loops, and whether iterations go on where they hold.
     """
 
     loops: list[NestLoop] = field(default_factory=list)
     variables: dict[int, Expr] = field(default_factory=dict)
     body: list[Node] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    guards: list[tuple[Node, bool]] = field(default_factory=list)
 
 
 def find_nest(listing: Listing) -> Nest:
@@ -85,7 +88,7 @@ def _enter(loop: Node, nest: Nest, listing: Listing) -> Node | None:
         NestLoop(name=name, start=first, stop=stop, step=by, line=listing.line_of(loop))
     )
     nest.variables[variable] = Expr.symbol(Symbol(SymbolKind.LOOP, name))
-    inside = list(_flatten(body))
+    inside = _open_guards(list(flatten(body)), nest)
     loops = [one for one in inside if is_loop(one)]
     if len(loops) > 1:
         raise listing.refusal(loops[1], "a second loop beside another one; give one loop per level")
@@ -100,10 +103,32 @@ def _enter(loop: Node, nest: Nest, listing: Listing) -> Node | None:
     return None
 
 
-def _flatten(body: Node) -> Iterator[Node]:
+def _open_guards(inside: list[Node], nest: Nest) -> list[Node]:
+    """Give what stands behind conditions that decide whether inner loops run at all."""
+    while inside and inside[0].kind == kinds.IF and any(is_loop(x) for x in _walk(inside)):
+        condition, *sides = inside[0].children
+        then = list(flatten(sides[0]))
+        if len(inside) == 1 and len(sides) == 1:
+            nest.guards.append((condition, True))
+            inside = then
+        elif len(then) == 1 and then[0].kind == kinds.CONTINUE and len(sides) == 1:
+            nest.guards.append((condition, False))
+            inside = inside[1:]
+        else:
+            break
+    return inside
+
+
+def _walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield from node.walk()
+
+
+def flatten(body: Node) -> Iterator[Node]:
+    """Give the statements of a body, without the braces around them."""
     if body.kind == kinds.COMPOUND:
         for child in body.children:
-            yield from _flatten(child)
+            yield from flatten(child)
     elif body.kind != kinds.EMPTY:
         yield body
 

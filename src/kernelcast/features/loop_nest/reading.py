@@ -1,23 +1,25 @@
 """Reads a listing into a `LoopNest`."""
 
-from collections import Counter
 from collections.abc import Mapping
 
+from kernelcast.expressions import TRUE
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest.arrays import read_arrays
 from kernelcast.features.loop_nest.body import Body
 from kernelcast.features.loop_nest.listing import parse_listing
 from kernelcast.features.loop_nest.loops import find_nest
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
+from kernelcast.records.operations import add_weighted
 
 
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
     """Read a C99 listing: declarations of arrays and scalars, then one perfect loop nest.
 
-    Names that it does not declare are constants; they stay symbols in bounds, dimensions and
-    addresses, so that sizes can be solved for. Arrays may have several dimensions or one with a
-    flattened index; includes and pragmas are passed over.
+    Iterations may do less than others, by ``if``, ``else``, ``continue`` and ``? :``: accesses and
+    operations know in which iterations they are executed, conditions on data are decisions that
+    stay open. Names that it does not declare are constants; they stay symbols in bounds,
+    dimensions and addresses, so that sizes can be solved for. Arrays may have several dimensions
+    or one with a flattened index; includes and pragmas are passed over.
 
     Parameters
     ----------
@@ -54,26 +56,28 @@ def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "")
     nest = find_nest(listing)
     body = Body(listing, nest, read_arrays(listing))
     body.read()
-    if not body.accesses:
+    tally = body.tally
+    if not tally.accesses:
         msg = f"{label}: no array is read or written; give a loop over arrays"
         raise InputError(msg)
-    memory = Counter(
-        MemoryOperation(space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes)
-        for one in body.accesses
-    )
+    branches = tally.branches()
+    conditions = (*branches, *(one.condition for one in tally.accesses))
+    decided = {symbol for one in conditions for symbol in one.symbols()}
     notes = nest.notes
-    if body.repeated:
+    if tally.repeated:
         notes.append(
-            f"{body.repeated} repeated accesses to an element within an iteration are taken to be "
+            f"{tally.repeated} repeated accesses to an element within an iteration are taken to be "
             "held in registers"
         )
     return LoopNest(
         name=label,
         loops=tuple(nest.loops),
         arrays=tuple(body.arrays.values()),
-        accesses=tuple(body.accesses),
-        executed=OperationCounts(operations=dict(body.operations), memory=dict(memory)),
+        accesses=tally.accesses,
+        executed=add_weighted([(one, 1) for one in branches.values()]),
         constants={key: value for key, value in constants.items() if key in listing.constants},
         chain=body.chain,
         notes=tuple(notes),
+        branches=tuple(one for one in branches.items() if one[0] != TRUE),
+        decisions=tuple(one for one in body.decisions if one in decided),
     )

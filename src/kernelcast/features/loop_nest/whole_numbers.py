@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import add, mul, sub
+from types import MappingProxyType
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.features.loop_nest.listing import Listing
@@ -11,6 +12,9 @@ from kernelcast.features.syntax.tree import Node, strip
 _OPERATORS: dict[int, Callable[[Expr, Expr], Expr]] = {
     kinds.ADD: add, kinds.SUBTRACT: sub, kinds.MULTIPLY: mul,
 }  # fmt: skip
+Divide = Callable[[Expr, int], Expr | None]
+"""Of an expression and a number above 0."""
+_NO_DIVISIONS: Mapping[int, Divide] = MappingProxyType({})
 _WRAPPERS = frozenset((kinds.UNEXPOSED, kinds.CAST))
 
 
@@ -22,7 +26,12 @@ def peel(node: Node) -> Node:
     return node
 
 
-def read_whole_number(node: Node, known: Mapping[int, Expr], listing: Listing) -> Expr:
+def read_whole_number(
+    node: Node,
+    known: Mapping[int, Expr],
+    listing: Listing,
+    divisions: Mapping[int, Divide] = _NO_DIVISIONS,
+) -> Expr:
     """Read an index or a bound.
 
     Parameters
@@ -33,13 +42,15 @@ def read_whole_number(node: Node, known: Mapping[int, Expr], listing: Listing) -
         Values of variables, by the key of their declaration.
     listing : Listing
         Where it stands.
+    divisions : mapping of int to function
+        What operators with a number above 0 on their right make; addresses have none.
 
     Raises
     ------
     InputError
         If it is no sum of loop variables times constants.
     """
-    value = _read(node, known, listing)
+    value = _read(node, known, listing, divisions)
     for monomial, _ in value.products:
         if sum(not atom.is_parameter for atom in monomial) > 1:
             raise listing.refusal(
@@ -51,7 +62,9 @@ def read_whole_number(node: Node, known: Mapping[int, Expr], listing: Listing) -
 _ADVICE = "; expected a sum of loop variables times constants"
 
 
-def _read(node: Node, known: Mapping[int, Expr], listing: Listing) -> Expr:
+def _read(
+    node: Node, known: Mapping[int, Expr], listing: Listing, divisions: Mapping[int, Divide]
+) -> Expr:
     node = peel(node)
     constant = node.constant
     if isinstance(constant, int):
@@ -59,12 +72,25 @@ def _read(node: Node, known: Mapping[int, Expr], listing: Listing) -> Expr:
     if node.kind == kinds.DECLARATION_REFERENCE:
         return _read_name(node, known, listing)
     if node.kind == kinds.UNARY and node.operator in (kinds.PLUS, kinds.MINUS):
-        value = _read(node.children[0], known, listing)
+        value = _read(node.children[0], known, listing, divisions)
         return -value if node.operator == kinds.MINUS else value
     if node.kind == kinds.BINARY and node.operator in _OPERATORS:
-        left, right = (_read(child, known, listing) for child in node.children)
+        left, right = (_read(child, known, listing, divisions) for child in node.children)
         return _OPERATORS[node.operator](left, right)
+    if node.kind == kinds.BINARY and node.operator in divisions:
+        found = _divide(node, known, listing, divisions)
+        if found is not None:
+            return found
     raise listing.refusal(node, f"{node.text() or 'this'} is not affine{_ADVICE}")
+
+
+def _divide(
+    node: Node, known: Mapping[int, Expr], listing: Listing, divisions: Mapping[int, Divide]
+) -> Expr | None:
+    divisor = peel(node.children[1]).constant
+    if not isinstance(divisor, int) or divisor < 1:
+        return None
+    return divisions[node.operator](_read(node.children[0], known, listing, divisions), divisor)
 
 
 def _read_name(node: Node, known: Mapping[int, Expr], listing: Listing) -> Expr:

@@ -14,6 +14,7 @@ _POINTER, _RECORD, _ENUM = 101, 105, 106
 _FUNCTIONS = frozenset((110, 111))
 _ARRAYS = frozenset((112, 114, 115, 116))
 _VECTORS = frozenset((113, 176))
+_ATOMIC = 177
 # libclang crashes when asked for the size of others, such as an overloaded function's placeholder.
 _SIZED = _UNSIGNED | _SIGNED | _FLOATS | _VECTORS | {_POINTER, _RECORD, _ENUM, 112}
 
@@ -115,7 +116,9 @@ class TypeReader:
         return known
 
     def _translate(self, found: clang.CXType) -> TypeInfo:
-        plain = clang.canonical_type(found)
+        plain = qualified = clang.canonical_type(found)
+        if plain.kind == _ATOMIC:
+            plain = clang.canonical_type(clang.value_type(plain))
         base, lanes, target = plain, 1, None
         if plain.kind in _VECTORS:
             lanes = max(1, clang.element_count(plain))
@@ -127,7 +130,7 @@ class TypeReader:
         type_class = _classify(base.kind)
         is_number = type_class in (TypeClass.SIGNED, TypeClass.UNSIGNED, TypeClass.FLOAT)
         is_array = target is not None and plain.kind in _ARRAYS
-        own_space = _SPACES.get(clang.address_space(plain), "private")
+        own_space = _SPACES.get(clang.address_space(qualified), "private")
         return TypeInfo(
             name=clang.take_string(clang.type_spelling(found)),
             type_class=type_class,
@@ -136,9 +139,9 @@ class TypeReader:
             bytes=max(0, clang.type_size_bytes(plain)) if plain.kind in _SIZED else 0,
             space=target.space if target and is_array and own_space == "private" else own_space,
             target=target,
-            is_const=bool(clang.is_const(plain)),
-            is_volatile=bool(clang.is_volatile(plain)),
-            is_restrict=bool(clang.is_restrict(plain)),
+            is_const=bool(clang.is_const(qualified)),
+            is_volatile=bool(clang.is_volatile(qualified)),
+            is_restrict=bool(clang.is_restrict(qualified)),
         )
 
 

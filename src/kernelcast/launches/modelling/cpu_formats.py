@@ -19,6 +19,8 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
         "cache_predictor": found.volumes.predictor,
         "unit": unit.value,
         "value": found.value(unit),
+        "least_cycles": found.least_cycles,
+        "most_cycles": found.most_cycles,
         "iterations_per_line": found.volumes.iterations,
         "levels": [
             {"name": one.name, "hits": one.hits, "misses": one.misses, "evicts": one.evicts}

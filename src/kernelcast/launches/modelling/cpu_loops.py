@@ -1,9 +1,10 @@
 """Asks the CPU models for loop nests: traffic, in-core terms, ECM, Roofline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
+from typing import ClassVar
 
 from kernelcast.analytic.cpu.ecm import EcmPrediction, ScalingPoint, predict_ecm, scale_cores
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, InstructionTable
@@ -19,11 +20,13 @@ from kernelcast.analytic.cpu.roofline import RooflinePrediction, predict_rooflin
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.analytic.cpu.volumes import CachePredictor
+from kernelcast.expressions.iteration_space import IterationSpace
 from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.expressions.nest_branches import list_outcomes, weigh
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import NumberClass, OperationKind
+from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
 
 PREDICTORS = ("lc", "sim")
 _FLOPS = {
@@ -43,6 +46,7 @@ class GivenTerms:
     """
 
     terms: InCoreTerms
+    executes_all_sides: ClassVar[bool] = False
 
     def predict(self, _: LoopNest, __: float) -> InCoreTerms:
         """Give the terms."""
@@ -69,6 +73,9 @@ class LoopPrediction:
         Of all busy cores together; None without in-core terms.
     work : Work
         For conversions between units.
+    least_cycles, most_cycles : float
+        Between which the ECM model's cycles lie whatever data decide, and whether branches are
+        jumped over or both sides are executed under a mask. Without branches both are `cycles`.
     """
 
     constants: Mapping[str, int]
@@ -78,6 +85,8 @@ class LoopPrediction:
     ecm: EcmPrediction
     roofline: RooflinePrediction | None
     work: Work
+    least_cycles: float
+    most_cycles: float
 
     @property
     def cycles(self) -> float:
@@ -122,6 +131,7 @@ class LoopModel:
     in_core: InCoreProvider | None = None
     _conditions: LayerConditions = field(init=False)
     _traffic: CachePredictor = field(init=False)
+    _outcomes: "list[LoopModel]" = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         if self.predictor not in PREDICTORS:
@@ -144,16 +154,24 @@ class LoopModel:
             number without which there is no prediction.
         """
         trips = self._conditions.bind(constants).trips
-        volumes = self._traffic.predict(constants, cores)
-        terms = None
-        if self.in_core is not None:
-            terms = self.in_core.predict(self.nest, volumes.iterations)
+        mean = self._weigh(constants, has_masks=False)
+        volumes = self.traffic(constants, cores)
+        terms, ecm = self.time(volumes, constants, has_masks=True)
+        every = [ecm.cycles_of(cores)]
+        is_known = self.in_core is not None and self.in_core.executes_all_sides
+        for one in self._list_outcomes() if self.nest.has_branches else ():
+            moved = volumes if one is self else one.traffic(constants, cores)
+            every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
+            every += [
+                one.time(moved, constants, has_masks=has_masks)[1].cycles_of(cores)
+                for has_masks in (() if is_known else (False, True))
+            ]
         return LoopPrediction(
             constants={**self.nest.constants, **constants},
             cores=cores,
             volumes=volumes,
             in_core=terms,
-            ecm=predict_ecm(volumes, self.machine, terms),
+            ecm=ecm,
             roofline=(
                 predict_roofline(volumes, self.machine, terms, cores=cores)
                 if terms is not None
@@ -162,10 +180,43 @@ class LoopModel:
             work=Work(
                 clock_hz=self.machine.clock_hz,
                 iterations_per_line=volumes.iterations,
-                flops_per_iteration=count_flops(self.nest),
+                flops_per_iteration=count_flops(mean),
                 iterations=float(prod(trips)),
             ),
+            least_cycles=min(every),
+            most_cycles=max(every),
         )
+
+    def traffic(self, constants: Mapping[str, int], cores: int) -> CacheVolumes:
+        """Give what one of so many busy cores moves."""
+        return self._traffic.predict(constants, cores)
+
+    def time(
+        self, volumes: CacheVolumes, constants: Mapping[str, int], *, has_masks: bool
+    ) -> tuple[InCoreTerms | None, EcmPrediction]:
+        """Give the time in the core and of one core, with or without masks; see `weigh`."""
+        terms = None
+        if self.in_core is not None:
+            executed = self._weigh(constants, has_masks=has_masks)
+            terms = self.in_core.predict(replace(self.nest, executed=executed), volumes.iterations)
+        return terms, predict_ecm(volumes, self.machine, terms)
+
+    def _weigh(self, constants: Mapping[str, int], *, has_masks: bool) -> OperationCounts:
+        nest = self.nest
+        if not nest.branches:
+            return nest.executed
+        space = IterationSpace(nest.loops, nest.bind_constants(constants), nest.taken)
+        return weigh(nest, space, has_masks=has_masks)
+
+    def _list_outcomes(self) -> "list[LoopModel]":
+        """Give the models of the nest as data may have it."""
+        if not self._outcomes:
+            self._outcomes = (
+                [replace(self, nest=one) for one in list_outcomes(self.nest)]
+                if self.nest.decisions
+                else [self]
+            )
+        return self._outcomes
 
     def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
         """Predict one core to all."""
@@ -228,9 +279,9 @@ def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopN
     return source, read_loop_nest(source, constants, name=path.name)
 
 
-def count_flops(nest: LoopNest) -> float:
+def count_flops(executed: OperationCounts) -> float:
     """Count the floating-point operations of an iteration; a fused multiply-add is two."""
     return sum(
-        nest.executed.count(kind, number=NumberClass.FLOAT, per_lane=True) * flops
+        executed.count(kind, number=NumberClass.FLOAT, per_lane=True) * flops
         for kind, flops in _FLOPS.items()
     )

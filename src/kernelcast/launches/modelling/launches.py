@@ -1,7 +1,7 @@
 """Launches as analytic models see them, from a kernel's source or from accesses written down."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.expressions import SymbolKind
@@ -109,10 +109,11 @@ class ModelledKernel:
         if executed is None:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
+        met, unmet = _part_unmet(self.facts.accesses, recorded)
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
-            accesses=simplify_accesses(self.facts.accesses, chosen, self.scalars),
+            accesses=simplify_accesses(met, chosen, self.scalars),
             scalars=self.scalars,
             buffers=self.buffers,
             alignments=self.alignments,
@@ -121,7 +122,7 @@ class ModelledKernel:
             registers=registers,
             local_bytes=self.local_bytes,
             recorded=recorded,
-            notes=(*notes, *_list_gaps(self.facts, recorded)),
+            notes=(*notes, *unmet, *_list_gaps(met, recorded)),
         )
 
 
@@ -263,12 +264,24 @@ def explain_unknown(access: MemoryAccess) -> str:
     return f"line {access.line}: the address of {access.text} is not known{reason}"
 
 
-def _list_gaps(facts: KernelFacts, recorded: RecordedAddresses | None) -> list[str]:
+def _part_unmet(
+    accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None
+) -> tuple[tuple[MemoryAccess, ...], list[str]]:
+    """Leave out what stands under a condition that no recorded work-item met, and say so."""
+    unknown = [] if recorded is None else find_unknown(accesses, recorded)
+    unmet = [one for one in unknown if not one.guard.is_exact]
+    notes = [
+        f"line {one.line}: no recorded work-item came to {one.text}; left out" for one in unmet
+    ]
+    return tuple(one for one in accesses if one not in unmet), notes
+
+
+def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None) -> list[str]:
     """Say which accesses no model can place, and which ones it takes for executed."""
     notes = [
         f"{explain_unknown(one)}; it needs recorded addresses"
-        for one in find_unknown(facts.accesses, recorded)
+        for one in find_unknown(accesses, recorded)
     ]
-    if not all(one.guard.is_exact for one in facts.accesses):
+    if not all(one.guard.is_exact for one in accesses):
         notes.append("accesses under conditions on data count as always executed")
     return notes

@@ -33,9 +33,11 @@ _MOST = 4.0 * _SQUARE
 _FARTHEST = 15.0**2
 _MOST_STEPS = 6
 _SAMPLES = Kind.SAMPLES
+_OF_OTHERS = frozenset({Kind.OTHER_SIZES, Kind.OTHER_ESTIMATES})
 _SETTLED = 0.02
 # Of a shared error that nothing shares.
 _NOTHING = 1e-12
+_ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
@@ -200,7 +202,8 @@ def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
 def _choose_start(pieces: Sequence[Piece]) -> float:
     """Give the piece's time that the likelihood of all is highest at.
 
-    A moment counts once, an observation as often as it was repeated.
+    A moment counts once, an observation as often as it was repeated. Where two are equally wrong by
+    each other, what ran of this launch is believed before what ran of other sizes.
     """
     counts: dict[tuple[str, str], int] = {}
     for one in pieces:
@@ -209,7 +212,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
     weighed = [
         (one.log_seconds, 1.0 / one.variance,
          one.repeats / (counts[one.basis, one.moment] if one.basis and one.moment else 1))
-        for one in pieces
+        for one in sorted(pieces, key=_is_of_others)
     ]  # fmt: skip
     best, least = 0.0, float("inf")
     for centre, _, _ in weighed:
@@ -223,8 +226,13 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
             if cost >= least:
                 break
         else:
-            best, least = centre, cost
+            # Rounding chooses nobody.
+            best, least = centre, cost * (1.0 - _ROUNDING)
     return best
+
+
+def _is_of_others(piece: Piece) -> bool:
+    return piece.kind in _OF_OTHERS
 
 
 def _distrust(pieces: Sequence[Piece], leaves: Sequence[_Part], start: float) -> None:

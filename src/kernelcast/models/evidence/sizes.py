@@ -5,7 +5,8 @@ is nearly the same for all sizes of a kernel. f is a Gaussian process over size 
 are near tell more, and so do those that were measured near in time, for machines have states that
 last from minutes to hours (on the shipped rows, sizes of a kernel measured within an hour differ
 by 1 to 4 % in time per work-item, those of another session by 17 to 24 %). Its deviation from a
-slope of 1 is shrunk; the variance grows with the distance and falls with the number of sizes.
+slope of 1 is shrunk; the variance grows with the distance and falls with the number of sizes, and
+it grows most where known times are microseconds: they may be all launch and no work.
 """
 
 import math
@@ -29,6 +30,11 @@ _LEAST_VARIANCE = 1e-6
 # Sizes farther off than so many standard deviations lose their weight.
 _CORE = 3.0
 _FEWEST_TO_CHOOSE = 3
+# What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on rusticl.
+_BESIDE_WORK_S = 100e-6
+_MOST_BESIDE = 0.99
+# Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
+_MOST_VOTES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +123,6 @@ class SizeAnswer:
         The measure of work that it was scaled by.
     sizes : int
         How many sizes are known.
-    distance : float
-        To the nearest of them, in ln work.
-    age_s : float
-        Time between then and the latest of them, in seconds.
     boundary : str
         Cache whose size lies between the working set and those of all known sizes; empty if none.
     """
@@ -129,8 +131,6 @@ class SizeAnswer:
     variance: float
     measure: str
     sizes: int
-    distance: float
-    age_s: float
     boundary: str = ""
 
 
@@ -146,6 +146,7 @@ class SizeTable:
     level: float
     coefficients: Numbers
     inverse: Numbers
+    beside: Numbers
     working_sets: tuple[float, ...]
     caches: Mapping[str, float]
 
@@ -176,6 +177,9 @@ class SizeTable:
         own += noise_variance(settings, settings.usual_noise) + (settings.slope_sd * moved) ** 2
         left = own - float(shared @ self.inverse @ shared)
         variance = settings.scale * max(left, _LEAST_VARIANCE)
+        # How far off work alone foretells if a part of a known time does not grow with it.
+        steady = np.log1p(self.beside * np.expm1(self.work - work))
+        variance += float(np.abs(steady).min()) ** 2
         boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
         if boundary:
             variance += settings.crossing_sd**2
@@ -184,8 +188,6 @@ class SizeTable:
             variance=variance,
             measure=MEASURES[self.measure],
             sizes=len(self.work),
-            distance=float(apart.min()),
-            age_s=float(between_s.min()),
             boundary=boundary,
         )
 
@@ -216,14 +218,15 @@ def tabulate_sizes(
     best = _tabulate_by(latest, settings, 0)
     if len(latest) >= _FEWEST_TO_CHOOSE:
         best = _choose_measure(latest, settings, best)
-    measure, work, level, coefficients, inverse, _ = best
+    measure, work, level, coefficients, inverse, beside, _ = best
     return SizeTable(
         settings, measure, work, np.array([one.at_s for one in latest]), float(work.mean()), level,
-        coefficients, inverse, tuple([one.working_set_bytes for one in latest]), caches or {},
+        coefficients, inverse, beside, tuple([one.working_set_bytes for one in latest]),
+        caches or {},
     )  # fmt: skip
 
 
-_Tabulated = tuple[int, Numbers, float, Numbers, Numbers, float]
+_Tabulated = tuple[int, Numbers, float, Numbers, Numbers, Numbers, float]
 
 
 def _choose_measure(
@@ -243,10 +246,14 @@ def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: in
     """Solve for one measure; the last number is the median error of sizes that are left out."""
     work = np.array([one.log_work[measure] for one in known])
     at_s = np.array([one.at_s for one in known])
-    rates = np.array([one.log_seconds for one in known]) - work
-    level = float(np.median(rates))
+    log_seconds = np.array([one.log_seconds for one in known])
+    beside = np.minimum(_BESIDE_WORK_S * np.exp(-log_seconds), _MOST_BESIDE)
+    doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
+    rates = log_seconds - work
+    votes = np.rint(_MOST_VOTES / (1.0 + doubt)).astype(np.int64)
+    level = float(np.median(np.repeat(rates, votes)))
     rates -= level
-    noise = np.array([noise_variance(settings, one.noise) for one in known])
+    noise = np.array([noise_variance(settings, one.noise) for one in known]) + doubt
     covariance = relate_sizes(settings, work, at_s)
     usual = settings.size_sd**2 + settings.time_sd**2 + noise
     trust = np.minimum(1.0, _CORE**2 * usual / np.maximum(rates**2, 1e-300))
@@ -254,7 +261,7 @@ def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: in
     inverse = np.linalg.inv(covariance + np.diag(noise)).astype(np.float64, copy=False)
     coefficients: Numbers = inverse @ rates
     left_out = np.abs(coefficients / np.diag(inverse))
-    return measure, work, level, coefficients, inverse, float(np.median(left_out))
+    return measure, work, level, coefficients, inverse, beside, float(np.median(left_out))
 
 
 Noise = TypeVar("Noise", float, Numbers)

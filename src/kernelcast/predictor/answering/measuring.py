@@ -45,10 +45,10 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.workers.deaths import COUNTING
+from kernelcast.workers.deaths import BUILDING, COUNTING
 
 if TYPE_CHECKING:
-    from kernelcast.launches.foretelling import Foretold
+    from kernelcast.launches.static_answers import Foretold
 
 
 class Hold(Protocol):
@@ -104,10 +104,10 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     hold = hold or partial(
         prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
     )
-    built_s = session.building_s
+    built_s, tried_s = session.building_s, session.trials_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     with watching as watch, session.lock:
-        report("building the kernel")
+        report(BUILDING)
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
@@ -125,8 +125,11 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
                 sampled = sampling.conclude()
+                trials_s = session.trials_s - tried_s
                 estimate = replace(
                     sampled.estimate,
+                    sampling_seconds=sampled.estimate.sampling_seconds + trials_s,
+                    overhead_seconds=max(sampled.estimate.overhead_seconds - trials_s, 0.0),
                     build_seconds=session.building_s - built_s,
                     compile_seconds=session.build_times_s.get(kernel.digest),
                     warnings=(*overruns, *sampled.estimate.warnings),
@@ -215,7 +218,8 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
 
 
 def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
-    from kernelcast.launches.foretelling import Foretold, foretell_own
+    from kernelcast.launches.foretelling import foretell_own
+    from kernelcast.launches.static_answers import Foretold
 
     if task.wants_learned:
         return foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)

@@ -28,6 +28,7 @@ from kernelcast.service.schemas.observations import (
 )
 from kernelcast.service.schemas.problems import ProblemIn, ProblemOut
 from kernelcast.service.service import Service
+from kernelcast.service.settings import ServiceSettings
 
 router = APIRouter(tags=["estimates"])
 
@@ -93,7 +94,7 @@ async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) 
     devices = await service.devices.choose(asked.devices)
     if len(devices) > limits.devices:
         refuse_amount("devices", len(devices), limits.devices)
-    settings = _read_settings(asked)
+    settings = _read_settings(asked, service.settings)
     problems = [await _find_problem(one.problem, one.problem_digest, service) for one in refs]
     return [
         Wanted(
@@ -113,7 +114,7 @@ async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) 
     ]
 
 
-def _read_settings(asked: EstimateRequest) -> EstimateSettings:
+def _read_settings(asked: EstimateRequest, usual: ServiceSettings) -> EstimateSettings:
     return make_settings(
         budget=asked.budget,
         coverage=asked.coverage,
@@ -121,6 +122,7 @@ def _read_settings(asked: EstimateRequest) -> EstimateSettings:
         seed=asked.seed,
         uses_history=asked.history,
         within_s=asked.within_seconds,
+        least_gain=usual.least_gain if asked.least_gain is None else asked.least_gain,
     )
 
 

@@ -50,6 +50,12 @@ class EstimateRequest(Strict):
         default=None, gt=0, le=10,
         description="Time for moments of sampling: as many as fit; two unless given.",
     )  # fmt: skip
+    least_gain: float | None = Field(
+        default=None, ge=0, le=1e6,
+        description="Seconds by which a second of sampling has to narrow the interval, where "
+        "earlier samples or other sizes of the kernel are known; 0: sample always. The service's "
+        "own setting unless given.",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def check_problems(self) -> Self:

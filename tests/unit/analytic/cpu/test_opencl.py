@@ -9,7 +9,7 @@ from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
+from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic, find_lines
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import DeviceKind
@@ -35,7 +35,9 @@ DEVICE = read_device(make_machine())
 def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, LevelTraffic]:
     """Count a launch's traffic by level."""
     execution = find_execution(launch, device)
-    found = count_traffic(launch, device, execution, find_patterns(launch, execution))
+    patterns = find_patterns(launch, execution)
+    lines = find_lines(launch, execution, patterns, device.line_bytes)
+    found = count_traffic(lines, device, launch.ndrange, launch.buffers)
     return {one.name: one for one in found}
 
 

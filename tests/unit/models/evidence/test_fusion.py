@@ -79,6 +79,15 @@ def test_samples_that_contradict_each_other_are_closer_than_a_million() -> None:
     assert -0.1 < fuse(poisoned).log_seconds < 0.6
 
 
+@pytest.mark.parametrize("kind", [Kind.OTHER_SIZES, Kind.OTHER_ESTIMATES])
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_samples_of_a_launch_are_believed_before_other_sizes(kind: Kind, factor: float) -> None:
+    """Stays with what ran of this launch where other sizes say something else altogether."""
+    pieces = [tell(math.log(factor), 0.012, kind), tell(0.0, 0.012)]
+    assert fuse(pieces).log_seconds == pytest.approx(0.0, abs=0.2)
+    assert fuse(pieces[::-1]).log_seconds == pytest.approx(0.0, abs=0.2)
+
+
 @pytest.mark.parametrize(("repeats", "log_seconds"), [(1, 0.0), (4, math.log(2.0))])
 def test_what_ran_again_and_again_outvotes_samples(repeats: int, log_seconds: float) -> None:
     """Follows two moments of samples against one observation, and four that agree against them."""

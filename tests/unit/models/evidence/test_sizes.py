@@ -29,7 +29,7 @@ def test_times_proportional_to_work_are_foretold() -> None:
     """Scales by work-items."""
     answer = tabulate_sizes(known_at(15.0, 15.5, 16.0), SETTINGS).predict((17.0,) * 4, 0.0)
     assert answer.log_seconds == pytest.approx(0.0, abs=1e-9)
-    assert (answer.measure, answer.sizes, answer.distance) == ("work_items", 3, 1.0)
+    assert (answer.measure, answer.sizes) == ("work_items", 3)
 
 
 def test_variance_grows_with_distance_and_time_and_falls_with_sizes() -> None:
@@ -55,6 +55,29 @@ def test_a_poisoned_size_loses_its_weight(factor: float) -> None:
     wrong = make_size(15.7, -1.3 + math.log(factor))
     answer = tabulate_sizes([*known, wrong], SETTINGS).predict((15.6,) * 4, 0.0)
     assert answer.log_seconds == pytest.approx(-1.4, abs=0.05)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_launches_of_microseconds_foretell_no_long_one(count: int) -> None:
+    """Knows that what a launch takes beside its work does not grow with it."""
+    works = (0.0, math.log(7.0), math.log(1024.0))[:count]
+    tiny = [make_size(one, math.log(5e-7 + 1e-9 * math.exp(one))) for one in works]
+    true = math.log(5e-7 + 1e-9 * 1e6)
+    answer = tabulate_sizes(tiny, SETTINGS).predict((math.log(1e6),) * 4, 0.0)
+    assert abs(answer.log_seconds - true) < 2.0 * math.sqrt(answer.variance)
+    near = tabulate_sizes(tiny, SETTINGS).predict((works[-1] + 0.1,) * 4, 0.0)
+    assert near.variance < 0.1 < 0.1 * answer.variance
+
+
+def test_one_long_launch_outweighs_many_of_microseconds() -> None:
+    """Scales from the size whose time is mostly work, and back down to those only roughly."""
+    known = [make_size(0.2 * place, math.log(5e-7)) for place in range(4)]
+    known.append(make_size(math.log(1e8), math.log(0.1)))
+    table = tabulate_sizes(known, SETTINGS)
+    assert table.predict((math.log(2e8),) * 4, 0.0).log_seconds == pytest.approx(
+        math.log(0.2), abs=0.05
+    )
+    assert table.predict((math.log(100.0),) * 4, 0.0).variance > 1.0
 
 
 def test_the_measure_that_foretells_the_kernel_is_taken() -> None:

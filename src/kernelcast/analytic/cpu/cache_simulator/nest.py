@@ -24,11 +24,15 @@ class Effort:
     window_iterations : int
         Iterations of the innermost loop to count, or as many as the nest has: one line of work
         more or less is 0.01 % of 100 000 iterations.
+    uneven_iterations : int
+        The same for nests with conditions on loop variables: what holds for a part of them says
+        nothing of the rest.
     most_warm_capacities : float
         Iterations at most before counting, per element that the caches have room for.
     """
 
     window_iterations: int = 100_000
+    uneven_iterations: int = 10_000_000
     most_warm_capacities: float = 2.0
 
 
@@ -96,7 +100,8 @@ class _Run:
         self.simulator = simulator
         self._addresses = addresses
         self._chunk = max(1, _CHUNK_ACCESSES // len(addresses.kinds))
-        self._window = min(effort.window_iterations, addresses.total)
+        window = effort.uneven_iterations if addresses.is_uneven else effort.window_iterations
+        self._window = min(window, addresses.total)
         self._capacity = simulator.hierarchy.size_bytes // int(addresses.kinds[:, 1].min())
         self._most_warm = effort.most_warm_capacities * self._capacity
 
@@ -111,6 +116,11 @@ class _Run:
         notes: tuple[str, ...] = ()
         if self._addresses.row_left and not self.simulator.is_full:
             notes = (f"counted after {done} iterations, before the caches were full",)
+        if self._addresses.is_uneven and self._window < self._addresses.total:
+            notes += (
+                f"counted in {self._window} of {self._addresses.total} iterations: conditions may "
+                "hold more often or less in the others",
+            )
         self._align()
         return notes
 
@@ -134,9 +144,12 @@ class _Run:
         """Run so many iterations, fewer at the end of the nest; give how many."""
         done = 0
         while done < iterations and self._addresses.row_left:
-            chunk = self._addresses.take(min(self._chunk, iterations - done))
-            self.simulator.feed_checked(chunk, self._addresses.kinds)
-            done += len(chunk) // len(self._addresses.kinds)
+            chunk, kinds, passed = self._addresses.take_executed(
+                min(self._chunk, iterations - done)
+            )
+            if chunk.size:
+                self.simulator.feed_checked(chunk, kinds)
+            done += passed
         return done
 
 

@@ -23,11 +23,14 @@ from kernelcast.analytic.cpu.cache_simulator.odometer import (
     find_bound,
     rewind,
 )
-from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions import Condition, Symbol, SymbolKind
+from kernelcast.expressions.iteration_space import unite
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.errors import InputError
 
 _MOST = 1 << 40
+_SEED = 1
+"""Which iterations a condition on data holds in is drawn anew for each nest, the same each time."""
 
 
 class NestAddresses:
@@ -61,13 +64,12 @@ class NestAddresses:
         if alignment_bytes < 1:
             msg = f"arrays aligned to {alignment_bytes} bytes; expected at least 1"
             raise InputError(msg)
-        values = {**nest.constants, **constants}
-        self._scalars = {Symbol(SymbolKind.SCALAR, name): one for name, one in values.items()}
+        self._scalars = nest.bind_constants(constants)
         self._symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
         self.bounds = bind_bounds(nest, self._scalars)
         self._variables = np.zeros(len(nest.loops), dtype=np.int64)
         if not rewind(self.bounds, self._variables):
-            msg = f"{nest.name}: the loops never run for {_list(values)}; give larger sizes"
+            msg = f"{nest.name}: the loops never run for {_list(self._scalars)}; give larger sizes"
             raise InputError(msg)
         starts = self._place_arrays(nest, alignment_bytes)
         places = {array.name: at for at, array in enumerate(nest.arrays)}
@@ -80,6 +82,12 @@ class NestAddresses:
         is_linear = all(one is not None for one in linear)
         self.strides = np.array(linear, dtype=np.int64) if is_linear else None
         self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
+        self._taken = nest.taken
+        self._chance = np.random.default_rng(_SEED)
+        self._conditions = (
+            [self._bind(one.condition) for one in accesses] if nest.has_branches else []
+        )
+        self.is_uneven = any(set(self._symbols) & one.symbols() for one in self._conditions)
         self.total = self._count()
 
     @property
@@ -128,16 +136,41 @@ class NestAddresses:
             buffer = np.empty(iterations * len(self.kinds), dtype=np.int64)
             done = fill(self.bounds, self._variables, self.strides, buffer, iterations)
             return buffer[: done * len(self.kinds)]
-        depth = len(self._symbols)
-        buffer = np.empty(iterations * depth, dtype=np.int64)
-        identity = np.eye(depth, depth + 1, 1, dtype=np.int64)
-        done = fill(self.bounds, self._variables, identity, buffer, iterations)
-        columns = buffer[: done * depth].reshape(done, depth).T
-        bindings = dict(zip(self._symbols, columns, strict=True))
+        bindings, done = self._list_variables(self._variables, iterations)
         addresses = np.empty((done, len(self._offsets)), dtype=np.int64)
         for at, offset in enumerate(self._offsets):
             addresses[:, at] = offset.evaluate(bindings)
         return addresses.ravel()
+
+    def take_executed(self, iterations: int) -> tuple[IntArray, IntArray, int]:
+        """Give addresses and kinds of what the next iterations execute, and how many they are."""
+        if not self._conditions:
+            chunk = self.take(iterations)
+            return chunk, self.kinds, len(chunk) // len(self.kinds)
+        bindings, done = self._list_variables(self._variables.copy(), iterations)
+        for one in sorted(frozenset().union(*(one.symbols() for one in self._conditions)), key=str):
+            if one not in bindings:
+                bindings[one] = (self._chance.random(done) < (self._taken or 0.0)).astype(np.int64)
+        executed = np.empty((done, len(self._conditions)), dtype=np.bool_)
+        for at, condition in enumerate(self._conditions):
+            executed[:, at] = condition.evaluate(bindings)
+        kept = executed.ravel()
+        return self.take(done)[kept], np.tile(self.kinds, (done, 1))[kept], done
+
+    def _list_variables(
+        self, variables: IntArray, iterations: int
+    ) -> tuple[dict[Symbol, IntArray], int]:
+        """Give the loops' variables in the next iterations, which are left behind."""
+        depth = len(self._symbols)
+        buffer = np.empty(iterations * depth, dtype=np.int64)
+        identity = np.eye(depth, depth + 1, 1, dtype=np.int64)
+        done = fill(self.bounds, variables, identity, buffer, iterations)
+        columns = buffer[: done * depth].reshape(done, depth).T
+        return dict(zip(self._symbols, columns, strict=True)), done
+
+    def _bind(self, condition: Condition) -> Condition:
+        open_ = unite(condition) if self._taken is None else condition
+        return open_.substitute(self._scalars)
 
     def _place_arrays(self, nest: LoopNest, alignment_bytes: int) -> dict[str, int]:
         """Give each array's first address, and under an empty name the end of the last."""
@@ -197,5 +230,5 @@ class NestAddresses:
         return count_iterations(self.bounds, np.zeros(len(self.bounds), dtype=np.int64), _MOST)
 
 
-def _list(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(values.items())) or "its bounds"
+def _list(values: Mapping[Symbol, int]) -> str:
+    return ", ".join(sorted(f"{name}={value}" for name, value in values.items())) or "its bounds"

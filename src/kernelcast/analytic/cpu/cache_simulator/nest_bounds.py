@@ -29,7 +29,6 @@ def bind_bounds(nest: LoopNest, scalars: Mapping[Symbol, int]) -> IntArray:
     if not nest.loops or not nest.accesses:
         msg = f"{nest.name}: {len(nest.loops)} loops, {len(nest.accesses)} accesses; give some"
         raise InputError(msg)
-    _check_constants(nest, scalars)
     symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
     rows = [
         (at, which, _read_bound(loop, which, scalars, symbols[:at]))
@@ -93,22 +92,6 @@ def _span(row: Sequence[int], ranges: Sequence[tuple[int, int]]) -> tuple[int, i
         low += min(coefficient * least, coefficient * most)
         high += max(coefficient * least, coefficient * most)
     return low, high
-
-
-def _check_constants(nest: LoopNest, scalars: Mapping[Symbol, int]) -> None:
-    expressions = [
-        *(one for loop in nest.loops for one in (loop.start, loop.stop)),
-        *(access.offset_bytes for access in nest.accesses),
-        *(size for array in nest.arrays for size in array.dimensions),
-    ]
-    symbols = frozenset().union(*(one.symbols() for one in expressions))
-    missing = sorted(
-        one.name for one in symbols if one.kind is SymbolKind.SCALAR and one not in scalars
-    )
-    if missing:
-        given = " ".join(f"-D {name} 1000" for name in missing)
-        msg = f"{nest.name}: no value for {', '.join(missing)}; give each one ({given})"
-        raise InputError(msg)
 
 
 def _explain(loop: NestLoop, expression: Expr) -> str:

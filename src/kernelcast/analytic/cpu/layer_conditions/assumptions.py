@@ -17,6 +17,7 @@ def note_nest(nest: LoopNest, accesses: Sequence[AffineAccess]) -> tuple[str, ..
     changing = [loop.name for loop in nest.loops if not (loop.stop - loop.start).is_parameter]
     return (
         *nest.notes,
+        *note_decisions(nest),
         *(
             f"{array}: the innermost loop does not move it; its few lines are not counted"
             for array in still
@@ -26,6 +27,17 @@ def note_nest(nest: LoopNest, accesses: Sequence[AffineAccess]) -> tuple[str, ..
             for name in changing
         ),
     )
+
+
+def note_decisions(nest: LoopNest) -> tuple[str, ...]:
+    """Say how often conditions on data are taken to hold."""
+    if not nest.decisions:
+        return ()
+    asked = "; ".join(one.name for one in nest.decisions)
+    taken = "both sides are executed, under a mask"
+    if nest.taken is not None:
+        taken = f"they are taken to hold in {100 * nest.taken:g} % of the iterations, at random"
+    return (f"conditions on data ({asked}): {taken}",)
 
 
 def note_order(nest: LoopNest, bound: BoundNest) -> tuple[str, ...]:

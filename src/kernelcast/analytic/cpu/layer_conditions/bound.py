@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import prod
 
 from kernelcast.analytic.cpu.layer_conditions.affine import AffineAccess
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
+from kernelcast.expressions.iteration_space import IterationSpace
 from kernelcast.expressions.loop_nest import LoopNest, NestArray, NestLoop
 from kernelcast.records.errors import InputError
 
@@ -26,6 +27,8 @@ class BoundAccess:
         Address where all loop variables are 0, and width, in bytes.
     is_store : bool
         Whether it writes.
+    condition : Condition
+        Iterations in which it is executed.
     """
 
     array: str
@@ -33,6 +36,7 @@ class BoundAccess:
     offset: int
     bytes: int
     is_store: bool
+    condition: Condition = TRUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class BoundNest:
     is_blocked : bool
         Whether a loop runs over a part of a row only, so that distances in memory say nothing
         about distances in time.
+    space : IterationSpace or None
+        Counts the iterations of conditions; None where no access has one.
     """
 
     trips: tuple[int, ...]
@@ -60,45 +66,11 @@ class BoundNest:
     accesses: tuple[BoundAccess, ...]
     array_bytes: Mapping[str, int]
     is_blocked: bool = False
+    space: IterationSpace | None = None
 
     def iterations_inside(self, place: int) -> int:
         """Count iterations of the innermost loop per iteration of the loop at a place."""
         return prod(self.trips[place + 1 :])
-
-
-def merge_constants(nest: LoopNest, constants: Constants) -> dict[str, int]:
-    """Join the nest's constants with those given now, which win.
-
-    Raises
-    ------
-    InputError
-        If a constant that sizes, bounds or addresses name has no value, or one below 1.
-    """
-    merged = {**nest.constants, **constants}
-    wanted = sorted(name_constants(nest))
-    missing = [name for name in wanted if name not in merged]
-    if missing:
-        msg = (
-            f"{nest.name}: no value for {', '.join(missing)}; give each one "
-            f"({' '.join(f'-D {name} 1000' for name in missing)})"
-        )
-        raise InputError(msg)
-    for name in wanted:
-        if merged[name] < 1:
-            msg = f"{nest.name}: {name} is {merged[name]}; expected at least 1"
-            raise InputError(msg)
-    return merged
-
-
-def name_constants(nest: LoopNest) -> frozenset[str]:
-    """Name the constants on which sizes, bounds and addresses depend."""
-    expressions = [
-        *(one for loop in nest.loops for one in (loop.start, loop.stop)),
-        *(access.offset_bytes for access in nest.accesses),
-        *(size for array in nest.arrays for size in array.dimensions),
-    ]
-    symbols = frozenset().union(*(one.symbols() for one in expressions))
-    return frozenset(one.name for one in symbols if one.kind is SymbolKind.SCALAR)
 
 
 def bind(nest: LoopNest, accesses: Sequence[AffineAccess], constants: Constants) -> BoundNest:
@@ -118,17 +90,14 @@ def bind(nest: LoopNest, accesses: Sequence[AffineAccess], constants: Constants)
     InputError
         If a constant is missing or below 1, a loop never runs, or an array has no elements.
     """
-    values = {
-        Symbol(SymbolKind.SCALAR, name): value
-        for name, value in merge_constants(nest, constants).items()
-    }
+    values = nest.bind_constants(constants)
     trips = _count_trips(nest.loops, values)
     bound = tuple(
         BoundAccess(
             array=one.access.array,
             strides=tuple(_number(stride, values) for stride in one.strides),
             offset=_number(one.offset, values), bytes=one.access.bytes,
-            is_store=one.access.is_store,
+            is_store=one.access.is_store, condition=one.access.condition,
         )
         for one in accesses
     )  # fmt: skip
@@ -136,7 +105,8 @@ def bind(nest: LoopNest, accesses: Sequence[AffineAccess], constants: Constants)
     touched = dict.fromkeys(one.array for one in bound)
     sizes = {name: _size(known.get(name), name, bound, trips, values) for name in touched}
     steps = tuple(loop.step for loop in nest.loops)
-    return BoundNest(trips=trips, steps=steps, accesses=bound, array_bytes=sizes)
+    space = IterationSpace(nest.loops, values, nest.taken) if nest.has_branches else None
+    return BoundNest(trips=trips, steps=steps, accesses=bound, array_bytes=sizes, space=space)
 
 
 def _number(expression: Expr, values: Mapping[Symbol, int]) -> int:

@@ -66,6 +66,8 @@ class LayerConditions:
         self._capacities = {1: self.capacities()}
         self._answers: dict[Regime, CacheVolumes] = {}
         self._finder: RegimeFinder | None = None
+        if nest.has_branches:
+            return
         try:
             polynomials = read_polynomial_nest(nest, machine.line_bytes)
         except NotPolynomialError:

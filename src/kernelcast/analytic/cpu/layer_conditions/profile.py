@@ -6,6 +6,8 @@ from math import inf
 
 from kernelcast.analytic.cpu.layer_conditions.bound import BoundNest
 from kernelcast.analytic.cpu.layer_conditions.streams import Stream, list_streams
+from kernelcast.expressions import disjunction
+from kernelcast.expressions.iteration_space import IterationSpace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +24,15 @@ class ReuseProfile:
         Bytes of all arrays together.
     iterations : float
         Iterations that make one cache line of work.
+    space : IterationSpace or None
+        Counts the iterations of conditions; None where no access has one.
     """
 
     streams: tuple[Stream, ...]
     line_bytes: int
     total_bytes: int
     iterations: float
+    space: IterationSpace | None = None
 
     def horizons(self) -> list[float]:
         """Give the reuse distances, in iterations, falling; the last one is 0."""
@@ -52,13 +57,15 @@ class ReuseProfile:
 
     def accessed_lines(self) -> float:
         """Give the lines that all streams together reach per cache line of work."""
-        return self.iterations * sum(one.line_share for one in self.streams)
+        return self.iterations * sum(one.line_share * self._touched((one,)) for one in self.streams)
 
     def missed_lines(self, horizon: float) -> float:
         """Give the lines that a cache misses per cache line of work."""
         if horizon == inf:
             return 0.0
-        return self.iterations * sum(one.missing(horizon) for one in self.streams)
+        return self.iterations * sum(
+            stay[0].missing(horizon) * self._touched(stay) for stay in self._stays(horizon)
+        )
 
     def evicted_lines(self, horizon: float) -> float:
         """Give the modified lines that leave a cache per cache line of work.
@@ -69,10 +76,17 @@ class ReuseProfile:
         if horizon == inf:
             return 0.0
         return self.iterations * sum(
-            stay[0].missing(horizon)
+            stay[0].missing(horizon) * self._touched([one for one in stay if one.is_store])
             for stay in self._stays(horizon)
-            if any(one.is_store for one in stay)
         )
+
+    def _touched(self, streams: Sequence[Stream]) -> float:
+        """Give the share of lines that at least one of some streams along them touches."""
+        if not streams or self.space is None:
+            return float(bool(streams))
+        either = disjunction(*(one.condition for one in streams))
+        stride = round(streams[0].line_share * self.line_bytes)
+        return self.space.share_of_lines(either, stride, self.line_bytes)
 
     def _stays(self, horizon: float) -> Iterator[Sequence[Stream]]:
         stay: list[Stream] = []
@@ -92,6 +106,7 @@ def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
         line_bytes=line_bytes,
         total_bytes=sum(nest.array_bytes.values()),
         iterations=line_bytes / _work_bytes(nest, line_bytes),
+        space=nest.space,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kernelcast.analytic.cpu.layer_conditions.bound import BoundAccess, BoundNest
+from kernelcast.expressions import FALSE, TRUE, Condition
 
 Knee = tuple[float, float]
 """A reuse distance in iterations, and the share of lines that even a larger cache must fetch."""
@@ -31,12 +32,19 @@ class Stream:
         Whether it writes.
     is_leading : bool
         Whether it begins a chain.
+    condition : Condition
+        Iterations in which it is executed.
+    density : float
+        Share of its lines that it touches while it is executed at all: less than 1 where its
+        condition changes along the innermost loop.
     """
 
     line_share: float
     knees: tuple[Knee, ...]
     is_store: bool
     is_leading: bool
+    condition: Condition = TRUE
+    density: float = 1.0
 
     def missing(self, horizon: float) -> float:
         """Give the lines per iteration that a cache misses which remembers `horizon` iterations."""
@@ -55,7 +63,7 @@ class Stream:
                 break
             lines += (distance - begin) * rate
             begin, rate = distance, share
-        return self.line_share * (lines + (horizon - begin) * rate)
+        return self.density * self.line_share * (lines + (horizon - begin) * rate)
 
 
 def list_streams(nest: BoundNest, line_bytes: int) -> list[Stream]:
@@ -80,7 +88,7 @@ def _chains(nest: BoundNest, line_bytes: int) -> list[list[BoundAccess]]:
     found: dict[tuple[object, ...], list[BoundAccess]] = defaultdict(list)
     for one in nest.accesses:
         stride = abs(one.strides[-1])
-        if stride:
+        if stride and one.condition != FALSE:
             # Strides beyond the line leave gaps: only those in the same rank of them can meet.
             rank = one.offset % stride // line_bytes if stride > line_bytes else 0
             rank = 0 if _small_outer(one, line_bytes) else rank
@@ -140,10 +148,19 @@ def _stream_chain(nest: BoundNest, chain: Sequence[BoundAccess], line_bytes: int
         streams.append(
             Stream(
                 line_share=share, knees=knees, is_store=chain[place].is_store,
-                is_leading=rank == 0,
+                is_leading=rank == 0, condition=chain[place].condition,
+                density=_find_density(nest, chain[place], line_bytes),
             )
         )  # fmt: skip
     return streams
+
+
+def _find_density(nest: BoundNest, access: BoundAccess, line_bytes: int) -> float:
+    if nest.space is None or access.condition == TRUE:
+        return 1.0
+    rows = nest.space.share_of_rows(access.condition)
+    stride = abs(access.strides[-1])
+    return nest.space.share_of_lines(access.condition, stride, line_bytes) / rows if rows else 0.0
 
 
 def is_sequential(strides: Sequence[int]) -> bool:

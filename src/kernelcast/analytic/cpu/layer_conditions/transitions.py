@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from kernelcast.analytic.cpu.layer_conditions.affine import read_accesses
-from kernelcast.analytic.cpu.layer_conditions.bound import bind, name_constants
+from kernelcast.analytic.cpu.layer_conditions.bound import bind
 from kernelcast.analytic.cpu.layer_conditions.inequalities import (
     normalise,
     solve_largest,
@@ -85,7 +85,8 @@ def list_transitions(
     Returns
     -------
     tuple of Transition
-        Conditions that hold for all sizes are left out.
+        Conditions that hold for all sizes are left out; branches count as if all iterations took
+        them.
 
     Raises
     ------
@@ -93,6 +94,7 @@ def list_transitions(
         If the nest has no such constant, or its reuse distances are no polynomials; then
         evaluating single sizes still works.
     """
+    nest = nest.without_branches()
     put_in = _choose_constants(nest, constants, size)
     try:
         polynomials = read_polynomial_nest(nest, machine.line_bytes)
@@ -118,7 +120,7 @@ def _choose_constants(
     given = dict(constants or {})
     if size is None:
         return given
-    names = name_constants(nest)
+    names = nest.name_constants()
     if size not in names:
         msg = f"{nest.name} has no size {size}; it has {', '.join(sorted(names)) or 'none'}"
         raise InputError(msg)
@@ -129,7 +131,7 @@ class _Ranked:
     """Reuse distances in the order that they have for all large sizes."""
 
     def __init__(self, nest: LoopNest, polynomials: PolynomialNest, line_bytes: int) -> None:
-        names = sorted(name_constants(nest))
+        names = sorted(nest.name_constants())
         sample = {name: _LARGE + place for place, name in enumerate(names)}
         symbols = {Symbol(SymbolKind.SCALAR, name): value for name, value in sample.items()}
         bound = bind(nest, read_accesses(nest), sample)

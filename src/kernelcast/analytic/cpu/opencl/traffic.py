@@ -6,7 +6,7 @@ work-group for neighbours along x, a row of them along y, a plane along z.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,7 @@ from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.records.ndrange import NDRange
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -57,28 +58,100 @@ class _Fresh:
     """Lines of each vector of work-items alone, added up."""
 
 
-def count_traffic(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedLines:
+    """Lines of an average work-group; nothing here changes when a launch has more of the same.
+
+    Parameters
+    ----------
+    loads, stores : _Fresh
+        New lines.
+    written_bytes : float
+        What a work-group writes.
+    jumps : tuple of (str or None, float, bool)
+        Of accesses whose addresses depend on data: buffer, lines per work-group, whether a load.
+    named, jumping : frozenset of str or None
+        Buffers that are touched, and those of them at addresses that depend on data.
+    vectors : float
+        Of a work-group.
+    steps_together : bool
+        Whether all vectors do one part of the kernel before the next.
+    """
+
+    loads: _Fresh
+    stores: _Fresh
+    written_bytes: float
+    jumps: tuple[tuple[str | None, float, bool], ...]
+    named: frozenset[str | None]
+    jumping: frozenset[str | None]
+    vectors: float
+    steps_together: bool
+
+
+def find_lines(
     launch: ModelledLaunch,
-    device: CpuDevice,
     execution: Execution,
     patterns: Sequence[AccessPattern],
-) -> list[LevelTraffic]:
-    """Count what crosses each boundary."""
-    grid = Groups.of(launch.ndrange)
-    counter = _Counter(launch, grid, execution, device.line_bytes)
+    line_bytes: int,
+) -> TouchedLines:
+    """Find the lines that a work-group touches, and those that its neighbours have not."""
+    counter = _Counter(Groups.of(launch.ndrange), execution, line_bytes)
+    loads, stores, written = _Fresh(), _Fresh(), 0.0
+    buffers: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
     own = [one for one in patterns if not one.is_local]
-    loads, stores, written_bytes = counter.compare(own)
+    for one in own:
+        if not one.groups:
+            continue
+        is_store = one.access.kind is not AccessKind.LOAD
+        buffers[one.access.buffer or "", is_store].append(one)
+        if is_store:
+            written += one.executions * one.access.bytes * launch.ndrange.work_group_size
+    for (_, is_store), accesses in buffers.items():
+        counter.add(stores if is_store else loads, accesses)
+    return TouchedLines(
+        loads=loads,
+        stores=stores,
+        written_bytes=written,
+        jumps=tuple(
+            (one.access.buffer, _count_lines(one, line_bytes), one.access.kind is AccessKind.LOAD)
+            for one in own
+            if not one.groups and one.recorded
+        ),
+        named=frozenset(one.buffer for one in launch.accesses),
+        jumping=frozenset(one.buffer for one in launch.accesses if one.offset_bytes is None),
+        vectors=launch.ndrange.work_group_size / execution.width,
+        steps_together=execution.steps_together,
+    )
+
+
+def count_traffic(
+    lines: TouchedLines, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
+) -> list[LevelTraffic]:
+    """Count what crosses each boundary.
+
+    Parameters
+    ----------
+    lines : TouchedLines
+        Of a work-group.
+    device : CpuDevice
+        Its caches.
+    ndrange : NDRange
+        The launch.
+    buffers : mapping of str to int
+        Bytes of buffers, where known.
+    """
+    passing = _Passing(lines, device, ndrange, buffers)
+    scale = ndrange.work_group_count * device.line_bytes
     found = []
     for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
-        loaded = counter.pass_by(nearer, loads, loads, stores)
-        stored = counter.pass_by(nearer, stores, loads, stores)
-        filled = stored * _count_gaps(stored * device.line_bytes, written_bytes)
-        loaded += filled + counter.miss_randomly(nearer, own)
-        stored += counter.miss_randomly(nearer, own, of_stores=True)
-        scale = grid.count * device.line_bytes
-        total = counter.footprint_bytes(loads, stores)
-        if total <= nearer.total_bytes:
-            loaded, stored = min(loaded, total / scale), min(stored, total / scale)
+        loaded = passing.pass_by(nearer, lines.loads)
+        stored = passing.pass_by(nearer, lines.stores)
+        filled = stored * _count_gaps(stored * device.line_bytes, lines.written_bytes)
+        loaded += filled + passing.miss_randomly(nearer)
+        stored += passing.miss_randomly(nearer, of_stores=True)
+        if passing.total_bytes <= nearer.total_bytes:
+            most = passing.total_bytes / scale
+            loaded, stored = min(loaded, most), min(stored, most)
         found.append(
             LevelTraffic(
                 name=farther.name, loaded_bytes=loaded * scale, stored_bytes=stored * scale
@@ -94,81 +167,74 @@ def _count_gaps(line_bytes: float, written_bytes: float) -> float:
     return min(1.0, 2 * max(0.0, 1 - written_bytes / line_bytes))
 
 
+def _count_lines(pattern: AccessPattern, line_bytes: int) -> float:
+    """Give the different lines of a sampled work-group, the mean."""
+    found = [one.list_lines(pattern.access.bytes, line_bytes).size for one in pattern.recorded]
+    return float(np.mean(found))
+
+
+class _Passing:
+    """Says what passes by caches on a launch's way through its work-groups."""
+
+    def __init__(
+        self, lines: TouchedLines, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
+    ) -> None:
+        self._lines = lines
+        self._line_bytes = device.line_bytes
+        self._buffers = buffers
+        x, y, *_ = (*ndrange.group_counts, 1, 1)
+        loads, stores = lines.loads.reached, lines.stores.reached
+        every = [one + other for one, other in zip(loads, stores, strict=True)]
+        self._all = every[0]
+        self._needs = (every[0] + every[1], every[1] * x, every[2] * x * y)
+        fresh = every[3] * ndrange.work_group_count * device.line_bytes
+        total = float(sum(buffers.get(one or "", 0) for one in lines.named))
+        jumped = float(sum(buffers.get(one or "", 0) for one in lines.jumping))
+        self.total_bytes = min(fresh + jumped, total) if total else fresh
+        """Bounds what the whole launch touches."""
+
+    def pass_by(self, cache: DeviceCache, wanted: _Fresh) -> float:
+        """Give the lines of an average work-group that a cache does not hold any more."""
+        lines = wanted.reached[0]
+        if not self._lines.steps_together:
+            alone = (
+                self._lines.loads.by_vector + self._lines.stores.by_vector
+            ) / self._lines.vectors
+            if alone:
+                inside = self._share_held(cache, self._all)
+                lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
+        for place, need in enumerate(self._needs):
+            new = wanted.reached[place] - wanted.reached[place + 1]
+            if new:
+                lines -= self._share_held(cache, need) * new
+        return lines
+
+    def miss_randomly(self, cache: DeviceCache, *, of_stores: bool = False) -> float:
+        """Give the lines of an average work-group whose addresses depend on data."""
+        missed = 0.0
+        for buffer, lines, is_load in self._lines.jumps:
+            if of_stores and is_load:
+                continue
+            size = self._buffers.get(buffer or "")
+            held = min(1.0, cache.size_bytes / size) if size else 0.0
+            missed += (1 - held) * lines
+        return missed
+
+    def _share_held(self, cache: DeviceCache, lines: float) -> float:
+        """Give 1 for what fits, 0 for twice as much, and a share between."""
+        needed = lines * self._line_bytes
+        return min(1.0, max(0.0, 2 - needed / cache.size_bytes)) if needed else 1.0
+
+
 class _Counter:
     """Counts lines of work-groups and of their neighbours."""
 
-    def __init__(
-        self, launch: ModelledLaunch, grid: Groups, execution: Execution, line_bytes: int
-    ) -> None:
-        self._launch = launch
+    def __init__(self, grid: Groups, execution: Execution, line_bytes: int) -> None:
         self._grid = grid
         self._execution = execution
         self._line = line_bytes
 
-    def compare(self, patterns: Sequence[AccessPattern]) -> tuple[_Fresh, _Fresh, float]:
-        """Give fresh lines of loads and of stores, and the bytes that a work-group writes."""
-        loads, stores, written = _Fresh(), _Fresh(), 0.0
-        buffers: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
-        for one in patterns:
-            if not one.groups:
-                continue
-            is_store = one.access.kind is not AccessKind.LOAD
-            buffers[one.access.buffer or "", is_store].append(one)
-            if is_store:
-                written += one.executions * one.access.bytes * self._launch.ndrange.work_group_size
-        for (_, is_store), accesses in buffers.items():
-            self._add(stores if is_store else loads, accesses)
-        return loads, stores, written
-
-    def pass_by(self, cache: DeviceCache, wanted: _Fresh, loads: _Fresh, stores: _Fresh) -> float:
-        """Give the lines of an average work-group that a cache does not hold any more."""
-        every = [one + other for one, other in zip(loads.reached, stores.reached, strict=True)]
-        x, y, _ = (one.groups for one in self._grid.axes)
-        needs = [every[0] + every[1], every[1] * x, every[2] * x * y]
-        lines = wanted.reached[0]
-        if not self._execution.steps_together:
-            alone = (loads.by_vector + stores.by_vector) / self._vectors()
-            inside = self._share_held(cache, every[0])
-            if alone:
-                lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
-        for place, need in enumerate(needs):
-            held = self._share_held(cache, need)
-            lines -= held * (wanted.reached[place] - wanted.reached[place + 1])
-        return lines
-
-    def miss_randomly(
-        self, cache: DeviceCache, patterns: Sequence[AccessPattern], *, of_stores: bool = False
-    ) -> float:
-        """Give the lines of an average work-group whose addresses depend on data."""
-        missed = 0.0
-        for one in patterns:
-            if one.groups or (of_stores and one.access.kind is AccessKind.LOAD):
-                continue
-            size = self._launch.buffers.get(one.access.buffer or "")
-            held = min(1.0, cache.size_bytes / size) if size else 0.0
-            lines = [group.list_lines(one.access.bytes, self._line).size for group in one.recorded]
-            missed += (1 - held) * float(np.mean(lines)) if lines else 0.0
-        return missed
-
-    def footprint_bytes(self, loads: _Fresh, stores: _Fresh) -> float:
-        """Bound what the whole launch touches."""
-        fresh = (loads.reached[3] + stores.reached[3]) * self._grid.count * self._line
-        known = self._launch.buffers
-        jumping = {one.buffer for one in self._launch.accesses if one.offset_bytes is None}
-        named = {one.buffer for one in self._launch.accesses if one.buffer in known}
-        total = float(sum(known[one] for one in named if one is not None))
-        jumped = float(sum(known.get(one or "", 0) for one in jumping))
-        return min(fresh + jumped, total) if total else fresh
-
-    def _share_held(self, cache: DeviceCache, lines: float) -> float:
-        """Give 1 for what fits, 0 for twice as much, and a share between."""
-        needed = lines * self._line
-        return min(1.0, max(0.0, 2 - needed / cache.size_bytes)) if needed else 1.0
-
-    def _vectors(self) -> float:
-        return self._launch.ndrange.work_group_size / self._execution.width
-
-    def _add(self, fresh: _Fresh, accesses: Sequence[AccessPattern]) -> None:
+    def add(self, fresh: _Fresh, accesses: Sequence[AccessPattern]) -> None:
         """Add a buffer's lines, averaged over the places looked at."""
         chosen = self._grid.choose()
         for place in chosen:

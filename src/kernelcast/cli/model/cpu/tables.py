@@ -45,6 +45,12 @@ def make_report(
     """Lay out one size: ECM, traffic, Roofline, cores."""
     constants = ", ".join(f"{name}={value}" for name, value in found.constants.items())
     yield Text(f"{constants}: {format_value(found.value(unit), unit)} by ECM", style="bold")
+    if found.least_cycles < found.most_cycles:
+        ends = (found.least_cycles, found.most_cycles)
+        least, most = (format_value(convert(one, unit, found.work), unit) for one in ends)
+        yield Text(
+            f"branches  {least} to {most}, whatever data decide and the compiler makes of it"
+        )
     yield Text(f"ECM   {found.ecm.notation()} cy/CL")
     steps = " | ".join(f"{one:.1f}" for one in found.ecm.cumulative())
     names = " | ".join(one.name for one in found.volumes.levels)
