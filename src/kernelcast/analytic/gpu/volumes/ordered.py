@@ -19,9 +19,9 @@ from kernelcast.analytic.gpu.volumes.families import Family, group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 
 FloatArray = npt.NDArray[np.float64]
-# Folded work-items touch every second, third or eighth layer and row; neighbours in a layer that are
-# less than a sixteenth of it apart are of the same layer, those in a row less than a 32nd apart are
-# the same data.
+# Folded work-items touch every second, third or eighth layer and row; neighbours in a layer that
+# are less than a sixteenth of it apart are of the same layer, those in a row less than a 32nd
+# apart are the same data.
 _LAYER_PARTS, _ROW_PARTS = 8, 16
 # Touches of layers that do not share any.
 _NEVER = 1e9
