@@ -134,9 +134,9 @@ def test_launches_that_are_asked_again_are_not_described_again(
         first = predictor.estimate(launch)
         described = []
 
-        def describe(one: kernelcast.Launch) -> LiveLaunch:
+        def describe(one: kernelcast.Launch, name: live.LiveName | None) -> LiveLaunch:
             described.append(one)
-            return describe_live(one)
+            return describe_live(one, name)
 
         monkeypatch.setattr(live, "describe_live", describe)
         same = replace(launch, kernel=program.scale, args=(*launch.args[:2], np.float32(0.5)))

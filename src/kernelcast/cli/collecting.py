@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain
+from kernelcast.launches.known_devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.launches.source_check import refuse_misfits
@@ -140,7 +141,8 @@ def _questions(
     good = [one for one in problems if _fits(one, collected)]
     if not good:
         return
-    # Who gave a wrong problem has not waited for this import.
+    refuse_unknown_ids(ids)
+    # Who gave a wrong problem, or a wrong id, has not waited for this import.
     from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
 
     report("looking for devices")

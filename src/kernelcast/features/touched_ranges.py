@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
@@ -99,12 +100,24 @@ def find_touched(
 
 def bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
     """Give the ids, sizes and scalars of a whole launch."""
-    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
-    return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
+    found = _bind_scalars(scalars)
+    found |= _ONE_WORK_ITEM
+    sizes = zip(
+        _SYMBOLS, ndrange.global_size, ndrange.known_local_size, ndrange.global_offset, strict=False
+    )
+    for symbols, items, local, offset in sizes:
+        groups = -(-items // local)
+        found |= zip(symbols, _bind_axis(items, local, offset, groups, 0, groups - 1), strict=True)
+    return found
 
 
 def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    return {Symbol(SymbolKind.SCALAR, name): (value, value) for name, value in scalars.items()}
+    return {_name_scalar(name): (value, value) for name, value in scalars.items()}
+
+
+@lru_cache(maxsize=1024)
+def _name_scalar(name: str) -> Symbol:
+    return Symbol(SymbolKind.SCALAR, name)
 
 
 def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
@@ -160,19 +173,24 @@ def bind_loops(
 def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
     """Give the ids and sizes of a box of work-groups."""
     found = dict(_ONE_WORK_ITEM)
-    for axis, first, count in zip(axes, box.start, box.shape, strict=False):
-        last = first + count - 1
-        greatest = min((last + 1) * axis.local, axis.items) - 1 + axis.offset
-        remainder = axis.items - (axis.groups - 1) * axis.local
-        least_local = remainder if last == axis.groups - 1 else axis.local
-        values = (
-            (0, axis.local - 1),
-            (first, last),
-            (first * axis.local + axis.offset, greatest),
-            (least_local, axis.local),
-            (axis.items, axis.items),
-            (axis.groups, axis.groups),
-            (axis.offset, axis.offset),
-        )
-        found |= zip(_SYMBOLS[axis.number], values, strict=True)
+    for one, first, count in zip(axes, box.start, box.shape, strict=False):
+        values = _bind_axis(one.items, one.local, one.offset, one.groups, first, first + count - 1)
+        found |= zip(_SYMBOLS[one.number], values, strict=True)
     return found
+
+
+def _bind_axis(  # noqa: PLR0913 - a dimension, and work-groups along it
+    items: int, local: int, offset: int, groups: int, first: int, last: int
+) -> tuple[Interval, ...]:
+    """Give the ranges of `_KINDS` along a dimension, from a first to a last work-group."""
+    greatest = min((last + 1) * local, items) - 1 + offset
+    least_local = items - last * local if last == groups - 1 else local
+    return (
+        (0, local - 1),
+        (first, last),
+        (first * local + offset, greatest),
+        (least_local, local),
+        (items, items),
+        (groups, groups),
+        (offset, offset),
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kernelcast.launches.known_devices import recall_devices, remember_devices
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.device_ids import match_device_id
@@ -38,6 +39,7 @@ def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescri
     else:
         messages = children.stream(SPARE, _LIST, None, timeout_s=LIST_TIMEOUT_S, subject=_SUBJECT)
         found = take_result(_LIST, messages, _SUBJECT)
+    remember_devices(found)
     return list(found)
 
 
@@ -51,7 +53,8 @@ def choose_devices(
     device_ids : sequence of str
         Ids, or their beginnings.
     children : WarmChildren, optional
-        As of `list_descriptions`.
+        As of `list_descriptions`. Who has them asks a device next, which finds out whether it is
+        still there: drivers are not asked where they have just told.
 
     Raises
     ------
@@ -60,7 +63,8 @@ def choose_devices(
     NoDeviceError
         If there is no device at all.
     """
-    by_id = {description.id: description for description in list_descriptions(children)}
+    known = None if children is None else recall_devices()
+    by_id = {description.id: description for description in known or list_descriptions(children)}
     chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
     return [by_id[key] for key in (chosen or by_id)]
 

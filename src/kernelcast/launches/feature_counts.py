@@ -1,5 +1,6 @@
 """Software counters of a launch: from its source, or from an instrumented run."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelcast.expressions.accesses import MemoryAccess
@@ -17,7 +18,12 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
 
 
-def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
+def count_from_source(
+    facts: KernelFacts,
+    problem: Problem,
+    ndrange: NDRange,
+    alike: Mapping[int, int] | None = None,
+) -> SoftwareCounters:
     """Derive counters from the source, for a few work-groups spread over the index space.
 
     Parameters
@@ -28,6 +34,8 @@ def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) ->
         For its arguments.
     ndrange : NDRange
         The launch; the local size is chosen.
+    alike : mapping of int to int, optional
+        Which of the work-groups of `choose_work_groups` stand for how many that do the same.
 
     Returns
     -------
@@ -35,9 +43,15 @@ def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) ->
         What depends on data is guessed, and `is_exact` is False then.
     """
     scalars = bind_scalars(facts, problem.arguments)
-    sample = count_statically(facts, ndrange, scalars, choose_work_groups(ndrange))
-    patterns = compute_requests(facts, ndrange, scalars)
-    return summarise(facts, sample, patterns=patterns)
+    chosen = choose_work_groups(ndrange)
+    groups = (
+        dict.fromkeys(chosen, 1)
+        if alike is None
+        else {chosen[one]: times for one, times in alike.items()}
+    )
+    sample = count_statically(facts, ndrange, scalars, [*groups])
+    patterns = compute_requests(facts, ndrange, scalars, work_groups=groups)
+    return summarise(facts, sample.repeat([*groups.values()]), patterns=patterns)
 
 
 def count_exactly(
@@ -69,7 +83,9 @@ def count_exactly(
         return None
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_recorded(choose_work_groups(problem.ndrange))
-    patterns = compute_requests(facts, problem.ndrange, scalars, work_groups=groups)
+    patterns = compute_requests(
+        facts, problem.ndrange, scalars, work_groups=dict.fromkeys(groups, 1)
+    )
     if len(patterns) < len(places):
         return None
     return replace(derived, patterns=patterns, instrumented_s=0.0, plain_s=0.0)

@@ -1,38 +1,15 @@
 """A launch's time before anything of it ran: source, calibrated device, and a shipped model."""
 
-from dataclasses import dataclass, replace
-
-from kernelcast.features.analysis import analyse
-from kernelcast.features.vector.catalogue import combine
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
-from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.launches.own_machine import find_own_machine, model_own_launch
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.static_answers import Foretold, recall
 from kernelcast.models.static.model import StaticAnswer
-from kernelcast.models.static.stored import load_shipped, name_runtime
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
-    """What is known of a launch's time before anything of it ran.
-
-    Parameters
-    ----------
-    analytic : AnalyticEstimate
-        By the analytic model of the device.
-    learned : StaticAnswer or None
-        By the shipped model that corrects it; None where it knows nothing of such devices.
-    """
-
-    analytic: AnalyticEstimate
-    learned: StaticAnswer | None = None
 
 
 def foretell_own(
@@ -90,20 +67,5 @@ def foretell_by(problem: Problem, ndrange: NDRange, machine: MachineDescription)
     KernelcastError
         If the analytic model has no answer.
     """
-    from kernelcast.launches.modelling.estimating import estimate_analytically
-    from kernelcast.launches.modelling.launches import model_launch
-
-    problem = replace(problem, ndrange=ndrange)
-    facts = analyse(problem.kernel).facts
-    counters = count_from_source(facts, problem, problem.ndrange)
-    analytic = estimate_analytically(model_launch(problem, counters=counters), machine)
-    vector = combine(
-        StaticSource(facts=facts, problem=problem),
-        CounterSource(counters=counters, facts=facts),
-        analytic,
-    )
-    try:
-        learned = load_shipped(name_runtime(machine.platform)).predict(vector.as_dict())
-    except InputError:
-        learned = None
-    return Foretold(analytic=analytic, learned=learned)
+    refuse_persistent(problem.kernel)
+    return recall(problem.kernel, ndrange, machine).answer(problem, ndrange)

@@ -122,8 +122,15 @@ class LiveLaunch:
         )  # fmt: skip
 
 
-def describe_live(launch: Launch) -> LiveLaunch:
+def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
     """Check a launch of live objects and describe it; nothing of it is run.
+
+    Parameters
+    ----------
+    launch : Launch
+        The launch.
+    name : LiveName, optional
+        As `name_live` gives it, where it was asked for already.
 
     Raises
     ------
@@ -143,7 +150,7 @@ def describe_live(launch: Launch) -> LiveLaunch:
     check_objects(launch.kernel, launch.queue)
     values = read_arguments(launch.args)
     session = session_of(launch.queue)
-    known = _find_kernel(launch, session)
+    known = _find_kernel(launch, session, name)
     kernel, places = known.kernel, known.places
     check_count(kernel.name, known.built.parameters, len(values))
     arguments = tuple([
@@ -173,10 +180,10 @@ _kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = We
 _kernels_lock = threading.Lock()
 
 
-def _find_kernel(launch: Launch, session: DeviceSession) -> _LiveKernel:
+def _find_kernel(launch: Launch, session: DeviceSession, name: "LiveName | None") -> _LiveKernel:
     """Describe a launch's kernel once: nothing that names it is read anew for other launches."""
     try:
-        program, key = _name_kernel(launch)
+        program, key = (name.program, name.kernel_key) if name else _name_kernel(launch)
     except Exception:  # noqa: BLE001 - who reads the kernel says what is wrong with it
         return _read_kernel(launch, session, None)
     with _kernels_lock:

@@ -81,6 +81,11 @@ class EstimateSettings:
             )
             raise InputError(msg)
 
+    def move_places(self, moments: int) -> "EstimateSettings":
+        """Give them for samples of a launch that was sampled at moments before: elsewhere."""
+        plan = self.plan
+        return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
+
 
 def make_settings(  # noqa: PLR0913 - one per option
     *,

@@ -88,7 +88,7 @@ class Calibration:
 
     def find_score(self, coverage: float) -> float:
         """Give the score below which a share of launches stays."""
-        place = int(np.searchsorted(self.shares, coverage - 1e-12))
+        place = int(self.shares.searchsorted(coverage - 1e-12))
         return float(self.scores[min(place, len(self.scores) - 1)])
 
     def state(self) -> State:

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.estimation import ReportProgress
+from kernelcast.launches.known_devices import forget_devices
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
@@ -17,7 +19,7 @@ from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError, UnknownDeviceError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
 from kernelcast.training.registry import choose_registry
@@ -64,7 +66,7 @@ def estimate_on_devices(
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)
     predictor = _find_predictor(choose_registry(), str(choose_store()))
-    policy = Policy(settings=settings, timeout_s=timeout_s)
+    policy = Policy(settings=settings, timeout_s=timeout_s, spares_samples=True)
     waiting: list[RecordedAnswer] = []
     is_taken = False
     for device in devices:
@@ -93,7 +95,10 @@ def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
 
 
 def import_ahead() -> None:
-    """Import what answers need later on, while devices are looked for: a tenth of a second."""
+    """Import what a store of observations needs, while devices are looked for: 0.1 s."""
+    store = choose_store()
+    if "://" not in str(store) and not Path(store).is_file():
+        return
     for name in _NEEDED_LATER:
         with suppress(ImportError):  # who needs it tells why it cannot be had
             import_module(name)
@@ -128,6 +133,8 @@ def _ask(
         )
     except KernelcastError as error:
         cause = error
+        if isinstance(error, UnknownDeviceError):
+            forget_devices()
     answer = DeviceAnswer(
         device_id=device.id,
         device=device.name,

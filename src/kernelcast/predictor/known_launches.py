@@ -89,7 +89,7 @@ class KnownLaunch:
 
     def record(self) -> Recording | None:
         """Give the samples, with all that the answer was put together of; None without any."""
-        if self.outcome is None:
+        if self.outcome is None or not self.outcome.recording.runs:
             return None
         return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
 
@@ -142,10 +142,10 @@ class KnownLaunches:
     """
 
     def __init__(self) -> None:
-        self._launches: OrderedDict[str, KnownLaunch] = OrderedDict()
+        self._launches: OrderedDict[Hashable, KnownLaunch] = OrderedDict()
         self._asked: dict[tuple[int, str], _Asked] = {}
         self._live: dict[Hashable, _AskedKernel] = {}
-        self._kernels: dict[tuple[str, str], set[str]] = {}
+        self._kernels: dict[tuple[str, str], set[Hashable]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -185,10 +185,11 @@ class KnownLaunches:
     def find(self, identity: LaunchIdentity) -> KnownLaunch:
         """Give the launch of an identity; a new one where it was not met before."""
         with self._lock:
-            known = self._launches.get(identity.key)
+            own = _name(identity)
+            known = self._launches.get(own)
             if known is None:
-                known = self._launches[identity.key] = KnownLaunch(identity=identity)
-                self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
+                known = self._launches[own] = KnownLaunch(identity=identity)
+                self._kernels.setdefault(_name_kernel(identity), set()).add(own)
                 if len(self._launches) > _MOST_LAUNCHES:
                     key, old = self._launches.popitem(last=False)
                     self._kernels.get(_name_kernel(old.identity), set()).discard(key)
@@ -197,12 +198,13 @@ class KnownLaunches:
 
     def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
         """Say under which identity a launch really ran: its local size was chosen by the device."""
-        if identity.key == known.identity.key:
+        own, before = _name(identity), _name(known.identity)
+        if own == before:
             return known
         with self._lock:
-            other = self._launches.setdefault(identity.key, known)
-            self._launches[known.identity.key] = other
-            self._kernels.setdefault(_name_kernel(identity), set()).add(identity.key)
+            other = self._launches.setdefault(own, known)
+            self._launches[before] = other
+            self._kernels.setdefault(_name_kernel(identity), set()).add(own)
         if other is known:
             known.identity = identity
             known.history = None
@@ -221,8 +223,9 @@ class KnownLaunches:
         with self._lock:
             kernel = self._kernels.get(_name_kernel(identity), ())
             others = [self._launches[key] for key in kernel if key in self._launches]
+        own = _name(identity)
         for one in others:
-            if one.identity.key != identity.key and one.answer is not None:
+            if one.answer is not None and _name(one.identity) != own:
                 with one.lock:
                     one.answer = None
                     if one.outcome is not None:  # what sizes say of the sampler's errors, too
@@ -235,6 +238,13 @@ class KnownLaunches:
                     if one.identity.device.id != device_id)  # fmt: skip
             self._launches = OrderedDict(kept)
             self._asked, self._live = {}, {}
+
+
+def _name(identity: LaunchIdentity) -> Hashable:
+    """Name a launch by what its key is made of: a key takes longer to make than to look up."""
+    kernel, device = identity.kernel, identity.device
+    return (kernel.digest, kernel.name, device.id, device.driver, identity.ndrange,
+            identity.arguments_digest)  # fmt: skip
 
 
 def _name_kernel(identity: LaunchIdentity) -> tuple[str, str]:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.checking import add_estimate
 from kernelcast.predictor.answering.composing import (
+    NOTHING,
     Remembered,
     choose_pieces,
     compose,
@@ -181,17 +183,37 @@ class LaunchAnswers:
                 return known
         if not request.policy.settings.samples:
             return self._model(known, request)
-        moments = self._count_moments(known, request)
-        if not moments:
-            return known
+        return self._sample(known, request)
+
+    def _sample(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
+        """Sample as often as that pays, beside what an earlier process has sampled."""
+        may_spare = self._may_spare(known, request)
+        kept = self._answerer.recall_samples(request) if may_spare else None
+        if kept is None:
+            moments = self._count_moments(known, request)
+            if not moments:
+                return known
+        else:
+            moments = self._answerer.evidence.choose_more(kept, known.identity, request)
+            if not moments:
+                return self._take_outcome(known, request, kept.as_kept())
         request = request.with_moments(moments)
-        return self._take_outcome(known, request, self._answerer.sample(request))
+        return self._take_outcome(known, request, self._answerer.sample(request, kept))
+
+    def keep_samples(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Have the next process find the samples of a launch."""
+        if known.outcome is not None:
+            self._answerer.keep_samples(request, known.outcome)
+
+    def _may_spare(self, known: KnownLaunch, request: LaunchRequest) -> bool:
+        """Tell whether what is known may spare samples; not if times have shifted since."""
+        may_spare = self._remembers or request.policy.spares_samples
+        return may_spare and known.before_shift is None
 
     def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
         """Say how often to sample; not at all where what is known answers well enough."""
         most = request.policy.settings.plan.moments
-        may_spare = self._remembers or request.policy.spares_samples
-        if known.before_shift is not None or not may_spare:
+        if not self._may_spare(known, request):
             return most
         basis = self._answerer.describe(request, known.identity)
         basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))
@@ -277,21 +299,24 @@ class LaunchAnswers:
         identity = basis.estimate.identity or known.identity
         sizes = self._answerer.evidence.ask_sizes(basis, identity, policy)
         made: Estimate | None = None
+        pieces: tuple[Piece, ...] = ()
         if known.sampled is None and (basis.pieces or sizes):
-            made = known.sampled = compose(basis, Remembered(), sizes, policy.methods)
-            self._answerer.keep_estimate(known.sampled)
-            add_estimate(history, known.sampled)
+            pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
+            made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
+            self._answerer.keep_estimate(made)
+            add_estimate(history, made)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
-        told = history if is_told else known.absence or Remembered()
+        told = history if is_told else known.absence or NOTHING
         remembered = self._answerer.remember(told, policy, device)
         if policy.methods.shadow is not None:
-            seconds = list_methods(basis, remembered, sizes)
+            seconds = list_methods(basis, remembered, (*basis.pieces, *sizes))
             known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        answer = made if remembered == Remembered() else None
-        answer = answer or compose(basis, remembered, sizes, policy.methods)
-        known.pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+        if made is None or remembered is not NOTHING:
+            pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+            made = compose(basis, remembered, pieces, policy.methods)
+        known.pieces, answer = pieces, made
         before = known.before_shift
         if before is None or remembered.interval is None:
             return answer

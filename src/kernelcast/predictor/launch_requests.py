@@ -78,8 +78,9 @@ class RequestReader:
         *,
         policy: Policy | None = None,
         report: ReportProgress = lambda _: None,
+        name: "LiveName | None" = None,
     ) -> LaunchRequest:
-        """Read one launch on one device.
+        """Read one launch on one device; one of live objects may have a `name` already.
 
         Raises
         ------
@@ -88,7 +89,7 @@ class RequestReader:
         """
         policy = policy or self._policy
         if self.is_live(launch):
-            return _read_live(launch, device, policy, report)
+            return _read_live(launch, device, policy, report, name)
         return LaunchRequest(
             problem=check_problem(launch),
             device=self._describe(check_device(device)),
@@ -174,12 +175,13 @@ def _read_live(
     device: str | DeviceDescription | None,
     policy: Policy,
     report: ReportProgress,
+    name: "LiveName | None",
 ) -> LaunchRequest:
     # Source analysis and a driver: who has live objects has paid for the one, and pays the other.
     from kernelcast.launches.live import describe_live
     from kernelcast.predictor.answering.live_objects import LiveObjects
 
-    live = describe_live(launch)
+    live = describe_live(launch, name)
     named = device.id if isinstance(device, DeviceDescription) else device
     if named is not None and not live.device.id.startswith(named):
         msg = f"device {named}: the launch's queue is on {live.device.id}; leave the device out"

@@ -109,6 +109,7 @@ class Predictor:
             trained_models=self._trained_models,
             memory=self._memory,
             facts_store=options.choose_facts_store(),
+            samples_store=options.choose_samples_store(),
             foretell=options.foretell,
         )
         self._refiner = Refiner(self._answerer) if refines else None
@@ -172,7 +173,7 @@ class Predictor:
         policy = self._policy
         if within_s is not None:
             policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
-        request = self._reader.read(launch, device, policy=policy)
+        request = self._reader.read(launch, device, policy=policy, name=name)
         known = self._answers.ask(request)
         if name is not None:
             self._answers.remember_live(name, request, known)

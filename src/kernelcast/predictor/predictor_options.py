@@ -8,6 +8,7 @@ from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.evidence import Foretell
 from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.facts_store import FactsStore
+from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.warm_processes import WarmProcesses
 
 
@@ -26,6 +27,8 @@ class PredictorOptions:
     facts_store : FactsStore or None
         Where facts about launches are kept for other processes: in the data folder unless another
         place is given, nowhere if None or if another executor is given.
+    samples_store : SamplesStore or None
+        Where samples of launches are kept for other processes, like facts.
     foretell : callable or None
         A learned model that needs no samples, in the place of the shipped one: gives the seconds
         of a problem on a device, or None.
@@ -37,12 +40,17 @@ class PredictorOptions:
     timeout_s: float = DEFAULT_TIMEOUT_S
     executor: Executor = field(default_factory=WarmProcesses)
     facts_store: FactsStore | None = field(default_factory=FactsStore)
+    samples_store: SamplesStore | None = field(default_factory=SamplesStore)
     foretell: Foretell | None = None
     clock: Callable[[], float] = time.monotonic
 
     def choose_facts_store(self) -> FactsStore | None:
         """Give the place of facts: what another executor finds is not this machine's."""
         return self.facts_store if isinstance(self.executor, WarmProcesses) else None
+
+    def choose_samples_store(self) -> SamplesStore | None:
+        """Give the place of samples, where the executor samples on this machine's devices."""
+        return self.samples_store if getattr(self.executor, "samples_here", False) else None
 
     def end_children(self) -> None:
         """End the processes that samplings of this predictor have started."""

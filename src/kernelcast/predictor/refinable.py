@@ -30,6 +30,7 @@ def _refine(
 
     def refine() -> Answer:
         more = KnownLaunch(identity=known.identity, outcome=sample_once(request, before))
+        answers.keep_samples(request, more)
         answers.compose_all([(request, more)])
         return make_answer(answers, more, request)
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.moments import MOST_MOMENTS, append_moments
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.records.errors import KernelcastError
@@ -21,8 +22,6 @@ SHARE: Final = 0.02
 """Of the time, which refinements take at most."""
 APART_S: Final = 1.0
 """After the launch was asked for, and between two refinements at least."""
-MOST_MOMENTS: Final = 8
-"""Of a launch: more say little more."""
 _MOST_WAITING: Final = 256
 _ENDS_S: Final = 10.0
 
@@ -115,6 +114,7 @@ class Refiner:
             return True
         finally:
             busy.release()
+        self._answerer.keep_samples(request, more)
         with known.lock:
             if known.outcome is outcome:  # nobody has sampled anew meanwhile
                 known.outcome = more
@@ -130,28 +130,18 @@ def is_open(known: KnownLaunch) -> bool:
 
 def sample_once(request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
     """Add a moment, at other places, for one moment's share of the budget."""
-    settings, count = request.policy.settings, len(outcome.moments)
-    plan = replace(
-        settings.plan,
-        moments=1,
-        budget=settings.plan.budget / settings.plan.moments,
-        seed=settings.plan.seed + count,
-    )
+    settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
     task = EstimateTask(
         problem=request.problem,
         device_id=request.device.id,
-        settings=replace(settings, plan=plan, within_s=None),
+        settings=replace(settings, within_s=None),
         facts=outcome.facts,
     )
     found = request.executor.sample(task, timeout_s=request.policy.timeout_s, report=lambda _: None)
-    more = (
-        replace(one, moment=str(number))
-        for number, one in enumerate(found.moments, start=count + 1)
-    )
     estimate = outcome.estimate
     return replace(
         outcome,
-        moments=(*outcome.moments, *more),
+        moments=append_moments(outcome.moments, found.moments),
         estimate=replace(
             estimate,
             sampling_seconds=estimate.sampling_seconds + found.estimate.sampling_seconds,

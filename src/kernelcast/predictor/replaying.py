@@ -7,6 +7,7 @@ from functools import partial
 from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.facts_store import read_facts
@@ -65,7 +66,7 @@ class RecordedSamples:
         outcome = EstimateOutcome(
             estimate=estimate,
             recording=recording,
-            moments=read_moments(recording.runs),
+            moments=_read_moments(recording),
             pieces=_read_pieces(recording),
         )
         if recording.facts is None:
@@ -75,7 +76,7 @@ class RecordedSamples:
             outcome,
             estimate=put_analytic(estimate, facts.analytic),
             row=make_row(sampled, facts) if task.wants_row else None,
-            moments=read_moments(recording.runs, facts),
+            moments=_read_moments(recording, facts),
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
@@ -89,6 +90,13 @@ class RecordedSamples:
         del timeout_s, report
         msg = f"{task.device_id}: a recording has samples alone"
         raise DeviceError(msg)
+
+
+def _read_moments(
+    recording: Recording, facts: LaunchFacts | None = None
+) -> tuple[SampledMoment, ...]:
+    """Give what samples say as they did then, however long ago that was."""
+    return tuple(replace(one, at_s=None) for one in read_moments(recording.runs, facts))
 
 
 def _find_measurement(recording: Recording, settings: EstimateSettings) -> Measurement:

@@ -151,6 +151,8 @@ class PieceFacts:
         When it was sampled; samples of one moment share an error.
     note : str
         What it rests on.
+    measured_at : datetime or None
+        When it was sampled; None of other kinds, and where that is not known.
     """
 
     kind: str
@@ -159,6 +161,7 @@ class PieceFacts:
     weight: float
     moment: str = ""
     note: str = ""
+    measured_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

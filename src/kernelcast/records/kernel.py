@@ -1,10 +1,15 @@
 """A kernel: source, name and build options."""
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from kernelcast.records.errors import InputError
+
+_INCLUDE = re.compile(r"#\s*include\b|__has_include")
+_INCLUDING_OPTIONS = ("-I", "-include")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +56,23 @@ class Kernel:
         ):  # fmt: skip
             _check_characters(what, text)
 
+    @property
+    def includes_files(self) -> bool:
+        """Whether files decide what it is that its digest does not hold."""
+        return includes_files(self.source, self.build_options)
+
     @cached_property
     def digest(self) -> str:
         """Hex SHA-256 of name, source and options: the identity of the kernel."""
         parts = (self.name, self.source, *self.build_options)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def includes_files(source: str, build_options: Sequence[str]) -> bool:
+    """Tell whether what a source becomes is decided by files beside it."""
+    return bool(_INCLUDE.search(source)) or any(
+        one.startswith(_INCLUDING_OPTIONS) for one in build_options
+    )
 
 
 def _check_characters(what: str, text: str) -> None:

@@ -20,6 +20,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
 
 
@@ -128,7 +129,7 @@ class LaunchIdentity:
         ]  # fmt: skip
         parts = [self.kernel.digest, self.kernel.name, self.device.id, self.device.driver, sizes,
                  self.arguments_digest]  # fmt: skip
-        return digest_text(json.dumps(parts, separators=(",", ":")))
+        return digest_text(_encode(parts))
 
     @property
     def work_group_count(self) -> int | None:
@@ -174,8 +175,7 @@ def digest_arguments(arguments: Sequence[Argument], *, seed: int) -> str:
     >>> digest_arguments([LocalArgument(bytes=64)], seed=0)[:8]
     '0e58ff56'
     """
-    parts = [_describe(one, seed) for one in arguments]
-    return digest_text(json.dumps(parts, separators=(",", ":")))
+    return digest_text(_encode([_describe(one, seed) for one in arguments]))
 
 
 def _describe(argument: Argument, seed: int) -> list[object]:

@@ -90,10 +90,8 @@ class NDRange:
     @property
     def group_counts(self) -> tuple[int, ...]:
         """Work-groups per dimension."""
-        return tuple(
-            math.ceil(size / local)
-            for size, local in zip(self.global_size, self.known_local_size, strict=True)
-        )
+        sizes = zip(self.global_size, self.known_local_size, strict=True)
+        return tuple([-(-size // local) for size, local in sizes])
 
     @property
     def work_group_count(self) -> int:
@@ -113,10 +111,8 @@ class NDRange:
     @property
     def is_uniform(self) -> bool:
         """Whether every work-group is full."""
-        return all(
-            size % local == 0
-            for size, local in zip(self.global_size, self.known_local_size, strict=True)
-        )
+        sizes = zip(self.global_size, self.known_local_size, strict=True)
+        return not any(size % local for size, local in sizes)
 
     def work_items_of(self, box: "GroupBox") -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Give the global offset and global size of the launch that runs just `box`.

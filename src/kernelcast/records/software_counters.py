@@ -1,5 +1,6 @@
 """What sampled work-items executed: counted by an instrumented kernel, or derived from source."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,19 @@ class CounterSample:
             sizes = np.asarray(self.work_items).reshape(-1, 1)
             return np.asarray(np.arange(self.counts.shape[1])[None, :] < sizes, dtype=np.bool_)
         return np.asarray(np.isfinite(self.counts).all(axis=2), dtype=np.bool_)
+
+    def repeat(self, times: Sequence[int]) -> "CounterSample":
+        """Give a sample in which each work-group stands so many times."""
+        if all(one == 1 for one in times):
+            return self
+        return CounterSample(
+            work_groups=tuple(np.repeat(self.work_groups, times).tolist()),
+            counts=np.repeat(self.counts, times, axis=0),
+            is_exact=self.is_exact,
+            work_items=None
+            if self.work_items is None
+            else tuple(np.repeat(self.work_items, times).tolist()),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -379,8 +379,10 @@ def check_launch(
 
 def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange) -> None:
     """Refuse a smaller last work-group where device or language version has none."""
+    if ndrange.is_uniform:
+        return
     is_allowed = any(_MODERN_LANGUAGE.fullmatch(option) for option in kernel.build_options)
-    if ndrange.is_uniform or (device.has_non_uniform_work_groups and is_allowed):
+    if device.has_non_uniform_work_groups and is_allowed:
         return
     why = (
         "the device has no non-uniform work-groups"

@@ -9,7 +9,6 @@ had when they were built are kept beside them.
 import hashlib
 import json
 import os
-import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kernelcast.records.kernel import includes_files
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.sampling.building import (
     ARGUMENT_INFO_OPTION,
@@ -31,8 +31,6 @@ from kernelcast.sampling.parameters import Parameter
 
 _FORMAT: Final = "kernelcast program 1"
 _KEEP_THEMSELVES: Final = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA"})
-# What such a source becomes is decided by files that the key does not hold.
-_INCLUDES: Final = re.compile(r"#\s*include\b|__has_include|-I|-include")
 _MOST_FILES: Final = 512
 
 
@@ -92,7 +90,7 @@ class ProgramStore:
         platform = device.platform
         if self._folder is None or platform.name in _KEEP_THEMSELVES:
             return None
-        if _INCLUDES.search(source) or any(map(_INCLUDES.match, options)):
+        if includes_files(source, options):  # files that the key does not hold
             return None
         names = (platform.name, platform.version, device.name, device.version, device.extensions)
         text = repr((_FORMAT, *names, device.driver_version, source, tuple(options)))

@@ -121,6 +121,20 @@ def ensure_vendors() -> Path | None:
     return used
 
 
+def list_runtime_files() -> list[Path]:
+    """List the files that decide which runtimes the loader finds: whatever changes is another.
+
+    Libraries that an .icd file names by name alone are found through the system's cache of them,
+    which is written anew where one is installed.
+    """
+    chosen = os.environ.get(VENDORS_VARIABLE)
+    folders = [_own_vendors(), Path(chosen) if chosen else SYSTEM_VENDORS]
+    icds = [path for folder in folders for path in (folder, *sorted(folder.glob("*.icd")))]
+    libraries = [Path(named) for path in icds if (named := _read_icd(path))]
+    embedded = [Path(named.strip()) for named in _embedded_files().values()]
+    return [*icds, *libraries, *embedded, Path("/etc/ld.so.cache")]
+
+
 def pin_threads() -> None:
     """Ask runtimes that offer it to keep each of their threads on a core of its own.
 
@@ -144,11 +158,16 @@ def _vendors_folder() -> Path | None:
     return cache / "kernelcast" / f"opencl-vendors-{prefix}"
 
 
+def _own_vendors() -> Path:
+    """Give the folder that wheels install into."""
+    return Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
+
+
 def _embedded_files() -> dict[str, str]:
     """Give file name and corrected content of each .icd file installed by a wheel."""
     files = {}
     library_folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
-    for icd in sorted((Path(sys.prefix) / "etc" / "OpenCL" / "vendors").glob("*.icd")):
+    for icd in sorted(_own_vendors().glob("*.icd")):
         named = Path(_read_icd(icd))
         candidates = [named, *(folder / named.name for folder in library_folders)]
         found = next((path for path in candidates if path.is_absolute() and _is_file(path)), None)

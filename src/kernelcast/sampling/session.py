@@ -4,13 +4,14 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import cast
 
 from cachetools import LRUCache
 
-from kernelcast.records.contention import Contention
+from kernelcast.records.contention import HOLDS_S, Contention, combine_contention
 from kernelcast.records.device import (
     DeviceDescription,
     DeviceKind,
@@ -39,6 +40,7 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
+from kernelcast.sampling.waiting import count_others
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
@@ -46,6 +48,8 @@ _COPIES_KEPT = 16
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
+# Of other programs.
+_TRIALS = 2
 
 
 class DeviceSession:
@@ -100,6 +104,7 @@ class DeviceSession:
         self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
         self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
+        self._trials: list[Contention] = []
 
     @cached_property
     def buffers(self) -> BufferPool:
@@ -159,12 +164,21 @@ class DeviceSession:
                 settle(self.probe, self.behaviour)
 
     def measure_contention(self) -> Contention | None:
-        """Find out what other programs leave to the device; None where nothing is seen of any."""
-        if self.description.kind is not DeviceKind.CPU:
+        """Find out what other programs leave to the device; None where nothing is seen of any.
+
+        Trials hold for some time, and take longer than samples: two in that time are enough.
+        """
+        if self.description.kind is not DeviceKind.CPU or not count_others():
             return None
+        oldest = datetime.now(UTC) - timedelta(seconds=HOLDS_S)
+        self._trials = [one for one in self._trials if one.measured_at > oldest]
+        if len(self._trials) >= _TRIALS:
+            return combine_contention(self._trials)
         timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
         steps_per_s = self.behaviour.settle_steps / self.behaviour.settled_s
-        return measure_contention(Probe(timer, self._probe_program), steps_per_s)
+        found = measure_contention(Probe(timer, self._probe_program), steps_per_s)
+        self._trials += [] if found is None else [found]
+        return found
 
     def note_busy(self) -> None:
         """Note that a launch has just ended."""

@@ -67,6 +67,8 @@ class FakeExecutor:
     modelled: int = 0
     """How often the analytic model was asked."""
     tasks: list[EstimateTask] = field(default_factory=list)
+    samples_here: bool = False
+    """Whether its samples are kept for other processes, as those of this machine's devices."""
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     def sample(

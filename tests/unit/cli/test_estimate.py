@@ -163,6 +163,20 @@ def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> Non
     assert run("--least-gain", "-1")[0] == 2
 
 
+def test_says_when_the_samples_were_taken(executor: FakeExecutor) -> None:
+    """An answer that another process has sampled says so, how long ago, and how to ask anew."""
+    executor.samples_here = True
+    executor.work_group_s = 1e-9
+    assert "rests on samples" not in run()[1]
+    again = run()[1]
+    assert "note: nbody on fake-device-0000: rests on samples taken" in again
+    assert "--no-history samples anew" in again
+    assert "nothing was run for it" in run("--explain")[1]
+    assert len(executor.tasks) == 1
+    assert "rests on samples" not in run("--no-history")[1]
+    assert len(executor.tasks) == 2
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("is_measured", [False, True])
 def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> None:

@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
+from kernelcast.sampling.loop_benchmark.measuring import find_compiler
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "examples/loops"
@@ -203,3 +204,25 @@ def test_branches_have_a_range(tmp_path: Path) -> None:
     assert both["least_cycles"] < few["ecm"]["cycles"] < both["ecm"]["cycles"]
     assert both["most_cycles"] == pytest.approx(both["ecm"]["cycles"])
     assert "--taken" in refuse(*words, "--taken", "2")
+
+
+def test_the_core_comes_from_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles the loop and asks OSACA, or says why not; asked for explicitly, it is an error."""
+    pytest.importorskip("osaca")
+    if find_compiler() is None:
+        pytest.skip("no C compiler is installed")
+    words = (LOOPS / "triad.c", "-D", "N", "1000", "--machine", "ivy-bridge-ep")
+    compiled, table = (
+        read_json(*words, *more)["sizes"][0]  # type: ignore[index]
+        for more in ((), ("--core", "table"))
+    )
+    assert compiled["in_core"]["provider"] == "osaca"
+    assert table["in_core"]["provider"] == "table"
+    assert "stands in" not in run(*words, "--architecture", "ZEN2", "--flags", "-O2").stdout
+    assert "--per-pass" in refuse(*words, "--core", "osaca", "--in-core", "1,2")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CC", "")
+    [without] = read_json(*words)["sizes"]  # type: ignore[misc]
+    assert without["in_core"] == table["in_core"]
+    assert any("not OSACA: no C compiler is found" in note for note in without["notes"])
+    assert "install gcc or clang" in refuse(*words, "--core", "osaca")

@@ -92,10 +92,13 @@ def test_an_element_of_both_sides_is_loaded_once() -> None:
 
 
 def test_what_a_branch_assigns_is_selected() -> None:
-    """A sum under a condition waits for the sum and for the selection."""
+    """A sum under a mask waits for the sum; a condition on it must be known first."""
     nest = read_loop_nest(NEST + "if (a[j][i] > t) s += a[j][i];", {})
-    assert nest.chain == ("add fp64", "select fp64")
-    assert read_loop_nest(NEST + "if (j > 2) s += a[j][i];", {}).chain == ("add fp64",)
+    assert nest.chain == ("add fp64",)
+    assert nest.executed.count(Kind.SELECT) == 1
+    assert read_loop_nest(NEST + "if (j > 2) s += a[j][i];", {}).executed.count(Kind.SELECT) == 0
+    waiting = read_loop_nest(NEST + "if (a[j][i] > s) s = b[j][i];", {})
+    assert waiting.chain == ("compare fp64", "select fp64")
     inside = "{ double x = 0; if (a[j][i] > t) { double y = 2 * a[j][i]; x = y; } b[j][i] = x; }"
     assert read_loop_nest(NEST + inside, {}).executed.count(Kind.SELECT) == 1
 
@@ -123,3 +126,20 @@ def test_data_between_loops_are_refused() -> None:
     )
     with pytest.raises(InputError, match=r"between loops depends on data.*in the innermost loop"):
         read_loop_nest(source, {})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (a[j][i] > s) s = a[j][i];",
+        "if (s <= a[j][i]) s = a[j][i];",
+        "s = s > a[j][i] ? s : a[j][i];",
+        "{ double x = a[j][i]; if (x < s) { s = x; } }",
+    ],
+)
+def test_the_greater_of_two_is_one_operation(body: str) -> None:
+    """No branch: processors have an instruction for it."""
+    nest = read_loop_nest(NEST + body, {})
+    assert not nest.has_branches
+    assert nest.chain == ("select fp64",)
+    assert nest.executed.count(Kind.COMPARE) == 0

@@ -11,7 +11,7 @@ from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering import kernel_sizes
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.sparing import KnownTime, choose_moments, read_known
+from kernelcast.predictor.answering.sparing import choose_moments
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
@@ -133,6 +133,5 @@ def test_moments_are_taken_as_long_as_they_narrow_the_interval_enough() -> None:
         replace(settings, least_gain=-1.0)
 
 
-def _know(seconds: float, variance: float) -> KnownTime:
-    piece = Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)
-    return read_known(piece, BUILT_IN, 0.9)
+def _know(seconds: float, variance: float) -> list[Piece]:
+    return [Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)]

@@ -67,6 +67,10 @@ class InCoreTerms:
 class InCoreProvider(Protocol):
     """Knows the time of a loop body on a core."""
 
+    @property
+    def executes_all_sides(self) -> bool:
+        """Whether it is certain that branches are masked; else they may be jumped over as well."""
+
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
         """Give the terms of so many iterations, those of one cache line of work.
 
@@ -93,6 +97,7 @@ class InstructionTable:
     """
 
     name = "table"
+    executes_all_sides = False
 
     def __init__(self, machine: CpuMachine) -> None:
         self._machine = machine

@@ -39,6 +39,7 @@ class OsacaProvider:
     """
 
     name = "osaca"
+    executes_all_sides = False
 
     def __init__(self, assembly: str, *, architecture: str, iterations: float) -> None:
         if iterations <= 0:
@@ -109,10 +110,21 @@ class _Body:
         ]
 
 
-def _analyse(assembly: str, architecture: str) -> _Body:
+def require_osaca() -> None:
+    """Check that OSACA is installed.
+
+    Raises
+    ------
+    InputError
+        If it is not; says which extra has it.
+    """
     if importlib.util.find_spec("osaca") is None:
         msg = "OSACA is not installed; install it with `pip install 'kernelcast[osaca]'`"
         raise InputError(msg)
+
+
+def _analyse(assembly: str, architecture: str) -> _Body:
+    require_osaca()
     tool = importlib.import_module("osaca.osaca")
     semantics = importlib.import_module("osaca.semantics")
     if architecture not in tool.SUPPORTED_ARCHS:

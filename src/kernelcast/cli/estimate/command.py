@@ -1,5 +1,6 @@
 """``kernelcast estimate``."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,7 +77,7 @@ _DEFAULTS = EstimateSettings()
 @click.option(
     "--no-history",
     is_flag=True,
-    help="Sample also where this very launch was observed before.",
+    help="Sample also where this very launch was observed or sampled before.",
 )
 @click.option(
     "--no-sampling",
@@ -117,14 +118,16 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
 
     A few work-groups are run and timed; the whole launch's time follows from them, with an
     interval. A learned model of the device, where there is one, corrects it. A
-    launch that was observed before is answered from its observations, unless whole runs are
-    measured or samples recorded. Devices answer one after the other, each in a process of its
+    launch that was observed before is answered from its observations, one that was sampled within
+    the last hour from those samples, where more would gain less than they cost; unless whole runs
+    are measured or samples recorded. Devices answer one after the other, each in a process of its
     own. Of several problems those that can be read are answered. Errors and progress go to
     standard error. Ctrl-C prints what is done.
 
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
+    began = datetime.now(UTC)
     if options["replay_file"] is None and options["problem_files"]:
         # What follows takes as long to import as the process to start.
         device_ids = options["device_ids"] or ("",)
@@ -141,12 +144,12 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
         if request.as_json:
             show_json([])
         raise
-    _present(collected, request)
+    _present(collected, request, began)
     if request.record_file is not None and collected.recordings:
         from kernelcast.launches.recordings import save_recordings
 
         save_recordings(request.record_file, collected.recordings)
-    if request.plot_file is not None and collected.recordings:
+    if request.plot_file is not None and any(one.estimate for one in collected.answers):
         from kernelcast.cli.estimate.plot import save_plot
 
         save_plot(request.plot_file, collected.answers)
@@ -154,10 +157,10 @@ def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - E
         ctx.exit(collected.status)
 
 
-def _present(collected: "CollectedEstimates", request: "EstimateRequest") -> None:
+def _present(collected: "CollectedEstimates", request: "EstimateRequest", began: datetime) -> None:
     """Print answers and warnings to standard output, every error to standard error."""
     from kernelcast.cli.estimate.explanation import list_explanations
-    from kernelcast.cli.estimate.table import list_warnings, make_table
+    from kernelcast.cli.estimate.table import list_kept_samples, list_warnings, make_table
 
     if request.as_json:
         show_json([answer.to_dict() for answer in collected.answers])
@@ -172,6 +175,8 @@ def _present(collected: "CollectedEstimates", request: "EstimateRequest") -> Non
             for is_narrow in (False, True)
         )
         show(wide, narrow=narrow)
+        for line in list_kept_samples(collected.answers, began):
+            show_line(f"note: {line}")
         for warning in list_warnings(collected.answers):
             show_line(f"warning: {warning}")
         for line in list_explanations(collected.answers) if request.explain else ():

@@ -51,6 +51,8 @@ def _explain(estimate: Estimate) -> Iterator[str]:
 
 def _describe_piece(one: PieceFacts) -> str:
     when = f", moment {one.moment}" if one.moment else ""
+    if one.measured_at is not None:
+        when += f" at {one.measured_at:%H:%M:%S} UTC"
     note = f" ({one.note})" if one.note else ""
     return (
         f"{one.kind.replace('_', ' ')} {format_seconds(one.seconds)} +-"
@@ -121,6 +123,8 @@ def _describe_aside(one: SetAside) -> str:
 
 def _describe_cost(estimate: Estimate) -> str:
     cost = estimate.cost
+    if not cost.total_s:
+        return "nothing was run for it"
     parts = [
         f"samples {format_seconds(cost.sampling_s)} on the device",
         f"build {format_seconds(cost.build_s)}",

@@ -1,13 +1,14 @@
 """The table that ``kernelcast estimate`` prints."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from rich.table import Table
 
 from kernelcast.cli import terminal
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.reports.numbers import format_range, format_seconds, format_share
+from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 
 _COLUMNS = (
     "problem", "device", "predicted", "interval", "now", "now, interval", "tier", "P_sat",
@@ -68,6 +69,29 @@ def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
         if answer.estimate is not None
         for warning in answer.estimate.warnings
     ]
+
+
+def list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> list[str]:
+    """Say which answers rest on samples that were there before they were asked for, and since when.
+
+    Parameters
+    ----------
+    began : datetime
+        When answers were asked for.
+    """
+    lines = []
+    for answer in answers:
+        pieces = () if answer.estimate is None else answer.estimate.list_pieces()
+        times = [one.measured_at for one in pieces if one.measured_at and one.measured_at < began]
+        if times:
+            last = max(times)
+            age_s = (began - last).total_seconds()
+            lines.append(
+                f"{answer.problem} on {answer.device_id}: rests on samples taken "
+                f"{format_duration(age_s)} ago, at {last:%Y-%m-%d %H:%M:%S} UTC; "
+                "--no-history samples anew"
+            )
+    return lines
 
 
 def _describe(answer: DeviceAnswer) -> dict[str, str]:

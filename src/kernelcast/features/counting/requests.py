@@ -1,7 +1,7 @@
 """How warps touch memory, place by place: from address expressions or from recorded addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ def compute_requests(
     scalars: Mapping[str, int],
     *,
     warp_width: int = WARP_WIDTH,
-    work_groups: Sequence[int] | None = None,
+    work_groups: Mapping[int, int] | None = None,
 ) -> tuple[RequestPattern, ...]:
     """Compute how warps touch memory, from address expressions.
 
@@ -64,8 +64,8 @@ def compute_requests(
         Values of scalar arguments, see `bind_scalars`.
     warp_width : int
         Work-items that run in step, consecutive in their local linear id.
-    work_groups : sequence of int or None
-        Whose warps to look at; None chooses some.
+    work_groups : mapping of int to int, optional
+        Whose warps to look at, and for how many work-groups each stands; None chooses some.
 
     Returns
     -------
@@ -74,12 +74,13 @@ def compute_requests(
         arguments that it needs are given. Conditions on data count as met. An execution of the
         access by a warp is one request, however wide.
     """
-    chosen = choose_work_groups(ndrange) if work_groups is None else work_groups
-    bindings, is_present = _bind_warps(ndrange, chosen, warp_width)
+    chosen = work_groups or dict.fromkeys(choose_work_groups(ndrange), 1)
+    times = np.array([*chosen.values()], dtype=np.float64)
+    bindings, is_present, owners = _bind_warps(ndrange, [*chosen], warp_width)
     bindings |= bind_names(dict(scalars))
-    start = Points.start(bindings, is_present)
+    start = replace(Points.start(bindings, is_present), weights=times[owners])
     found = (_follow(facts, access, start) for access in facts.accesses)
-    return _merge((one for one in found if one is not None), warps=is_present.shape[0])
+    return _merge((one for one in found if one is not None), warps=float(times[owners].sum()))
 
 
 def measure_requests(
@@ -120,12 +121,12 @@ def measure_requests(
 
 def _bind_warps(
     ndrange: NDRange, groups: Sequence[int], width: int
-) -> tuple[dict[Symbol, Value], BoolArray]:
-    """Give ids by warp and lane; lanes that a warp lacks repeat some other's."""
+) -> tuple[dict[Symbol, Value], BoolArray, IntArray]:
+    """Give ids by warp and lane, and whose warps they are; missing lanes repeat some other's."""
     items = bind_ids(ndrange, groups)
     missing = -items.is_present.shape[1] % width
     is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, width)
-    kept = is_present.any(axis=1)
+    kept = np.asarray(is_present.any(axis=1))
     bindings: dict[Symbol, Value] = {}
     for symbol, value in items.bindings.items():
         if isinstance(value, np.ndarray):
@@ -133,7 +134,8 @@ def _bind_warps(
             bindings[symbol] = padded.reshape(-1, width)[kept]
         else:
             bindings[symbol] = value
-    return bindings, is_present[kept]
+    per_group = len(kept) // len(groups)
+    return bindings, is_present[kept], np.flatnonzero(kept) // per_group
 
 
 def _follow(facts: KernelFacts, access: MemoryAccess, start: Points) -> _Requests | None:
@@ -181,7 +183,7 @@ def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray
 
 
 def _merge(
-    found: Iterable[_Requests], *, warps: int, is_measured: bool = False
+    found: Iterable[_Requests], *, warps: float, is_measured: bool = False
 ) -> tuple[RequestPattern, ...]:
     """Add up what several paths to one place do."""
     places: dict[tuple[int, str | None], list[_Requests]] = {}
@@ -190,7 +192,7 @@ def _merge(
     return tuple(_summarise(parts, warps, is_measured=is_measured) for parts in places.values())
 
 
-def _summarise(parts: list[_Requests], warps: int, *, is_measured: bool) -> RequestPattern:
+def _summarise(parts: list[_Requests], warps: float, *, is_measured: bool) -> RequestPattern:
     weights = np.concatenate([one.weights for one in parts])
     total = float(weights.sum())
 

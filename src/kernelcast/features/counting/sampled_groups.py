@@ -1,8 +1,14 @@
 """Which work-groups stand for all."""
 
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
 import numpy as np
 
 from kernelcast.records.ndrange import NDRange
+
+_BITS: Final = 32
 
 
 def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:
@@ -40,5 +46,15 @@ def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple
         return (total // 2,)
     strata = count - 2
     edges = [1 + (total - 2) * place // max(1, strata) for place in range(strata + 1)]
-    between = np.random.default_rng(seed).integers(edges[:-1], edges[1:])
-    return (0, *(int(place) for place in between), total - 1)
+    draws = iter(_draw(strata, seed))
+    between = (
+        low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS)
+        for low, high in pairwise(edges)
+    )
+    return (0, *between, total - 1)
+
+
+@lru_cache(maxsize=64)
+def _draw(count: int, seed: int) -> tuple[int, ...]:
+    """Draw numbers of 32 bits: a generator takes longer to make than all else here."""
+    return tuple(np.random.default_rng(seed).integers(1 << _BITS, size=count).tolist())

@@ -43,6 +43,7 @@ Chain: TypeAlias = tuple[str, ...] | None
 """Operations since a value of the iteration before; None if the value has none of it."""
 _Holder: TypeAlias = "Place | int"
 """An element, or a variable by the key of its declaration."""
+_ORDERS = frozenset((kinds.LESS, kinds.LESS_EQUAL, kinds.GREATER, kinds.GREATER_EQUAL))
 _EXPECTED = "the innermost loop may only hold assignments, if, else and continue"
 
 
@@ -168,6 +169,12 @@ class Body:
 
     def _branch(self, condition: Node, then: Sequence[Node], otherwise: Sequence[Node]) -> None:
         """Read both sides of a branch; a vector selects what either of them assigned."""
+        if not otherwise and len(then) == 1 and then[0].kind == kinds.BINARY:
+            target, value = (peel(one) for one in then[0].children)
+            if then[0].operator == kinds.ASSIGN and _is_extremum(condition, target, value):
+                chains = (self._value(value), self._value(target))
+                self._assign(target, self._add(Kind.SELECT, target.type, *chains))
+                return
         outer, self._assigned = self._assigned, {}
         outside = set(self._declared)
         met, waited = self._condition(condition)
@@ -176,7 +183,9 @@ class Body:
         if any(one is inner or one.kind is SymbolKind.CONTENT for one in met.symbols()):
             for key, info in self._assigned.items():
                 if key in outside or key not in self._declared:
-                    self.chains[key] = self._add(Kind.SELECT, info, self.chains[key], waited)
+                    # An operation under a mask waits for the mask only.
+                    chain = self._add(Kind.SELECT, info, waited)
+                    self.chains[key] = max(chain, self.chains[key], key=_length)
         self._assigned = {**outer, **self._assigned}
 
     def _read_sides(
@@ -313,13 +322,18 @@ class Body:
             info = node.children[0].type if node.operator in kinds.COMPARISONS else node.type
             return self._add(_ARITHMETIC[node.operator], info, *map(self._value, node.children))
         if node.kind == kinds.CONDITIONAL:
-            condition, then, otherwise = node.children
-            met, waited = self._condition(condition)
-            sides = self._read_sides(met, lambda: self._value(then), lambda: self._value(otherwise))
-            return self._add(Kind.SELECT, node.type, waited, *sides)
+            return self._choose(node)
         raise self.listing.refusal(
             node, f"{node.text()}: no arithmetic on constants, variables and array elements"
         )
+
+    def _choose(self, node: Node) -> Chain:
+        condition, then, otherwise = node.children
+        if _is_extremum(condition, then, otherwise):
+            return self._add(Kind.SELECT, node.type, self._value(then), self._value(otherwise))
+        met, waited = self._condition(condition)
+        sides = self._read_sides(met, lambda: self._value(then), lambda: self._value(otherwise))
+        return self._add(Kind.SELECT, node.type, waited, *sides)
 
     def _load(self, node: Node) -> Chain:
         element = read_element(node, self.arrays, self._known, self.listing)
@@ -363,6 +377,15 @@ class Body:
 
 def _list(body: Node) -> list[Node]:
     return list(flatten(body))
+
+
+def _is_extremum(condition: Node, one: Node, other: Node) -> bool:
+    """Tell whether a condition chooses the greater or the lesser of what it compares."""
+    compared = peel(condition)
+    if compared.kind != kinds.BINARY or compared.operator not in _ORDERS:
+        return False
+    sides = [peel(side).text() for side in compared.children]
+    return sorted(sides) == sorted((peel(one).text(), peel(other).text())) and all(sides)
 
 
 def _length(chain: Chain) -> int:

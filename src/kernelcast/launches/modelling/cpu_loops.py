@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
+from typing import ClassVar
 
 from kernelcast.analytic.cpu.ecm import EcmPrediction, ScalingPoint, predict_ecm, scale_cores
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, InstructionTable
@@ -45,6 +46,7 @@ class GivenTerms:
     """
 
     terms: InCoreTerms
+    executes_all_sides: ClassVar[bool] = False
 
     def predict(self, _: LoopNest, __: float) -> InCoreTerms:
         """Give the terms."""
@@ -156,11 +158,13 @@ class LoopModel:
         volumes = self.traffic(constants, cores)
         terms, ecm = self.time(volumes, constants, has_masks=True)
         every = [ecm.cycles_of(cores)]
+        is_known = self.in_core is not None and self.in_core.executes_all_sides
         for one in self._list_outcomes() if self.nest.has_branches else ():
             moved = volumes if one is self else one.traffic(constants, cores)
+            every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
             every += [
                 one.time(moved, constants, has_masks=has_masks)[1].cycles_of(cores)
-                for has_masks in (False, True)
+                for has_masks in (() if is_known else (False, True))
             ]
         return LoopPrediction(
             constants={**self.nest.constants, **constants},

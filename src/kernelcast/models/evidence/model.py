@@ -96,7 +96,9 @@ class EvidenceModel:
     facts: Mapping[str, float] = field(default_factory=dict)
     samplers: tuple[int, ...] = ()
 
-    def weigh_samples(self, moment: SampledMoment, past: Sequence[float] = ()) -> Piece:
+    def weigh_samples(
+        self, moment: SampledMoment, past: Sequence[float] = (), *, age_s: float = 0.0
+    ) -> Piece:
         """Make a piece of samples of a moment.
 
         Parameters
@@ -106,6 +108,9 @@ class EvidenceModel:
         past : sequence of float
             `judge_samples` of other launches of the kernel that were measured as a whole: what
             the sampler gets wrong of this kernel.
+        age_s : float
+            Seconds since they were taken: machines have states that last. All samples of a launch
+            share what has changed since.
         """
         form = self._find(moment.form)
         variance = form.variance(moment.signs)
@@ -115,15 +120,18 @@ class EvidenceModel:
             trust = share * len(past) / (share * len(past) + 1.0 - share)
             log_seconds -= trust * _clip(median(past)) * math.sqrt(variance)
             variance *= 1.0 - share * trust
+        aged = self.sizes.scale * self._age(age_s)
         return Piece(
             kind=Kind.SAMPLES,
             log_seconds=log_seconds,
-            variance=variance,
+            variance=variance + aged,
             moment=moment.moment,
             moment_variance=self.shared.moment * variance,
             basis=SAMPLER,
-            basis_variance=self.shared.launch * variance,
+            basis_variance=self.shared.launch * variance + aged,
             note=moment.form,
+            at_s=moment.at_s,
+            age_variance=aged,
         )
 
     def expect_variance(self, form: str) -> float:
@@ -162,10 +170,9 @@ class EvidenceModel:
             How many observations agree, apart in time or not.
         """
         settings = self.sizes
-        aged = -math.expm1(-abs(age_s) / settings.time_reach_s)
         of_next = settings.usual_noise if moments == 1 else noise
         variance = noise_variance(settings, noise) / moments + noise_variance(settings, of_next)
-        variance += 2.0 * settings.time_sd**2 * aged
+        variance += self._age(age_s)
         count = "observed once" if repeats == 1 else f"observed {repeats} times"
         apart = f" at {moments} moments" if moments > 1 else ""
         when = f", {age_s:,.0f} s ago" if math.isfinite(age_s) else ""
@@ -176,6 +183,11 @@ class EvidenceModel:
             repeats=repeats,
             note=f"{count}{apart}{when}",
         )
+
+    def _age(self, age_s: float) -> float:
+        """Give the variance that the time since a measurement brings."""
+        aged = -math.expm1(-abs(age_s) / self.sizes.time_reach_s)
+        return 2.0 * self.sizes.time_sd**2 * aged
 
     def tabulate(
         self, known: Sequence[KnownSize], caches: Mapping[str, float] | None = None

@@ -45,12 +45,15 @@ class SampledMoment:
         Natural logarithm of the whole launch's time in seconds, by the line through the samples.
     signs : tuple of float
         Values of `SIGNS`.
+    at_s : float or None
+        When they were taken, in UNIX seconds; None where nobody has noted it.
     """
 
     moment: str
     form: str
     log_seconds: float
     signs: tuple[float, ...]
+    at_s: float | None = None
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_seconds) or not all(map(math.isfinite, self.signs)):
@@ -88,6 +91,7 @@ def read_moment(
         moment=moment,
         form=form,
         log_seconds=math.log(fit.seconds),
+        at_s=run.at_s or None,
         signs=(
             math.log(fit.standard_error_s / fit.seconds + 0.005),
             math.log(float(np.std(np.log(rates))) + 0.01),

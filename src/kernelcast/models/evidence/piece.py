@@ -47,6 +47,10 @@ class Piece:
         much their errors have in common.
     note : str
         What it rests on, in words.
+    at_s : float or None
+        When it was sampled, in UNIX seconds; None where that is not known.
+    age_variance : float
+        The part of `basis_variance` that the time since then brings.
 
     Raises
     ------
@@ -63,6 +67,8 @@ class Piece:
     basis_variance: float = 0.0
     repeats: int = 1
     note: str = ""
+    at_s: float | None = None
+    age_variance: float = 0.0
 
     def __post_init__(self) -> None:
         shared = self.moment_variance + self.basis_variance

@@ -123,10 +123,6 @@ class SizeAnswer:
         The measure of work that it was scaled by.
     sizes : int
         How many sizes are known.
-    distance : float
-        To the nearest of them, in ln work.
-    age_s : float
-        Time between then and the latest of them, in seconds.
     boundary : str
         Cache whose size lies between the working set and those of all known sizes; empty if none.
     """
@@ -135,8 +131,6 @@ class SizeAnswer:
     variance: float
     measure: str
     sizes: int
-    distance: float
-    age_s: float
     boundary: str = ""
 
 
@@ -194,8 +188,6 @@ class SizeTable:
             variance=variance,
             measure=MEASURES[self.measure],
             sizes=len(self.work),
-            distance=float(apart.min()),
-            age_s=float(between_s.min()),
             boundary=boundary,
         )
 

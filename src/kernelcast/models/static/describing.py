@@ -15,6 +15,7 @@ from kernelcast.records.training_table import Numbers
 
 ESTIMATE = "analytic.estimate_s"
 """The time that the model corrects."""
+_LARGEST = "analytic.largest_limiter_ratio"
 _LIMITERS = (
     "fp32", "fp64", "int", "special", "l1", "l2", "l3", "dram", "latency", "chain", "atomics",
     "barriers", "dispatch",
@@ -44,8 +45,9 @@ _RATIOS = (
     "static.quasi_affine_access_ratio", "static.polynomial_access_ratio",
     "static.indirect_access_ratio", "static.guarded_access_ratio", "static.coverage_ratio",
     "static.fp64_flag", "static.work_items_per_work_group", "compiler.sub_group_size_count",
-    "analytic.vector_work_items_count", "analytic.largest_limiter_ratio",
+    "analytic.vector_work_items_count", _LARGEST,
 )  # fmt: skip
+_ATOMICS, _SPECIAL = 0.25, 0.3
 _LEAST_SHARE = 0.01
 _LEAST_RATIO = 0.05
 
@@ -55,6 +57,8 @@ NAMES: tuple[str, ...] = (
     *_SITES, *_RATIOS, _INSTRUCTIONS, "divergent_of_branches",
 )  # fmt: skip
 """In the order of `describe`."""
+OF_TIMES = (*range(len(_LIMITERS)), NAMES.index(_LARGEST))
+"""Columns that the analytic time and its limiters decide."""
 _COMPILER = "compiler."
 _OF_COMPILER = [place for place, one in enumerate(NAMES) if one.startswith(_COMPILER)]
 
@@ -81,14 +85,15 @@ def describe(features: Mapping[str, float]) -> Numbers:
         Of the feature vector; what is absent counts as none, but NaN where no compiler was asked.
     """
     read = _reader(features)
-    estimate_s = max(read(ESTIMATE), 1e-12)
     instructions = max(read(_INSTRUCTIONS), 1.0)
     branches = max(read("counters.branches_per_warp"), 1.0)
+    limiters = {one: read(f"analytic.{one}_limiter_s") for one in _LIMITERS}
+    *shares, largest = describe_times(read(ESTIMATE), limiters, read(_LARGEST))
     found = [
-        *(_log_share(read(f"analytic.{one}_limiter_s"), estimate_s) for one in _LIMITERS),
+        *shares,
         *(_log_share(read(f"counters.{one}_per_work_item"), instructions) for one in _OPERATIONS),
         *(math.log1p(max(read(one), 0.0)) for one in _SITES),
-        *(math.log(_LEAST_RATIO + max(read(one), 0.0)) for one in _RATIOS),
+        *(largest if one == _LARGEST else _log_ratio(read(one)) for one in _RATIOS),
         math.log(instructions),
         _log_share(read("counters.divergent_branches_per_warp"), branches),
     ]
@@ -96,6 +101,27 @@ def describe(features: Mapping[str, float]) -> Numbers:
     if not any(name.startswith(_COMPILER) for name in features):
         columns[_OF_COMPILER] = np.nan
     return columns
+
+
+def describe_times(
+    estimate_s: float, limiters: Mapping[str, float], largest_ratio: float
+) -> list[float]:
+    """Give the columns `OF_TIMES`: all that another size of the same work changes.
+
+    Parameters
+    ----------
+    estimate_s : float
+        The analytic time.
+    limiters : mapping of str to float
+        Its limiters in seconds, names in lower case.
+    largest_ratio : float
+        The largest of them over the estimate.
+    """
+    estimate_s = max(estimate_s, 1e-12)
+    return [
+        *(_log_share(limiters.get(one, 0.0), estimate_s) for one in _LIMITERS),
+        _log_ratio(largest_ratio),
+    ]
 
 
 def classify(features: Mapping[str, float]) -> Workload:
@@ -115,15 +141,37 @@ def classify(features: Mapping[str, float]) -> Workload:
     barriers = read("counters.barriers_per_work_item")
     shared = read("static.local_bytes_per_work_group") > 0
     rules = {
-        Workload.ATOMICS: share("atomics") >= 0.25,
+        Workload.ATOMICS: share("atomics") >= _ATOMICS,
         Workload.SPARSE: read("static.indirect_access_ratio") > 0,
-        Workload.SPECIAL: share("special") >= 0.3,
+        Workload.SPECIAL: share("special") >= _SPECIAL,
         Workload.BRANCHING: 0 < read("counters.lane_efficiency_ratio") < 0.85,
         Workload.REDUCTION: shared and barriers > 1 and read("counters.operations_per_byte") < 8,
         Workload.DENSE: read("counters.operations_per_byte") >= 8,
         Workload.STENCIL: read("counters.global_loads_per_work_item") >= 4,
     }
     return next((kind for kind, holds in rules.items() if holds), Workload.STREAMING)
+
+
+def classify_by_times(
+    otherwise: Workload, estimate_s: float, limiters: Mapping[str, float]
+) -> Workload:
+    """Say what kind of work it is by limiters, where all else is known.
+
+    Parameters
+    ----------
+    otherwise : Workload
+        As `classify` says of it without any limiter.
+    estimate_s, limiters
+        As of `describe_times`.
+    """
+    if limiters.get("atomics", 0.0) / estimate_s >= _ATOMICS:
+        return Workload.ATOMICS
+    is_special = limiters.get("special", 0.0) / estimate_s >= _SPECIAL
+    return Workload.SPECIAL if is_special and otherwise is not Workload.SPARSE else otherwise
+
+
+def _log_ratio(value: float) -> float:
+    return math.log(_LEAST_RATIO + max(value, 0.0))
 
 
 def _reader(features: Mapping[str, float]) -> Callable[[str], float]:

@@ -16,7 +16,16 @@ import numpy.typing as npt
 from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.grouping import divide_groups, number_groups
 from kernelcast.models.learned.learner import Part
-from kernelcast.models.static.describing import ESTIMATE, NAMES, Workload, classify, describe
+from kernelcast.models.static.describing import (
+    ESTIMATE,
+    NAMES,
+    OF_TIMES,
+    Workload,
+    classify,
+    classify_by_times,
+    describe,
+    describe_times,
+)
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.training_table import Numbers
@@ -27,6 +36,7 @@ _EPSILON = 0.05
 # Chosen, as the cost was, on two devices with kernels held out: costs of 0.5 to 4 and widths of
 # 0.1 to 1 come out within 3 points of each other.
 _WIDTH = 0.3
+_ANALYTIC, _LIMITER = "analytic.", "_limiter_s"
 _SCALE_FLOOR = 1e-6
 _MOST_SCORES = 200
 _LARGEST_CORRECTION = math.log(30.0)
@@ -139,23 +149,87 @@ class StaticModel:
                 "analytic model has an answer"
             )
             raise InputError(msg)
-        correction = float(self.correct(describe(features)[None])[0])
-        width = self.calibration.half_width(_sign(np.array([correction])), np.ones(1), COVERAGE)
-        return StaticAnswer(
-            log_seconds=math.log(estimate_s) + correction,
-            correction=correction,
-            half_width=float(width[0]),
-            workload=classify(features),
-        )
+        read = {
+            name.removeprefix(_ANALYTIC).removesuffix(_LIMITER): value
+            for name, value in features.items()
+            if name.startswith(_ANALYTIC) and name.endswith(_LIMITER) and math.isfinite(value)
+        }
+        ratio = features.get(f"{_ANALYTIC}largest_limiter_ratio", 0.0)
+        return self.prepare(features).answer(estimate_s, read, ratio)
+
+    def prepare(self, features: Mapping[str, float]) -> "PreparedWork":
+        """Prepare answers for launches that differ in their analytic times only."""
+        columns = _scale(describe(features), self.centre, self.scale)
+        times = [*OF_TIMES]
+        columns[times] = 0.0
+        points = self.points.copy()
+        nearest = points[:, times].copy()
+        points[:, times] = 0.0
+        return PreparedWork(
+            model=self,
+            rest=((points - columns) ** 2).sum(axis=1) + (nearest**2).sum(axis=1),
+            points=nearest,
+            centre=self.centre[times],
+            scale=self.scale[times],
+            workload=classify({
+                name: one for name, one in features.items() if not name.startswith(_ANALYTIC)
+            }),
+        )  # fmt: skip
 
     def correct(self, columns: Numbers) -> Numbers:
         """Give corrections of launches whose columns `describe` gave, shape (n,)."""
         scaled = _scale(columns, self.centre, self.scale)
         squares = (self.points**2).sum(axis=1)
         distances = (scaled**2).sum(axis=1)[:, None] + squares - 2.0 * scaled @ self.points.T
+        return self.weigh(distances)
+
+    def weigh(self, distances: Numbers) -> Numbers:
+        """Give corrections by squared distances to the points, shape (..., points)."""
         kernel = np.exp(-_WIDTH / len(NAMES) * np.maximum(distances, 0.0))
         found: Numbers = kernel @ self.weights + self.intercept
         return np.clip(found, -_LARGEST_CORRECTION, _LARGEST_CORRECTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedWork:
+    """What a model knows of launches that do the same work, but for their analytic times.
+
+    Parameters
+    ----------
+    model : StaticModel
+        The model.
+    rest : ndarray, shape (points,)
+        Squared distances to its points that times do not decide.
+    points : ndarray, shape (points, times)
+        The points' columns of times.
+    centre, scale : ndarray, shape (times,)
+        Of these columns.
+    workload : Workload
+        The kind of work without regard to times.
+    """
+
+    model: StaticModel
+    rest: Numbers
+    points: Numbers
+    centre: Numbers
+    scale: Numbers
+    workload: Workload
+
+    def answer(
+        self, estimate_s: float, limiters: Mapping[str, float], largest_ratio: float
+    ) -> StaticAnswer:
+        """Answer one launch; arguments as of `describe_times`."""
+        times = np.array(describe_times(estimate_s, limiters, largest_ratio))
+        scaled = (times - self.centre) / self.scale
+        distances = self.rest + (scaled @ scaled - 2.0 * (self.points @ scaled))
+        correction = float(self.model.weigh(distances))
+        sign = math.log(abs(correction) + _EPSILON)
+        return StaticAnswer(
+            log_seconds=math.log(estimate_s) + correction,
+            correction=correction,
+            half_width=self.model.calibration.half_width_alone([sign], COVERAGE),
+            workload=classify_by_times(self.workload, estimate_s, limiters),
+        )
 
 
 def fit_static(rows: Sequence[StaticRow]) -> StaticModel:

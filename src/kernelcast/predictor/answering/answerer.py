@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cachetools import LRUCache
-
-from kernelcast.launches.machines import machine_path
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.models.static.model import StaticAnswer
@@ -20,14 +17,19 @@ from kernelcast.predictor.answering.composing import (
     refuse_unsampled,
 )
 from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
-from kernelcast.predictor.answering.facts_store import FactsStore, write_facts
-from kernelcast.predictor.answering.identity import FileStamps, stamp_files
+from kernelcast.predictor.answering.facts_store import (
+    FactsStore,
+    KnownFacts,
+    write_facts,
+)
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.moments import append_moments
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -37,12 +39,9 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 
-_FACTS_KEPT = 1000
 _NOT_ASKED = "it was not asked for"
 _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES = "nothing may be sampled"
-
-FactsKey = tuple[str, str, str, str, FileStamps, int, int]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +56,8 @@ class Answerer:
         What was observed before; None means that nothing is remembered.
     facts_store : FactsStore or None
         Where facts about launches are kept for other processes; None means nowhere.
+    samples_store : SamplesStore or None
+        Where samples of launches are kept for other processes; None means nowhere.
     foretell : callable or None
         A learned model that needs no samples.
     evidence : EvidenceMaker
@@ -70,15 +71,14 @@ class Answerer:
     trained_models: TrainedModels
     memory: Memory | None
     facts_store: FactsStore | None = None
+    samples_store: SamplesStore | None = None
     foretell: Foretell | None = None
     evidence: EvidenceMaker = field(init=False)
-    _facts: LRUCache[FactsKey, LaunchFacts | str] = field(
-        default_factory=lambda: LRUCache(_FACTS_KEPT)
-    )
+    _facts: KnownFacts = field(init=False)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self._facts = KnownFacts(self.facts_store)
         self.evidence = EvidenceMaker(
             trained_models=self.trained_models,
             sizes=KernelSizes(self._recall_kernel),
@@ -117,23 +117,41 @@ class Answerer:
             return history
         return self.evidence.weigh_history(history, policy, device)
 
-    def sample(self, request: LaunchRequest) -> EstimateOutcome:
+    def recall_samples(self, request: LaunchRequest) -> EstimateOutcome | None:
+        """Give earlier samples of exactly this launch, whoever took them; None without any."""
+        settings = request.policy.settings
+        if self.samples_store is None or settings.measure or not settings.uses_history:
+            return None
+        found = self.samples_store.find(request)
+        if found is None or (found.row is None and self._wants_row(request)):
+            return None  # there was no model to make features for
+        return found
+
+    def keep_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> None:
+        """Have the next process find samples."""
+        if self.samples_store is not None:
+            self.samples_store.keep(request, outcome)
+
+    def sample(
+        self, request: LaunchRequest, before: EstimateOutcome | None = None
+    ) -> EstimateOutcome:
         """Sample a launch, and make its features where a learned model waits for them.
+
+        What earlier samples say stands beside what is found.
 
         Raises
         ------
         KernelcastError
             If the launch cannot be sampled.
         """
-        policy = request.policy
-        key = self._key_of(request)
+        policy, taken = request.policy, () if before is None else before.moments
         wants_row = self._wants_row(request)
-        known = self._find_facts(key) if wants_row else None
+        known = self._facts.find(request) if wants_row else None
         wants_row = wants_row and not isinstance(known, str)
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,
-            settings=policy.settings,
+            settings=policy.settings.move_places(len(taken)),
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
@@ -143,10 +161,12 @@ class Answerer:
                 task, timeout_s=policy.timeout_s, report=request.report
             )
         self.evidence.note_overhead(outcome)
+        outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if isinstance(known, str):
-            return replace(outcome, row_failure=known)
-        if wants_row and known is None:
-            self._keep_facts(key, outcome.facts or outcome.row_failure)
+            outcome = replace(outcome, row_failure=known)
+        elif wants_row and known is None:
+            self._facts.keep(request, outcome.facts or outcome.row_failure)
+        self.keep_samples(request, outcome)
         facts = outcome.facts
         return outcome if facts is None else outcome.with_facts(write_facts(facts))
 
@@ -363,35 +383,3 @@ class Answerer:
             estimates_s={**estimate.estimates_s, **found_s},
             warnings=(*estimate.warnings, *failures),
         )
-
-    @staticmethod
-    def _key_of(request: LaunchRequest) -> FactsKey:
-        """Say what features hold for: kernel, sizes, arguments, device, calibration."""
-        problem, device = request.problem, request.device
-        try:
-            changed_ns = machine_path(device.id).stat().st_mtime_ns
-        except (OSError, KernelcastError):
-            changed_ns = 0
-        sizes = f"{problem.ndrange} {problem.arguments}"
-        return (problem.kernel.digest, device.id, device.driver, sizes, stamp_files(problem),
-                changed_ns, request.policy.settings.seed)  # fmt: skip
-
-    def _find_facts(self, key: FactsKey) -> LaunchFacts | str | None:
-        with self._lock:
-            found = self._facts.get(key)
-        if found is None and self.facts_store is not None:
-            found = self.facts_store.find(key)
-            if found is not None:
-                self._remember_facts(key, found)
-        return found
-
-    def _keep_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
-        if not facts:
-            return
-        if self.facts_store is not None and isinstance(facts, LaunchFacts):
-            self.facts_store.keep(key, facts)
-        self._remember_facts(key, facts)
-
-    def _remember_facts(self, key: FactsKey, facts: LaunchFacts | str) -> None:
-        with self._lock:
-            self._facts[key] = facts

@@ -1,6 +1,5 @@
 """Holds the history of a launch against physics, as cheaply as may be."""
 
-import math
 from dataclasses import replace
 from typing import Final
 
@@ -50,7 +49,7 @@ def check_history(
     -----
     What cannot be found out speaks neither for nor against an observation.
     """
-    if math.isinf(history.least_s):
+    if history.is_empty:
         return
     machine = _find_machine(device.id)
     floors = [history.known.floor, bound_launch(device, problem.ndrange, machine)]

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from statistics import NormalDist
 
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import name_situation
@@ -77,6 +79,10 @@ class Remembered:
     facts: HistoryFacts | None = None
     absence: str = NO_HISTORY
     failure: str = ""
+
+
+NOTHING = Remembered()
+"""Of launches that were not observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
 
 
 def compose(
-    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+    basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
 ) -> Estimate:
     """Fuse what is known of a launch into its estimate.
 
@@ -172,8 +178,8 @@ def compose(
         What is known beside its observations.
     remembered : Remembered
         Its observations.
-    sizes : sequence of Piece
-        What other sizes of the kernel say.
+    pieces : sequence of Piece
+        What may answer, see `choose_pieces`.
     methods : MethodChoice
         Which may answer.
 
@@ -183,7 +189,7 @@ def compose(
         If nothing is known.
     """
     estimate, evidence = basis.estimate, basis.evidence
-    fused = fuse(choose_pieces(basis, remembered, sizes, methods))
+    fused = fuse(pieces)
     correction = basis.learned.correction if methods.uses(Tier.HYBRID) else None
     answer = _surround(basis, fused)
     if correction is not None:
@@ -191,7 +197,7 @@ def compose(
     missing = {**basis.missing, **answer.missing}
     if remembered.piece is None:
         missing = {Tier.HISTORY.value: remembered.absence, **missing}
-    methods_s = list_methods(basis, remembered, sizes)
+    methods_s = list_methods(basis, remembered, pieces)
     failures = _list_failures(basis, remembered)
     return replace(
         estimate,
@@ -253,7 +259,8 @@ def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _
         )
     tier = Tier.HYBRID if answer.tier is Tier.LINEAR else answer.tier
     if _rests_on_samples(fused):
-        return replace(answer, interval=correction.interval, tier=tier, origin=_LEARNED_INTERVAL)
+        interval = _widen_by_age(correction.interval, fused)
+        return replace(answer, interval=interval, tier=tier, origin=_LEARNED_INTERVAL)
     share = sum(
         weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
         if one.kind in CORRECTED
@@ -262,12 +269,24 @@ def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _
     return replace(answer, interval=moved, tier=tier)
 
 
+def _widen_by_age(one: Interval, fused: FusedEstimate) -> Interval:
+    """Add to a learned interval, of samples just taken, what the time since then brings."""
+    pairs = zip(fused.pieces, fused.weights, strict=True)
+    deviation = sum(weight * math.sqrt(piece.age_variance) for piece, weight in pairs)
+    more = NormalDist().inv_cdf((1.0 + one.coverage) / 2.0) * deviation
+    down = math.hypot(math.log(one.seconds / one.low), more)
+    up = math.hypot(math.log(one.high / one.seconds), more)
+    return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))
+
+
 def choose_pieces(
     basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
 ) -> tuple[Piece, ...]:
     """Give what may answer of all that is known; all of it where nothing may."""
     observed = () if remembered.piece is None else (remembered.piece,)
     known = (*observed, *sizes, *basis.pieces)
+    if methods.wanted is None:
+        return known
     return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
 
 
@@ -281,6 +300,7 @@ def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
             weight=weight,
             moment=one.moment,
             note="" if one.kind is Kind.SAMPLES else one.note,
+            measured_at=None if one.at_s is None else datetime.fromtimestamp(one.at_s, UTC),
         )
         for one, weight in zip(fused.pieces, fused.weights, strict=True)
     ]
@@ -340,10 +360,10 @@ def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
     return found
 
 
-def list_methods(basis: Basis, remembered: Remembered, sizes: Sequence[Piece]) -> dict[str, float]:
+def list_methods(basis: Basis, remembered: Remembered, pieces: Sequence[Piece]) -> dict[str, float]:
     """Give every method's seconds side by side."""
     found = dict(basis.estimate.estimates_s)
-    for one in (*basis.pieces, *sizes):
+    for one in pieces:
         tier = _TIERS[one.kind]
         if tier in {Tier.SIZES, Tier.LEARNED}:
             found[tier.value] = math.exp(one.log_seconds)

@@ -14,7 +14,7 @@ from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.static.model import StaticAnswer
-from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
@@ -23,12 +23,13 @@ from kernelcast.predictor.answering.kernel_sizes import (
     know_estimate,
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.sparing import (
     FEWEST_SIZES,
     USUAL_OVERHEAD_S,
     choose_moments,
-    read_known,
+    have_faded,
 )
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
@@ -41,6 +42,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.training.work import measure_work
 
 _MOST_KERNELS = 1000
+_JUST_NOW_S = 10.0
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
@@ -78,11 +80,11 @@ class EvidenceMaker:
         self, history: LaunchHistory, policy: Policy, device: DeviceDescription
     ) -> Remembered:
         """Say what the history of a launch is worth."""
+        if history.is_empty:
+            return NOTHING
         usual, facts = history.usual, history.describe()
         if usual is None:
-            return (
-                Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else Remembered()
-            )
+            return Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else NOTHING
         interval = history.answer(policy.settings.coverage)
         if policy.settings.measure:
             absence = "whole runs are measured for comparison"
@@ -107,7 +109,7 @@ class EvidenceMaker:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         model = self.find(device).model
         past = [] if identity is None else self.sizes.judge_past(identity, model)
-        return [model.weigh_samples(one, past) for one in moments]
+        return [model.weigh_samples(one, past, age_s=_find_age(one)) for one in moments]
 
     def weigh_models(
         self,
@@ -121,6 +123,8 @@ class EvidenceMaker:
         The shipped model corrects the analytic one and shares its errors: the surer of the two
         counts, and the analytic one only where its errors are known.
         """
+        if analytic_s is None and learned is None and self.foretell is None:
+            return []
         evidence = self.find(device)
         model = evidence.model
         if learned is not None and self.foretell is None:
@@ -175,6 +179,19 @@ class EvidenceMaker:
         name = one.device_id, outcome.recording.kernel_digest
         self.overheads_s[name] = max(one.overhead_seconds - once_s, 0.0)
 
+    def choose_more(
+        self, kept: EstimateOutcome, identity: LaunchIdentity, request: LaunchRequest
+    ) -> int:
+        """Say at how many more moments a launch is to be sampled that was sampled before."""
+        settings = request.policy.settings
+        pieces = self.weigh_samples(kept.moments, identity, request.device)
+        if settings.within_s is not None or not settings.least_gain or have_faded(pieces):
+            return settings.plan.moments
+        name = identity.device.id, identity.kernel.digest
+        # Who has not sampled it yet has all to do that was done then.
+        overhead_s = self.overheads_s.get(name, kept.estimate.overhead_seconds)
+        return choose_moments(pieces, self.find(request.device).model, settings, overhead_s)
+
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
         settings = policy.settings
@@ -187,10 +204,9 @@ class EvidenceMaker:
             self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
         )
         model = basis.evidence.model
-        known = read_known(pieces[0], model, settings.coverage)
         name = identity.device.id, identity.kernel.digest
         overhead_s = self.overheads_s.get(name, USUAL_OVERHEAD_S)
-        chosen = choose_moments(known, model, settings, overhead_s)
+        chosen = choose_moments(pieces, model, settings, overhead_s)
         return chosen if is_strong else max(1, chosen)
 
     def learn_source(
@@ -220,6 +236,11 @@ class EvidenceMaker:
         return self.sizes.observe(identity, work or count_items(identity.ndrange), history)
 
 
+def _find_age(moment: SampledMoment) -> float:
+    """Give the seconds since samples were taken, beyond those that an answer takes itself."""
+    return 0.0 if moment.at_s is None else max(time.time() - moment.at_s - _JUST_NOW_S, 0.0)
+
+
 def _weigh_learned(learned: StaticAnswer) -> Piece:
     factor = math.exp(learned.correction)
     return Piece(
@@ -232,9 +253,10 @@ def _weigh_learned(learned: StaticAnswer) -> Piece:
 
 def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:
     """Give the work of a launch, as far as it is known."""
-    values: Mapping[str, float] = facts.values if facts else {}
+    if facts is None:
+        return count_items(ndrange, float(problem.buffer_bytes))
     logs, working_set = measure_work(
-        {**values, "static.work_items_count": float(ndrange.work_item_count),
+        {**facts.values, "static.work_items_count": float(ndrange.work_item_count),
          "static.buffer_bytes": float(problem.buffer_bytes)}
     )  # fmt: skip
     return Work(logs=logs, working_set_bytes=working_set)

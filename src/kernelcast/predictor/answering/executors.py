@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -69,6 +69,7 @@ class ChildProcesses:
         What they may see; None: what we see.
     """
 
+    samples_here: ClassVar = True
     confinement: Confinement | None = None
 
     def sample(

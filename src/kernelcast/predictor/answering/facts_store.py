@@ -1,37 +1,36 @@
-"""Facts about launches in the data folder: a later process need not count what another has.
+"""Facts about launches, in memory and in the data folder: a later process need not count them.
 
-One file per launch, device, driver, calibration and version of what makes features: whatever
-changes gives another name. What cannot be read is made anew, what cannot be written is not kept.
+The key names launch, device, driver and calibration, see `KnownFacts`.
 """
 
-import hashlib
 import json
-import logging
 import math
-import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kernelcast.launches.data_folder import data_folder
+from cachetools import LRUCache
+
+from kernelcast.launches.machines import machine_path
+from kernelcast.predictor.answering.identity import FileStamps, stamp_files
+from kernelcast.predictor.answering.kept_files import KeptFiles
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.private_files import make_private_folder
 from kernelcast.training.peaks import DevicePeaks
-
-_log = logging.getLogger(__name__)
-
-_NOT_KEPT = "facts about launches are not kept, so later runs count anew: %s"
 
 FORMAT = "kernelcast facts 2"
 """Changes when a file's meaning does."""
-# 256 folders of so many files: some 15 MB.
+_NOT_KEPT = "facts about launches are not kept, so later runs count anew"
+# Together some 15 MB.
 _MOST_FILES = 16
+_FACTS_KEPT = 1000
+
+FactsKey = tuple[str, str, str, str, FileStamps, int, int]
 
 
 class FactsStore:
@@ -44,36 +43,70 @@ class FactsStore:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._has_failed = False
+        self._files = KeptFiles("facts", most_files=_MOST_FILES, not_kept=_NOT_KEPT, folder=folder)
 
     def find(self, key: Sequence[object]) -> LaunchFacts | None:
         """Give the facts of a key; None where there are none that can be read."""
         try:
-            held = json.loads(self._locate(key).read_bytes())
+            held = json.loads(self._files.find((FORMAT, *key)) or b"null")
             return read_facts(held) if held["format"] == FORMAT else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, KernelcastError):
+        except (ValueError, KeyError, TypeError, AttributeError, KernelcastError):
             return None
 
     def keep(self, key: Sequence[object], facts: LaunchFacts) -> None:
-        """Write facts so that readers see all of them or nothing; failing that, say so once."""
-        try:
-            path = self._locate(key)
-            make_private_folder(path.parent)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps(write_facts(facts)), encoding="utf-8")
-            part.replace(path)
-            _forget_oldest(path.parent)
-        except (OSError, KernelcastError) as error:
-            if not self._has_failed:
-                self._has_failed = True
-                _log.warning(_NOT_KEPT, error)
+        """Write facts; where that fails, it is said once."""
+        self._files.keep((FORMAT, *key), json.dumps(write_facts(facts)).encode())
 
-    def _locate(self, key: Sequence[object]) -> Path:
-        text = "\n".join(map(repr, (FORMAT, _find_version(), _stamp_code(), *key)))
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        folder = data_folder() / "facts" if self._folder is None else self._folder
-        return folder / digest[:2] / f"{digest}.json"
+
+class KnownFacts:
+    """Facts of launches that this process has met, and of those that a store has.
+
+    Parameters
+    ----------
+    store : FactsStore or None
+        None: there is no store.
+    """
+
+    def __init__(self, store: FactsStore | None) -> None:
+        self._store = store
+        self._known: LRUCache[FactsKey, LaunchFacts | str] = LRUCache(_FACTS_KEPT)
+        self._lock = threading.Lock()
+
+    def find(self, request: LaunchRequest) -> LaunchFacts | str | None:
+        """Give the facts of a launch, or why it has none; None where nobody has looked yet."""
+        key = _name(request)
+        with self._lock:
+            found = self._known.get(key)
+        if found is None and self._store is not None and not request.includes_files:
+            found = self._store.find(key)
+            if found is not None:
+                self._remember(key, found)
+        return found
+
+    def keep(self, request: LaunchRequest, facts: LaunchFacts | str) -> None:
+        """Keep what was found of a launch."""
+        if not facts:
+            return
+        key = _name(request)
+        if self._store is not None and not (request.includes_files or isinstance(facts, str)):
+            self._store.keep(key, facts)
+        self._remember(key, facts)
+
+    def _remember(self, key: FactsKey, facts: LaunchFacts | str) -> None:
+        with self._lock:
+            self._known[key] = facts
+
+
+def _name(request: LaunchRequest) -> FactsKey:
+    """Say what facts hold for: kernel, sizes, arguments, device, calibration."""
+    problem, device = request.problem, request.device
+    try:
+        changed_ns = machine_path(device.id).stat().st_mtime_ns
+    except (OSError, KernelcastError):
+        changed_ns = 0
+    sizes = f"{problem.ndrange} {problem.arguments}"
+    return (problem.kernel.digest, device.id, device.driver, sizes, stamp_files(problem),
+            changed_ns, request.policy.settings.seed)  # fmt: skip
 
 
 def write_facts(facts: LaunchFacts) -> dict[str, object]:
@@ -105,31 +138,3 @@ def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
         cost_s=float(held["cost_s"]),
         peaks=DevicePeaks(**held["peaks"]),
     )
-
-
-def _forget_oldest(folder: Path) -> None:
-    paths = [*folder.glob("*.json")]
-    if len(paths) > _MOST_FILES:
-        min(paths, key=lambda one: one.stat().st_mtime_ns).unlink()
-
-
-@cache
-def _find_version() -> str:
-    """Give the version of this package, which importlib looks for in files at each call."""
-    return version("kernelcast")
-
-
-@cache
-def _stamp_code() -> str:
-    """Give what changes with this package's code: any of it may make facts, wherever it is moved.
-
-    An installed package is written as a whole: one file tells. To look at all takes 20 ms.
-    """
-    package = Path(__file__).parents[2]
-    is_installed = package.parent.name in {"site-packages", "dist-packages"}
-    places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))
-    found = hashlib.sha256()
-    for path in places:
-        status = path.stat()
-        found.update(f"{path} {status.st_mtime_ns} {status.st_size}".encode())
-    return found.hexdigest()

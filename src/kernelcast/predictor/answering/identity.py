@@ -1,6 +1,7 @@
 """What a launch is remembered under."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.device import DeviceDescription
@@ -46,14 +47,22 @@ def identify_launch(
         If a buffer's file cannot be read.
     """
     return LaunchIdentity(
-        kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
-        device=DeviceIdentity(
-            id=device.id, name=device.name, platform=device.platform, driver=device.driver
-        ),
+        kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
+        device=_name_device(device.id, device.name, device.platform, device.driver),
         ndrange=problem.ndrange if ndrange is None else ndrange,
         arguments_digest=digest_arguments(problem.arguments, seed=seed),
         parameters=dict(parameters or {}),
     )
+
+
+@lru_cache(maxsize=256)
+def _name_kernel(name: str, digest: str) -> KernelIdentity:
+    return KernelIdentity(name=name, digest=digest)
+
+
+@lru_cache(maxsize=64)
+def _name_device(device_id: str, name: str, platform: str, driver: str) -> DeviceIdentity:
+    return DeviceIdentity(id=device_id, name=name, platform=platform, driver=driver)
 
 
 def stamp_files(problem: Problem) -> FileStamps:

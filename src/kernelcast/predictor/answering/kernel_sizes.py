@@ -59,10 +59,13 @@ def name_size(launch: LaunchIdentity) -> SizeKey:
     return launch.ndrange, launch.arguments_digest
 
 
-def count_items(ndrange: NDRange) -> Work:
-    """Give the work of a launch of which nothing but its index space is known."""
-    unknown = (math.nan,) * (len(MEASURES) - 1)
-    return Work(logs=(math.log(ndrange.work_item_count), *unknown))
+_UNKNOWN = (math.nan,) * (len(MEASURES) - 1)
+
+
+def count_items(ndrange: NDRange, working_set_bytes: float = math.nan) -> Work:
+    """Give the work of a launch of which nothing but its index space and buffers is known."""
+    logs = (math.log(ndrange.work_item_count), *_UNKNOWN)
+    return Work(logs=logs, working_set_bytes=working_set_bytes)
 
 
 @dataclass(slots=True)
@@ -106,15 +109,14 @@ class KernelSizes:
 
     def has_observed(self, launch: LaunchIdentity) -> bool:
         """Tell whether another size of the kernel was observed, and contents do not matter."""
-        if self._find_locked(launch).depends_on_contents is not False:
-            return False
-        return self.count_observed(launch) > 0
+        kernel = self._find_locked(launch)
+        return kernel.depends_on_contents is False and self.count_observed(launch) > 0
 
     def count_observed(self, launch: LaunchIdentity) -> int:
         """Count the other sizes of the kernel that were observed."""
-        kernel = self._refresh(launch)
-        with self._lock:
-            return len(kernel.observed.keys() - {name_size(launch)})
+        kernel = self._find_locked(launch)
+        self._refresh(kernel, launch)
+        return len(kernel.observed) - (name_size(launch) in kernel.observed)
 
     def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
         """Take what the source says of the kernel."""
@@ -192,7 +194,7 @@ class KernelSizes:
         if kernel.depends_on_contents is not False:
             return None
         if with_observed:
-            self._refresh(launch)
+            self._refresh(kernel, launch)
         with self._lock:
             for is_observed in (True, False) if with_observed else (False,):
                 table = _tabulate(kernel, key, work, model, caches, is_observed=is_observed)
@@ -213,19 +215,17 @@ class KernelSizes:
             found = self._kernels[key] = _Kernel()
         return found
 
-    def _refresh(self, launch: LaunchIdentity) -> _Kernel:
-        """Give a kernel, with what other processes have observed meanwhile."""
+    def _refresh(self, kernel: _Kernel, launch: LaunchIdentity) -> None:
+        """Take what other processes have observed of a kernel meanwhile."""
         now_s = self._clock()
         with self._lock:
-            kernel = self._find(launch)
             if now_s < kernel.asked_s + _STANDS_S:
-                return kernel
+                return
             kernel.asked_s = now_s
         stored = self._read_stored(launch)
         if stored is not None:
             with self._lock:
                 _take_stored(kernel, stored)
-        return kernel
 
 
 def _take_stored(kernel: _Kernel, stored: Mapping[SizeKey, LaunchHistory]) -> None:

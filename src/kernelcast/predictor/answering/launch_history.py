@@ -146,6 +146,11 @@ class LaunchHistory:
         return len(self._recent)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was observed."""
+        return not self._all
+
+    @property
     def least_s(self) -> float:
         """The shortest time of any observation; infinite without any."""
         return min((one.seconds for one in self._all), default=math.inf)

@@ -42,6 +42,11 @@ class LaunchRequest:
     report: ReportProgress = lambda _: None
     is_live: bool = False
 
+    @property
+    def includes_files(self) -> bool:
+        """Whether its identity lacks what files say that the source includes."""
+        return self.problem.kernel.includes_files
+
     def identify(self) -> LaunchIdentity | None:
         """Say what the launch is remembered under; None if a buffer's file cannot be read."""
         seed = self.policy.settings.seed

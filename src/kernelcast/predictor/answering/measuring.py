@@ -48,7 +48,7 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import BUILDING, COUNTING
 
 if TYPE_CHECKING:
-    from kernelcast.launches.foretelling import Foretold
+    from kernelcast.launches.static_answers import Foretold
 
 
 class Hold(Protocol):
@@ -218,7 +218,8 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
 
 
 def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
-    from kernelcast.launches.foretelling import Foretold, foretell_own
+    from kernelcast.launches.foretelling import foretell_own
+    from kernelcast.launches.static_answers import Foretold
 
     if task.wants_learned:
         return foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)

@@ -128,7 +128,7 @@ class Memory:
         """
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return self._read(identity, None)
-        if self._is_unseen(identity):
+        if self._is_unseen(identity) or self.open(may_create=False) is None:
             return self._read(identity, None)
         from kernelcast.training_data.store.plain import dump_ndrange
         from kernelcast.training_data.store.selection import Selection

@@ -2,10 +2,23 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.samples import SampleRun
+
+MOST_MOMENTS: Final = 8
+"""Of a launch: more say little more."""
+
+
+def append_moments(
+    before: Iterable[SampledMoment], more: Iterable[SampledMoment]
+) -> tuple[SampledMoment, ...]:
+    """Put samples behind earlier ones of the launch."""
+    newest = [*before, *more][-MOST_MOMENTS:]
+    return tuple(replace(one, moment=str(number)) for number, one in enumerate(newest, start=1))
 
 
 def read_moments(

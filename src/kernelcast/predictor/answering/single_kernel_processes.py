@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from kernelcast.predictor.answering.executors import (
     SAMPLE,
@@ -62,6 +62,7 @@ class SingleKernelProcesses:
     Threads may share one; one sampling at a time runs on a device. `close` ends the processes.
     """
 
+    samples_here: ClassVar = True
     confinement: Confinement | None = None
     _spares: dict[str, WarmChild] = field(default_factory=dict)
     _kernels: "OrderedDict[tuple[str, str, str], WarmChild]" = field(default_factory=OrderedDict)

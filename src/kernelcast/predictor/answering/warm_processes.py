@@ -1,6 +1,7 @@
 """A child process per device that stays: only the first estimate waits for its start."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kernelcast.predictor.answering.executors import (
     SAMPLE,
@@ -31,6 +32,7 @@ class WarmProcesses:
     Threads may share one; tasks of one device wait for each other.
     """
 
+    samples_here: ClassVar = True
     children: WarmChildren = field(default_factory=WarmChildren)
 
     def sample(

@@ -112,6 +112,8 @@ def write_program(listing: Listing) -> str:
     return "\n".join([*head, *arrays, body])
 
 
+RUN = "kc_run"
+"""The function that holds the loop."""
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
 _LARGE_BYTES = 1 << 30
@@ -212,13 +214,38 @@ def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopM
     )
 
 
-def _compile(loop: LoopToRun, compiler: str, folder: Path) -> Path:
-    source, program = folder / "loop.c", folder / "loop"
+def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
+    """Give the compiler's name, and the assembly of the program that `measure_loop` runs.
+
+    Raises
+    ------
+    InputError
+        If there is no C compiler for x86-64, or the loop cannot be compiled.
+    """
+    compiler = find_compiler(loop.compiler)
+    if compiler is None:
+        msg = (
+            f"no C compiler is found: install gcc or clang; looked for $CC, {', '.join(COMPILERS)}"
+        )
+        raise InputError(msg)
+    target = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=False)
+    if not target.stdout.startswith("x86_64"):
+        msg = (
+            f"{compiler} compiles for {target.stdout.strip()}; loops are found in x86_64 code only"
+        )
+        raise InputError(msg)
+    with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
+        made = _compile(loop, compiler, Path(folder), ["-S", "-fno-asynchronous-unwind-tables"])
+        return compiler, made.read_text(encoding="utf-8")
+
+
+def _compile(loop: LoopToRun, compiler: str, folder: Path, more: Sequence[str] = ()) -> Path:
+    source, made = folder / "loop.c", folder / "loop"
     source.write_text(write_program(take_apart(loop.source)), encoding="utf-8")
     constants = [f"-D{name}={value}" for name, value in loop.constants.items()]
     model = ["-mcmodel=medium"] if loop.array_bytes >= _LARGE_BYTES else []
     command = [
-        compiler, *loop.flags, *model, *constants, str(source), "-o", str(program), "-lm",
+        compiler, *loop.flags, *model, *constants, str(source), *more, "-o", str(made), "-lm",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -227,7 +254,7 @@ def _compile(loop: LoopToRun, compiler: str, folder: Path) -> Path:
         )
         msg = f"{compiler} cannot compile the loop: {complaint.replace(str(folder), '')}"
         raise InputError(msg)
-    return program
+    return made
 
 
 def _run(command: Sequence[str], limit_s: float) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.predictor.answering import facts_store as module
+from kernelcast.predictor.answering import kept_files
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.predictor.predictor import Predictor
@@ -37,7 +38,7 @@ def test_other_code_makes_other_facts(tmp_path: Path, monkeypatch: pytest.Monkey
     """Facts of a version whose features were made otherwise are not found."""
     store = FactsStore(tmp_path)
     store.keep(KEY, FACTS)
-    monkeypatch.setattr(module, "_stamp_code", lambda: "changed")
+    monkeypatch.setattr(kept_files, "_stamp_code", lambda: "changed")
     assert store.find(KEY) is None
 
 

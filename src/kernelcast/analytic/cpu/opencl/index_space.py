@@ -59,21 +59,11 @@ class Groups:
 
     def choose(self) -> list[Place]:
         """Choose work-groups that have a neighbour before them in each dimension that has any."""
-        chosen = []
-        for share in _PLACES:
-            x, y, z = (
-                min(one.groups - 1, max(1, int(share * one.groups))) if one.groups > 1 else 0
-                for one in self.axes
-            )
-            chosen.append((x, y, z))
-        return list(dict.fromkeys(chosen))
+        return choose_places([one.groups for one in self.axes])
 
     def before(self, place: Place, axis: int) -> Place | None:
         """Give the neighbour before a work-group; None if the dimension has only one."""
-        if self.axes[axis].groups < 2:
-            return None
-        x, y, z = (one - (at == axis) for at, one in enumerate(place))
-        return x, y, z
+        return find_before(place, axis) if self.axes[axis].groups > 1 else None
 
     def bind_all(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
         """Give the values of all symbols but loops for the work-items of some work-groups."""
@@ -118,3 +108,18 @@ class Groups:
             bound |= axis.bind(own, rest % size, size)
             rest = rest // size
         return bound
+
+
+def choose_places(counts: Sequence[int]) -> list[Place]:
+    """Choose places in a grid of so many work-groups along three dimensions."""
+    chosen: dict[Place, None] = {}
+    for share in _PLACES:
+        x, y, z = (min(one - 1, max(1, int(share * one))) if one > 1 else 0 for one in counts)
+        chosen[x, y, z] = None
+    return [*chosen]
+
+
+def find_before(place: Place, axis: int) -> Place:
+    """Give the place before another along a dimension."""
+    x, y, z = place
+    return (x - (axis == 0), y - (axis == 1), z - (axis == 2))

@@ -57,19 +57,35 @@ from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
     "--in-core",
     "given_terms",
     metavar="T_OL,T_NOL",
-    help="Cycles per cache line of work in the core, overlapping and not, where you know them; "
-    "else they come from the machine's instruction table.",
+    help="Cycles per cache line of work in the core, overlapping and not, where you know them.",
+)
+@click.option(
+    "--core",
+    type=click.Choice(("auto", "osaca", "table")),
+    default="auto",
+    help="Time in the core from OSACA of the loop as the C compiler compiles it here, or from the "
+    "machine's instruction table; auto takes OSACA where it can, and says why where it cannot.",
 )
 @click.option(
     "--assembly",
     "assembly_file",
     metavar="FILE",
     type=FILE,
-    help="Body of the compiled innermost loop, for in-core terms from OSACA; needs --architecture "
-    "and --per-pass.",
+    help="Body of the compiled innermost loop for OSACA, instead of compiling it here; needs "
+    "--per-pass.",
 )
 @click.option(
-    "--architecture", metavar="NAME", help="OSACA's name of the processor: IVB, SKX, ICL, ZEN4."
+    "--architecture",
+    metavar="NAME",
+    default="",
+    help="OSACA's name of the processor: IVB, SKX, ICL, ZEN4.  [default: by the machine's name, or "
+    "by /proc/cpuinfo where it is this machine]",
+)
+@click.option(
+    "--flags",
+    metavar="FLAGS",
+    default="",
+    help="Of the C compiler, for OSACA and --measure.  [default: -O3, for the machine's processor]",
 )
 @click.option(
     "--per-pass",
@@ -101,7 +117,8 @@ from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
     "--compiler",
     metavar="CC",
     default="",
-    help="C compiler of --measure.  [default: $CC, cc, gcc, clang, else an OpenCL CPU device]",
+    help="C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang; to measure else an "
+    "OpenCL CPU device]",
 )
 @click.option(
     "--device",
@@ -116,7 +133,7 @@ def cpu(**options: Any) -> None:  # noqa: ANN401 - CpuRequest has the types
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.
 
     FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
-    OpenCL kernel. Nothing is run without --measure or --device.
+    OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
     request = CpuRequest(**options)
     if request.is_problem:

@@ -72,7 +72,7 @@ def _list_sizes(request: CpuRequest) -> Iterator[dict[str, int]]:
 def _measure(
     source: str, model: LoopModel, found: LoopPrediction, request: CpuRequest
 ) -> MeasuredSize:
-    from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
+    from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, measure_loop
 
     elements = _count_elements(model, found.constants)
     bytes_of = {one.name: one.element_bytes for one in model.nest.arrays}
@@ -83,6 +83,7 @@ def _measure(
             elements=elements,
             array_bytes=sum(bytes_of[name] * count for name, count in elements.items()),
             compiler=request.compiler,
+            flags=request.flags.split() or FLAGS,
         )
     )
     return MeasuredSize(

@@ -1,5 +1,6 @@
 """What ``kernelcast model cpu`` was asked, checked before anything is computed."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,9 +10,16 @@ import click
 
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
+from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
 from kernelcast.analytic.cpu.units import Unit, read_unit
 from kernelcast.cli.ranges import read_range
+from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
+from kernelcast.launches.modelling.compiled_loops import (
+    CompilerChoice,
+    choose_architecture,
+    compile_loop,
+)
 from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
 from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
@@ -52,8 +60,10 @@ class CpuRequest:
     unit_name: str
     taken: float | None
     given_terms: str | None
+    core: str
     assembly_file: Path | None
-    architecture: str | None
+    architecture: str
+    flags: str
     iterations_per_pass: float | None
     overlapping: tuple[str, ...]
     solved: str | None
@@ -76,11 +86,12 @@ class CpuRequest:
                 "`kernelcast estimate --measure` measures OpenCL kernels"
             )
             raise click.UsageError(msg)
-        together = (self.assembly_file, self.architecture, self.iterations_per_pass)
-        if any(together) != all(together) or (self.given_terms and self.assembly_file):
+        ways = (self.assembly_file is not None, bool(self.given_terms), self.core == "osaca")
+        is_half = (self.assembly_file is None) != (self.iterations_per_pass is None)
+        if is_half or sum(ways) > 1:
             msg = (
-                "--assembly, --architecture and --per-pass belong together, and instead of "
-                "--in-core"
+                "--assembly and --per-pass belong together, and instead of --in-core and "
+                "--core osaca"
             )
             raise click.UsageError(msg)
         if self.device_id is not None and not self.is_problem:
@@ -134,47 +145,63 @@ class CpuRequest:
     def model(self) -> tuple[str, LoopModel]:
         """Read the loop and the machine."""
         source, nest = read_loop_file(self.file, self.sizes.fixed)
+        nest = replace(nest, taken=self.taken)
+        machine = self._machine()
+        provider, notes = self._in_core(source, nest, machine)
         model = LoopModel(
-            nest=replace(nest, taken=self.taken),
-            machine=self._machine(),
-            predictor=self.predictor,
-            in_core=self._in_core(),
-        )
+            nest=replace(nest, notes=(*nest.notes, *notes)), machine=machine,
+            predictor=self.predictor, in_core=provider,
+        )  # fmt: skip
         return source, model
 
     def _machine(self) -> CpuMachine:
         return read_machine(self.find_description(), overlapping=self.overlapping)
 
-    def _in_core(self) -> InCoreProvider | None:
+    def _in_core(
+        self, source: str, nest: LoopNest, machine: CpuMachine
+    ) -> tuple[InCoreProvider | None, tuple[str, ...]]:
+        """Give what knows the time in the core, None for the instruction table, and notes."""
         if self.assembly_file is not None:
-            return self._read_assembly(self.assembly_file)
-        if self.given_terms is None:
-            return None
-        parts = self.given_terms.replace("|", ",").split(",")
+            return self._read_assembly(self.assembly_file, machine), ()
+        if self.given_terms is not None:
+            return self._read_terms(self.given_terms), ()
+        if self.core == "table":
+            return None, ()
+        choice = CompilerChoice(
+            compiler=self.compiler, flags=shlex.split(self.flags), architecture=self.architecture
+        )
+        constants = dict(self.sizes.fixed)
+        if self.sizes.name:
+            constants[self.sizes.name] = self.sizes.values[0]
+        try:
+            return compile_loop(source, nest, machine, constants, choice), ()
+        except InputError as error:
+            if self.core == "osaca" or self.architecture or self.flags:
+                raise
+            return None, (f"in the core: instruction table, not OSACA: {error}",)
+
+    def _read_terms(self, given: str) -> InCoreProvider:
+        parts = given.replace("|", ",").split(",")
         try:
             overlapping, loads = (float(one) for one in parts if one.strip())
         except ValueError as error:
             msg = (
-                f"--in-core {self.given_terms!r}: expected two numbers of cycles per cache line, "
-                "T_OL,T_nOL, such as 52,54"
+                f"--in-core {given!r}: expected two numbers of cycles per cache line, T_OL,T_nOL, "
+                "such as 52,54"
             )
             raise InputError(msg) from error
         terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
         return GivenTerms(terms=terms)
 
-    def _read_assembly(self, path: Path) -> InCoreProvider:
-        # OSACA takes a second to load.
-        from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
-
+    def _read_assembly(self, path: Path, machine: CpuMachine) -> InCoreProvider:
         try:
             assembly = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             msg = f"{path}: the assembly cannot be read: {error}"
             raise InputError(msg) from error
+        architecture = self.architecture or choose_architecture(machine)[0].name
         return OsacaProvider(
-            assembly,
-            architecture=self.architecture or "",
-            iterations=self.iterations_per_pass or 0.0,
+            assembly, architecture=architecture, iterations=self.iterations_per_pass or 0.0
         )
 
 

@@ -1,0 +1,354 @@
+"""Finds what became of a loop in a compiler's assembly: x86-64, as gcc and clang write it.
+
+A loop of the source becomes several: one over whole vectors, perhaps unrolled, and others for what
+is left before and behind. How far addresses move in one pass tells how many iterations it executes.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+_LABEL = re.compile(r"^([.\w$]+):")
+_FUNCTION_END = re.compile(r"^\s*\.(?:size|cfi_endproc)\b")
+_INSTRUCTION = re.compile(r"^\s+([a-z][\w.]*)\s*(.*)$")
+_MEMORY = re.compile(
+    r"(?<![\w%])(-?[\w.+@-]*)\((%\w+)?\s*(?:,\s*(%\w+)\s*(?:,\s*(\d+))?)?\)"
+)  # fmt: skip
+_COMMENT = re.compile(r"\s*#.*$")
+_PARTS = {
+    part: f"r{name}" for name in ("ax", "bx", "cx", "dx")
+    for part in (f"e{name}", name, f"{name[0]}l", f"{name[0]}h")
+} | {
+    part: f"r{name}" for name in ("si", "di", "bp", "sp") for part in (f"e{name}", name, f"{name}l")
+}  # fmt: skip
+"""Registers by the names of their parts; those with numbers are named by a rule."""
+_READ_ONLY = ("cmp", "test", "prefetch", "kortest", "ktest", "vcomis", "vucomis", "comis", "ucomis",
+              "j", "call", "nop")  # fmt: skip
+
+_ARITHMETIC = re.compile(r"v?(fn?m(?:add|sub)\d*|add|sub|mul|div|sqrt|min|max)([ps])([sd])$")
+_LANES = {"x": 1, "y": 2, "z": 4}
+"""Of 16 bytes, by the first letter of a vector register."""
+
+Value = tuple[str, int] | None
+"""A register as it was when the pass began, and what was added; None if nobody knows."""
+State = dict[str, Value]
+"""What registers hold; those that are left out hold what they held when the pass began."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An instruction."""
+
+    text: str
+    name: str
+    operands: tuple[str, ...]
+
+    @property
+    def target(self) -> str | None:
+        """Where it may jump."""
+        return self.operands[0] if self.name.startswith("j") and self.operands else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblyLoop:
+    """An innermost loop.
+
+    Parameters
+    ----------
+    body : str
+        Its lines, labels included, as they follow one another in the function.
+    advances : frozenset of int
+        Bytes by which addresses move in one pass; those that stay are left out.
+    jumps : int
+        Conditional jumps beside those that close the loop.
+    calls : tuple of str
+        Functions that it calls.
+    label : str
+        Where each pass begins.
+    flops : int
+        Floating-point operations of a pass, of all its sides; a fused multiply-add is two.
+    """
+
+    body: str
+    advances: frozenset[int]
+    jumps: int
+    calls: tuple[str, ...]
+    label: str
+    flops: int
+
+    def count_iterations(self, strides: Collection[int]) -> int | None:
+        """Give the iterations of the source's loop that one pass executes; None if it is another.
+
+        Parameters
+        ----------
+        strides : collection of int
+            Bytes by which an iteration moves the addresses of the source.
+        """
+        wanted = {one for one in strides if one}
+        for advance in sorted(self.advances, key=abs):
+            for stride in wanted:
+                passes, rest = divmod(advance, stride)
+                if not rest and passes > 0 and {passes * one for one in wanted} <= self.advances:
+                    return passes
+        return None
+
+
+def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
+    """List the innermost loops of a function; empty if there is none.
+
+    Parameters
+    ----------
+    assembly : str
+        Of a whole file.
+    function : str
+        Its name.
+
+    Examples
+    --------
+    >>> loops = list_inner_loops('''
+    ... run:
+    ...     xorl  %eax, %eax
+    ... .L2:
+    ...     vmovapd  a(%rax), %ymm0
+    ...     vmovapd  %ymm0, b(%rax)
+    ...     addq  $32, %rax
+    ...     cmpq  $8000, %rax
+    ...     jne  .L2
+    ...     ret
+    ... ''', "run")
+    >>> [(one.count_iterations([8]), one.jumps) for one in loops]
+    [(4, 0)]
+    """
+    graph = _read_function(assembly, function)
+    loops = graph.find_loops()
+    return [
+        _describe(graph, header, body)
+        for header, body in loops.items()
+        if not any(other in body for other in loops if other != header)
+    ]
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Instructions and where each may go on."""
+
+    lines: list[_Line]
+    labels: dict[int, list[str]]
+    """By the instruction that they stand before."""
+    after: list[list[int]]
+
+    def find_loops(self) -> dict[int, set[int]]:
+        """Give the instructions of each loop by its first one."""
+        before: list[list[int]] = [[] for _ in self.lines]
+        for place, nexts in enumerate(self.after):
+            for one in nexts:
+                before[one].append(place)
+        dominators = self._find_dominators(before)
+        loops: dict[int, set[int]] = {}
+        for place, nexts in enumerate(self.after):
+            for header in nexts:
+                if place in dominators and header in dominators[place]:
+                    body = loops.setdefault(header, {header})
+                    open_ = [place]
+                    while open_:
+                        one = open_.pop()
+                        if one not in body:
+                            body.add(one)
+                            open_.extend(x for x in before[one] if x in dominators)
+        return loops
+
+    def _find_dominators(self, before: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+        """Give what every way to an instruction passes, for all that can be reached."""
+        reached: list[int] = []
+        seen = {0} if self.lines else set()
+        open_ = [0] if self.lines else []
+        while open_:
+            one = open_.pop()
+            reached.append(one)
+            fresh = [x for x in self.after[one] if x not in seen]
+            seen.update(fresh)
+            open_.extend(fresh)
+        reached.sort()
+        found = {one: set(reached) for one in reached}
+        found[0] = {0}
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for one in reached[1:]:
+                ways = [found[x] for x in before[one] if x in seen]
+                passed = set.intersection(*ways) | {one}
+                if passed != found[one]:
+                    found[one] = passed
+                    has_changed = True
+        return found
+
+
+def _read_function(assembly: str, function: str) -> _Graph:
+    lines: list[_Line] = []
+    labels: dict[int, list[str]] = {}
+    is_inside = False
+    for raw in assembly.splitlines():
+        text = _COMMENT.sub("", raw)
+        label = _LABEL.match(text)
+        if label:
+            name = label[1]
+            if not is_inside:
+                is_inside = name == function
+            else:
+                labels.setdefault(len(lines), []).append(name)
+            continue
+        if is_inside and _FUNCTION_END.match(text):
+            break
+        found = _INSTRUCTION.match(text)
+        if is_inside and found and not found[1].startswith("."):
+            lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
+    places = {name: place for place, names in labels.items() for name in names}
+    after = [_follow(line, place, places, len(lines)) for place, line in enumerate(lines)]
+    return _Graph(lines, labels, after)
+
+
+def _follow(line: _Line, place: int, places: Mapping[str, int], count: int) -> list[int]:
+    if line.name.startswith("ret"):
+        return []
+    nexts = [] if line.name in ("jmp", "jmpq") or place + 1 == count else [place + 1]
+    target = places.get(line.target or "")
+    return nexts if target is None or target >= count else [*nexts, target]
+
+
+def _split(operands: str) -> Iterable[str]:
+    """Split at commas outside brackets."""
+    depth, start = 0, 0
+    for place, letter in enumerate(operands):
+        depth += (letter in "({") - (letter in ")}")
+        if letter == "," and not depth:
+            yield operands[start:place].strip()
+            start = place + 1
+    if operands[start:].strip():
+        yield operands[start:].strip()
+
+
+def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
+    states, end = _follow_registers(graph, header, body)
+    advances: set[int] = set()
+    calls: list[str] = []
+    jumps = 0
+    text: list[str] = []
+    for place in sorted(body):
+        line = graph.lines[place]
+        text.extend(f"{label}:" for label in graph.labels.get(place, ()))
+        text.append(f"\t{line.text}")
+        if line.name.startswith("call"):
+            calls.append(line.operands[0].removesuffix("@PLT"))
+        stays = [one for one in graph.after[place] if one in body and one != header]
+        jumps += len(stays) > 1 and line.target is not None
+        if not line.name.startswith(("lea", "nop")):
+            moved = (_find_advance(one, states[place], end) for one in line.operands)
+            advances |= {one for one in moved if one}
+    return AssemblyLoop(
+        body="\n".join(text) + "\n",
+        advances=frozenset(advances),
+        jumps=jumps,
+        calls=tuple(dict.fromkeys(calls)),
+        label=graph.labels[header][0],
+        flops=sum(_count_flops(graph.lines[place]) for place in body),
+    )
+
+
+def _count_flops(line: _Line) -> int:
+    found = _ARITHMETIC.match(line.name)
+    if not found:
+        return 0
+    lanes = 1
+    if found[2] == "p":
+        lanes = _LANES[line.operands[-1][1]] * (4 if found[3] == "s" else 2)
+    return lanes * (2 if found[1].startswith("f") else 1)
+
+
+def _find_advance(operand: str, state: State, end: State) -> int | None:
+    """Give by how much an operand's address moves in a pass; None if it is none, or not known."""
+    found = _MEMORY.search(operand)
+    if found is None:
+        return None
+    total = 0
+    for register, factor in ((found[2], 1), (found[3], int(found[4] or 1))):
+        if register is None:
+            continue
+        held = _read(state, _whole(register))
+        last = _read(end, held[0]) if held else None
+        if held is None or last is None or last[0] != held[0]:
+            return None
+        total += factor * last[1]
+    return total
+
+
+def _follow_registers(graph: _Graph, header: int, body: set[int]) -> tuple[dict[int, State], State]:
+    """Follow registers through one pass, along all ways that it may take.
+
+    Returns
+    -------
+    (dict of int to State, State)
+        Before each instruction, and behind the pass.
+    """
+    arriving: dict[int, State] = {header: {}}
+    ends: list[State] = []
+    open_ = [header]
+    while open_:
+        place = min(open_)
+        open_.remove(place)
+        state = _execute(graph.lines[place], arriving[place])
+        for one in graph.after[place]:
+            if one == header:
+                ends.append(state)
+            elif one in body:
+                joined = _join([arriving[one], state]) if one in arriving else state
+                if joined != arriving.get(one):
+                    arriving[one] = joined
+                    open_.append(one)
+    return arriving, _join(ends)
+
+
+def _join(states: Sequence[State]) -> State:
+    found: State = {}
+    for name in {name for one in states for name in one}:
+        values = {_read(one, name) for one in states}
+        found[name] = values.pop() if len(values) == 1 else None
+    return found
+
+
+def _read(state: State, register: str) -> Value:
+    return state.get(register, (register, 0))
+
+
+def _execute(line: _Line, state: State) -> State:
+    """Give what registers hold behind an instruction."""
+    if not line.operands or line.name.startswith(_READ_ONLY):
+        return state
+    target = line.operands[-1]
+    if not target.startswith("%"):
+        return state
+    register = _whole(target)
+    return {**state, register: _compute(line, state, _read(state, register))}
+
+
+def _compute(line: _Line, state: State, before: Value) -> Value:
+    """Give what an instruction writes."""
+    name = re.sub("^(add|sub|inc|dec|mov|lea)[lqwb]$", r"\1", line.name)
+    first = line.operands[0]
+    if name in ("inc", "dec"):
+        return before and (before[0], before[1] + (1 if name == "inc" else -1))
+    if name in ("add", "sub") and re.fullmatch(r"\$-?(?:0x)?[\da-f]+", first):
+        number = int(first[1:], 0)
+        return before and (before[0], before[1] + (number if name == "add" else -number))
+    if name == "mov" and first.startswith("%"):
+        return _read(state, _whole(first))
+    found = _MEMORY.fullmatch(first) if name == "lea" else None
+    if found and found[2] and found[3] is None and re.fullmatch(r"-?\d*", found[1]):
+        source = _read(state, _whole(found[2]))
+        return source and (source[0], source[1] + int(found[1] or 0))
+    return None
+
+
+def _whole(register: str) -> str:
+    """Give the 64-bit register that a name is a part of."""
+    name = register.lstrip("%").split("{")[0]
+    return _PARTS.get(name) or re.sub(r"^(r\d+)[dwb]$", r"\1", name)

@@ -1,0 +1,82 @@
+"""Expressions by how they move from one work-group to the next, and how they differ within one."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kernelcast.expressions.polynomials import Atom, Expr, Monomial
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+
+CONSTANT, START, GROUP, PLACES = 0, 1, 1 + MAX_DIMENSIONS, 1 + 2 * MAX_DIMENSIONS
+"""What forms multiply: 1, the first global ids of a work-group, its group ids; their number."""
+_OF_GROUPS = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
+
+Sizes: TypeAlias = Monomial
+"""A product of what is fixed for a launch."""
+
+
+class NotAffineError(Exception):
+    """An expression that work-groups do not move as a whole; never leaves this room."""
+
+
+@dataclass(slots=True)
+class Form:
+    """A sum of sizes times places, and of sizes times what differs within a work-group."""
+
+    places: dict[tuple[int, Sizes], int] = field(default_factory=lambda: defaultdict(int))
+    inner: dict[tuple[Monomial, Sizes], int] = field(default_factory=lambda: defaultdict(int))
+
+    @classmethod
+    def of(cls, expr: Expr, local: Mapping[Symbol, int]) -> "Form":
+        """Take an expression apart; sizes of work-groups have their values."""
+        found = cls()
+        for product, factor in expr.substitute(local).products:
+            sizes = tuple(one for one in product if one.is_parameter)
+            others = tuple(one for one in product if not one.is_parameter)
+            found._add(others, sizes, factor)
+        return found
+
+    def _add(self, others: Monomial, sizes: Sizes, factor: int) -> None:
+        kinds = {symbol.kind for one in others for symbol in symbols_of(one)}
+        if not others:
+            self.places[CONSTANT, sizes] += factor
+        elif kinds.isdisjoint(_OF_GROUPS):
+            self.inner[others, sizes] += factor
+        else:
+            self._move(others, sizes, factor)
+
+    def _move(self, others: Monomial, sizes: Sizes, factor: int) -> None:
+        [symbol, *more] = others
+        if more or not isinstance(symbol, Symbol) or symbol.kind is SymbolKind.CONTENT:
+            raise NotAffineError
+        if symbol.kind is SymbolKind.GROUP_ID:
+            self.places[GROUP + symbol.axis, sizes] += factor
+            return
+        self.places[START + symbol.axis, sizes] += factor
+        self.inner[(Symbol(SymbolKind.LOCAL_ID, axis=symbol.axis),), sizes] += factor
+
+    def sizes(self) -> set[Sizes]:
+        """Give the products of sizes in it."""
+        return {sizes for _, sizes in (*self.places, *self.inner)}
+
+    def pinned(self) -> set[Symbol]:
+        """Give the sizes that decide more than how far it moves."""
+        every = (symbol for what, _ in self.inner for one in what for symbol in symbols_of(one))
+        return {one for one in every if one.is_parameter}
+
+    @property
+    def moves(self) -> dict[tuple[int, Sizes], int]:
+        """How it moves from one work-group to another."""
+        return {key: factor for key, factor in self.places.items() if key[0] and factor}
+
+    @property
+    def stretches(self) -> bool:
+        """Whether what differs within a work-group is multiplied by a size."""
+        return any(sizes and factor for (_, sizes), factor in self.inner.items())
+
+
+def symbols_of(atom: Atom) -> frozenset[Symbol]:
+    """Give the symbols in a factor."""
+    return frozenset({atom}) if isinstance(atom, Symbol) else atom.symbols()

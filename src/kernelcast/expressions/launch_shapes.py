@@ -1,0 +1,421 @@
+"""Which launches of a kernel do the same per work-item, though their sizes differ.
+
+What work-items of some work-groups do is told by a few whole numbers: on which side of its turn
+each condition is, how often each loop runs, where each access begins within a cache line. They
+follow from sizes by one product of matrices. Two launches with the same numbers execute the same,
+and touch lines that can be mapped to each other: where the same lines meet in one launch, they
+meet in the other. For what is multiplied by a size that differs, this needs rows that keep apart;
+where they may meet, the sizes themselves are among the numbers.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.comparisons import Comparison, Relation
+from kernelcast.expressions.conditions import Condition
+from kernelcast.expressions.evaluation import EvaluationError, IntArray
+from kernelcast.expressions.group_forms import (
+    CONSTANT,
+    GROUP,
+    PLACES,
+    START,
+    Form,
+    NotAffineError,
+    Sizes,
+    symbols_of,
+)
+from kernelcast.expressions.junctions import And, Or
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.polynomials import Expr, Monomial
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.operations import MemorySpace
+
+_BANKS_BYTES = 128
+"""After so many bytes, banks of local memory come again; also a multiple of usual lines."""
+_SECTOR_BYTES = 32
+_LONGEST_POWER = 60
+_MOST_TRIED = 1 << 16
+_LARGEST = 2.0**60
+_DECIDED = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """How far apart the addresses of a buffer can be that are compared, in products of sizes."""
+
+    reach: float
+    spans: tuple[tuple[int, float], ...]
+
+    def keeps_apart(self, values: Sequence[int]) -> bool:
+        """Tell whether two addresses with other multiples of sizes are never near each other."""
+        reach = self.reach
+        for place, span in sorted(self.spans, key=lambda one: values[one[0]]):
+            if values[place] <= reach:
+                return False
+            reach += values[place] * span
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LookedAt:
+    """Work-groups that say what all of a launch do.
+
+    Parameters
+    ----------
+    work_groups : ndarray of int64, shape (4, work-groups)
+        A row of ones and their ids: first those that are looked at each alone, sector by sector,
+        then those whose lines are compared with others', all different.
+    alone : int
+        How many are looked at alone.
+    pairs : ndarray of int64, shape (2, pairs)
+        Which of the others are compared with which, by their places among them.
+    axes : tuple of bool
+        The dimensions along which there are several.
+    """
+
+    work_groups: IntArray
+    alone: int
+    pairs: IntArray
+    axes: tuple[bool, ...]
+
+
+class LaunchShape(NamedTuple):
+    """What launches that do the same have in common.
+
+    Parameters
+    ----------
+    key : tuple
+        Equal for those that do the same.
+    alone : tuple of bytes
+        Equal for work-groups that do the same, of those that are looked at alone.
+    """
+
+    key: Hashable
+    alone: tuple[bytes, ...]
+
+    def count_alike(self) -> dict[int, int]:
+        """Give the first of each kind of work-groups, and how many of the kind there are."""
+        kinds = Counter(self.alone)
+        return {self.alone.index(one): kinds[one] for one in sorted(kinds)}
+
+
+class LaunchShapes:
+    """Tells launches of a kernel with one local size apart.
+
+    Parameters
+    ----------
+    facts : KernelFacts
+        The kernel.
+    local_size : tuple of int
+        Of the launches.
+    line_bytes : int
+        Of a cache line; a power of two of at least 32.
+    """
+
+    def __init__(self, facts: KernelFacts, local_size: tuple[int, ...], line_bytes: int) -> None:
+        self._local = (*local_size, *(1,) * (MAX_DIMENSIONS - len(local_size)))
+        self._line_bytes = line_bytes
+        self._sizes = {
+            Symbol(SymbolKind.LOCAL_SIZE, axis=axis): one for axis, one in enumerate(self._local)
+        }
+        try:
+            self._collect(facts)
+        except NotAffineError:
+            self._rows: IntArray | None = None
+
+    def identify(
+        self, ndrange: NDRange, scalars: Mapping[str, int], looked_at: LookedAt
+    ) -> LaunchShape | None:
+        """Give what launches that do the same have in common.
+
+        Parameters
+        ----------
+        ndrange : NDRange
+            The launch, with this local size.
+        scalars : mapping of str to int
+            Values of its scalar arguments.
+        looked_at : LookedAt
+            Of its work-groups.
+
+        Returns
+        -------
+        LaunchShape or None
+            None where it is not known which launches do the same.
+        """
+        if self._rows is None or not ndrange.is_uniform:
+            return None
+        values = self._evaluate(ndrange, scalars)
+        if values is None:
+            return None
+        farthest = max(map(abs, values)) * (max(ndrange.global_size) + max(ndrange.global_offset))
+        if farthest * self._heaviest > _LARGEST:  # beyond 64 bits
+            return None
+        numbers = np.array(values)
+        told = (self._rows @ numbers) @ looked_at.work_groups
+        if any(ndrange.global_offset):
+            offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
+            told += ((self._starts @ numbers) @ np.array(offset))[:, None]
+        decisions, addresses = told[: self._decisions], told[self._decisions :]
+        spans = (self._spans @ np.abs(numbers) + self._endless)[:, None]
+        is_open = np.abs(decisions) <= spans
+        is_same = not is_open[self._stretching].any() and all(
+            one.keeps_apart(values) for one in self._buffers
+        )
+        single = self._compare_single(addresses[:, looked_at.alone :], looked_at)
+        sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
+        np.copyto(decisions, sides, where=~is_open)
+        addresses[:, : looked_at.alone] %= self._fine
+        addresses[:, looked_at.alone :] %= self._coarse
+        width, rows = 8 * len(told), told.T.tobytes()
+        end = width * looked_at.alone
+        alone = (b"",) * looked_at.alone
+        if width:
+            alone = tuple(rows[one : one + width] for one in range(0, end, width))
+        sizes = [one % least for one, least in zip(values, self._moduli, strict=True)]
+        key = (
+            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), rows[end:], single,
+            looked_at.alone, looked_at.axes, looked_at.pairs.tobytes(),
+        )  # fmt: skip
+        return LaunchShape(key, alone)
+
+    def _compare_single(self, addresses: IntArray, looked_at: LookedAt) -> bytes:
+        """Say which work-groups share the one line that they touch of a buffer with others."""
+        if not self._single.size:
+            return b""
+        lines = addresses[self._single] // self._line_bytes
+        own, other = looked_at.pairs
+        return bytes(np.equal(lines[:, own], lines[:, other]))
+
+    def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
+        """Give the values of all products of sizes; None if one is not known."""
+        bound: dict[Symbol, int] = {}
+        for one in self._symbols:
+            value = _look_up(one, ndrange, scalars)
+            if value is None:
+                return None
+            bound[one] = value
+        values = []
+        try:
+            for product in self._products:
+                value = 1
+                for atom in product:
+                    value *= bound[atom] if isinstance(atom, Symbol) else int(atom.evaluate(bound))
+                values.append(value)
+        except EvaluationError:
+            return None
+        return values
+
+    def _collect(self, facts: KernelFacts) -> None:
+        self._most = self._bound_loops(facts)
+        decisions, endless = self._collect_decisions(facts)
+        addresses: list[tuple[Form, MemoryAccess]] = []
+        buffers: list[list[tuple[Form, MemoryAccess]]] = []
+        for accesses in _group(facts.accesses).values():
+            forms = [(Form.of(offset, self._sizes), one) for offset, one in accesses]
+            if any(form.moves != forms[0][0].moves for form, _ in forms):
+                decisions += [form for form, _ in forms]  # where they meet depends on the place
+                endless += [True] * len(forms)
+            else:
+                addresses += forms
+                buffers.append(forms)
+        every = [*decisions, *(form for form, _ in addresses)]
+        pinned = set().union(*(one.pinned() for one in every))
+        products = sorted(set().union(*(one.sizes() for one in every), {()}), key=str)
+        products += [(one,) for one in pinned]
+        self._products: list[Sizes] = products
+        index = {one: place for place, one in reversed([*enumerate(products)])}
+        self._symbols = frozenset(
+            symbol for one in products for atom in one for symbol in symbols_of(atom)
+        )
+        rows = np.zeros((len(every), PLACES, len(products)), dtype=np.int64)
+        for row, form in enumerate(every):
+            for (place, sizes), factor in form.places.items():
+                rows[row, place, index[sizes]] = factor
+        self._starts = rows[:, START:GROUP]
+        by_groups = self._starts * np.array(self._local)[:, None] + rows[:, GROUP:]
+        self._rows = np.concatenate([rows[:, :START], by_groups], axis=1)
+        self._decisions = len(decisions)
+        self._heaviest = float(np.abs(self._rows).sum(axis=(1, 2)).max(initial=1))
+        self._spans = np.zeros((len(decisions), len(products)))
+        for row, form in enumerate(decisions):
+            for (what, sizes), factor in form.inner.items():
+                if not endless[row]:
+                    self._spans[row, index[sizes]] += abs(factor) * self._bound(what)
+        is_endless = np.isinf(self._spans).any(axis=1) | np.array(endless, dtype=np.bool_)
+        self._endless = np.where(is_endless, _DECIDED, 0)
+        self._spans[is_endless] = 0
+        self._stretching = np.array([one.stretches for one in decisions], dtype=np.bool_)
+        self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
+        self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
+        self._buffers = [
+            _Buffer(*self._measure(one, index)) for one in buffers
+            if any(sizes for form, _ in one for sizes in form.sizes())
+        ]  # fmt: skip
+
+    def _tell_lines(
+        self,
+        addresses: Sequence[tuple[Form, MemoryAccess]],
+        sole: Set[int],
+        index: Mapping[Sizes, int],
+    ) -> None:
+        """Say how exactly addresses must be known, so that lines and sectors are the same."""
+        fine, coarse, single = [], [], []
+        self._moduli = [1] * len(self._products)
+        for row, (form, access) in enumerate(addresses):
+            is_local = access.space is MemorySpace.LOCAL
+            periods = [_BANKS_BYTES] * 2 if is_local else [_SECTOR_BYTES, self._line_bytes]
+            for (what, sizes), factor in (*form.inner.items(), *form.moves.items()):
+                if isinstance(what, int) and what < GROUP:
+                    factor *= self._local[what - START]
+                modulus = periods[1] // math.gcd(factor, periods[1])
+                self._moduli[index[sizes]] = max(self._moduli[index[sizes]], modulus)
+            if not any(form.inner.values()) and _SECTOR_BYTES % access.bytes == 0 and not is_local:
+                # One address: all that matters is whether neighbours are in the same line.
+                periods[0] = access.bytes
+                if id(form) in sole:
+                    periods[1] = access.bytes
+                    single.append(row)
+            fine.append(periods[0])
+            coarse.append(periods[1])
+        self._fine, self._coarse = (
+            np.array(one, dtype=np.int64)[:, None] for one in (fine, coarse)
+        )
+        self._single = np.array(single, dtype=np.intp)
+
+    def _collect_decisions(self, facts: KernelFacts) -> tuple[list[Form], list[bool]]:
+        """Give what conditions compare with zero and loops count, and what must be exactly same."""
+        if any(_may_be_split(one.guard) for one in facts.accesses):
+            raise NotAffineError
+        guards = dict.fromkeys(
+            [*(one.guard for one in facts.reaches), *(one.guard for one in facts.accesses)]
+        )
+        exprs = {one.expr: False for guard in guards for one in _find_comparisons(guard)}
+        for loop in _list_loops(facts):
+            exprs |= {one.expr: True for one in _find_comparisons(loop.condition)}
+            if loop.trip_count is not None:
+                exprs[loop.trip_count] = True
+        return [Form.of(one, self._sizes) for one in exprs], [*exprs.values()]
+
+    def _bound_loops(self, facts: KernelFacts) -> dict[str, float]:
+        """Give the last iteration of each loop, as far as its work-group's own ids decide it."""
+        self._most = {}
+        for loop in _list_loops(facts):
+            if loop.trip_count is not None:
+                most = self._bound_one(loop.trip_count.substitute(self._sizes)) - 1
+            else:
+                most = self._bound_one(loop.condition.substitute(self._sizes), loop.name)
+            self._most[loop.name] = max(0.0, most)
+        return self._most
+
+    def _bound(self, what: Monomial) -> float:
+        """Give the largest absolute value of what differs within a work-group."""
+        return math.prod(self._bound_one(Expr.atom(one)) for one in what)
+
+    def _bound_one(self, one: Expr | Condition, loop: str = "") -> float:
+        """Give an expression's largest absolute value, or the last iteration that may run."""
+        own = Symbol(SymbolKind.LOOP, loop) if loop else None
+        symbols = [*one.symbols()]
+        if isinstance(one, Expr) and len(symbols) == 1 and one == Expr.symbol(symbols[0]):
+            return self._bound_symbol(symbols[0])
+        most = [_LONGEST_POWER if each is own else self._bound_symbol(each) for each in symbols]
+        if math.prod(each + 1 for each in most) > _MOST_TRIED:
+            return math.inf
+        grids = np.ix_(*(np.arange(int(each) + 1) for each in most))
+        try:
+            found = np.asarray(one.evaluate(dict(zip(symbols, grids, strict=True))))
+        except EvaluationError:
+            return math.inf
+        if own is None:
+            return float(np.abs(found).max())
+        if own not in symbols or not found.any():
+            return math.inf if found.any() else 0.0
+        last = int(np.nonzero(found)[symbols.index(own)].max())
+        return last if last < _LONGEST_POWER else math.inf
+
+    def _bound_symbol(self, symbol: Symbol) -> float:
+        if symbol.kind is SymbolKind.LOCAL_ID:
+            return self._local[symbol.axis] - 1
+        is_loop = symbol.kind is SymbolKind.LOOP
+        return self._most.get(symbol.name, math.inf) if is_loop else math.inf
+
+    def _measure(
+        self, forms: Sequence[tuple[Form, MemoryAccess]], index: Mapping[Sizes, int]
+    ) -> tuple[float, tuple[tuple[int, float], ...]]:
+        """Say how far apart addresses of one work-group and its neighbours are, by sizes."""
+        constants: dict[Sizes, list[int]] = defaultdict(list)
+        spans: dict[Sizes, float] = defaultdict(float)
+        for sizes in sorted(set().union(*(form.sizes() for form, _ in forms)), key=str):
+            constants[sizes] = [form.places.get((CONSTANT, sizes), 0) for form, _ in forms]
+            inside = [
+                sum(abs(factor) * self._bound(what) for (what, of), factor in form.inner.items()
+                    if of == sizes and factor)
+                for form, _ in forms
+            ]  # fmt: skip
+            moved = sum(
+                abs(factor) * (self._local[place - START] if place < GROUP else 1)
+                for (place, of), factor in forms[0][0].moves.items()
+                if of == sizes
+            )
+            spans[sizes] = max(constants[sizes]) - min(constants[sizes]) + 2 * (max(inside) + moved)
+        most = max(access.bytes for _, access in forms) + _BANKS_BYTES
+        others = tuple((index[one], span) for one, span in spans.items() if one and span)
+        return spans.get((), 0.0) + most, others
+
+
+def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, MemoryAccess]]]:
+    """Give the accesses of each buffer whose addresses are known."""
+    found: dict[str, list[tuple[Expr, MemoryAccess]]] = defaultdict(list)
+    for one in accesses:
+        if one.offset_bytes is not None:
+            found[one.buffer or ""].append((one.offset_bytes, one))
+    return found
+
+
+def _list_loops(facts: KernelFacts) -> Iterable[LoopFacts]:
+    """Give all loops, outer ones first."""
+    nests = [*(one.loops for one in facts.reaches), *(one.loops for one in facts.accesses)]
+    return dict.fromkeys([*(loop for nest in nests for loop in nest), *facts.loops])
+
+
+def _find_comparisons(condition: Condition) -> Iterator[Comparison]:
+    if isinstance(condition, And | Or):
+        for part in condition.parts:
+            yield from _find_comparisons(part)
+    elif isinstance(condition, Comparison):
+        yield condition
+
+
+def _may_be_split(guard: Condition) -> bool:
+    """Tell whether models may take an access apart into as many boxes as sizes make of it."""
+    parts = guard.parts if isinstance(guard, And) else (guard,)
+    return any(
+        one.is_exact
+        and (
+            isinstance(one, Or)
+            or (isinstance(one, Comparison) and one.relation is Relation.NOT_ZERO)
+        )
+        for one in parts
+    )
+
+
+def _look_up(symbol: Symbol, ndrange: NDRange, scalars: Mapping[str, int]) -> int | None:
+    if symbol.kind is SymbolKind.SCALAR:
+        return scalars.get(symbol.name)
+    if symbol.axis >= ndrange.dimensions:
+        return 0 if symbol.kind is SymbolKind.GLOBAL_OFFSET else 1
+    match symbol.kind:
+        case SymbolKind.GLOBAL_SIZE:
+            return ndrange.global_size[symbol.axis]
+        case SymbolKind.GROUP_COUNT:
+            return ndrange.group_counts[symbol.axis]
+        case SymbolKind.LOCAL_SIZE:
+            return ndrange.known_local_size[symbol.axis]
+        case _:
+            return ndrange.global_offset[symbol.axis]

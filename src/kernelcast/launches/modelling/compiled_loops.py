@@ -1,0 +1,216 @@
+"""In-core terms of what a C compiler makes of a loop: compiled here, found, and given to OSACA."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kernelcast.analytic.cpu.assembly_loops import AssemblyLoop, list_inner_loops
+from kernelcast.analytic.cpu.in_core import InCoreTerms
+from kernelcast.analytic.cpu.layer_conditions import LayerConditions
+from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.analytic.cpu.microarchitectures import (
+    MicroArchitecture,
+    find_by_generation,
+    find_by_machine,
+    find_by_name,
+)
+from kernelcast.analytic.cpu.osaca_provider import OsacaProvider, require_osaca
+from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.launches.modelling.cpu_loops import count_flops
+from kernelcast.records.errors import InputError
+from kernelcast.records.operations import OperationCounts
+from kernelcast.sampling.loop_benchmark import FLAGS, RUN, LoopToRun, compile_to_assembly
+from kernelcast.sampling.machine_state import read_processor
+
+_NATIVE = "-march=native"
+_OTHERWISE = "or take the instruction table (--core table)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerChoice:
+    """How a loop is compiled.
+
+    Parameters
+    ----------
+    compiler : str
+        A C compiler; the first that there is when empty.
+    flags : sequence of str
+        For it; `FLAGS` with the machine's own target when empty.
+    architecture : str
+        OSACA's name of the micro-architecture; found out when empty.
+    """
+
+    compiler: str = ""
+    flags: Sequence[str] = ()
+    architecture: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledLoop:
+    """In-core terms of a compiled loop, an `InCoreProvider`.
+
+    Parameters
+    ----------
+    loop : AssemblyLoop
+        The loop of the assembly that executes most of the source's.
+    iterations : int
+        Of the source's loop that one pass of it executes.
+    osaca : OsacaProvider
+        Knows the time of one pass.
+    whole : OperationCounts
+        What an iteration executes of which OSACA's terms are: of a loop that executes a part of it
+        they are as much less.
+    notes : tuple of str
+        How it was compiled, and what the terms leave out.
+    """
+
+    loop: AssemblyLoop
+    iterations: int
+    osaca: OsacaProvider
+    whole: OperationCounts
+    notes: tuple[str, ...]
+
+    @property
+    def executes_all_sides(self) -> bool:
+        """Whether it is certain that nothing within the loop is jumped over."""
+        return not self.loop.jumps
+
+    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
+        """Give the terms of so many iterations."""
+        share = _total(nest.executed) / _total(self.whole)
+        terms = self.osaca.predict(nest, iterations * share)
+        return replace(terms, notes=(*terms.notes, *self.notes))
+
+
+def compile_loop(
+    source: str,
+    nest: LoopNest,
+    machine: CpuMachine,
+    constants: Mapping[str, int],
+    choice: CompilerChoice,
+) -> CompiledLoop:
+    """Compile a loop, find it in the assembly, and ask OSACA.
+
+    Parameters
+    ----------
+    source : str
+        The listing that `nest` was read from.
+    nest : LoopNest
+        Tells how far an iteration moves each address.
+    machine : CpuMachine
+        Its name tells the micro-architecture, unless it is this machine or `choice` says.
+    constants : mapping of str to int
+        The compiler knows them.
+    choice : CompilerChoice
+        Compiler, flags, micro-architecture.
+
+    Raises
+    ------
+    InputError
+        If OSACA or a compiler is missing, the micro-architecture is not known, the loop cannot be
+        compiled, or is not found again; says what to do.
+    """
+    require_osaca()
+    bound = LayerConditions(nest, machine).bind(constants)
+    architecture, target = choose_architecture(machine, choice.architecture)
+    flags = choice.flags or [target if one == _NATIVE else one for one in FLAGS]
+    compiler, assembly = compile_to_assembly(
+        LoopToRun(
+            source=source, constants={**nest.constants, **constants},
+            array_bytes=sum(bound.array_bytes.values()), compiler=choice.compiler, flags=flags,
+        )
+    )  # fmt: skip
+    # Only a loop within others can have been joined with its own next run.
+    flops = count_flops(nest.executed) if len(nest.loops) > 1 else 0.0
+    strides = [one.strides[-1] for one in bound.accesses]
+    loop, iterations = find_loop(assembly, strides, flops, nest.name)
+    if iterations > bound.trips[-1] > 0 and len(bound.trips) > 1:
+        # Whole runs of the innermost loop, unrolled: of a row its ends do not count.
+        row = max(
+            abs(one.strides[-2] // one.strides[-1]) for one in bound.accesses if one.strides[-1]
+        )
+        iterations = bound.trips[-1] * max(1, round(iterations / max(1, row)))
+    notes = [
+        f"in the core: OSACA for {architecture.name} of the loop that {compiler} makes with "
+        f"{' '.join(flags)}, {iterations} iterations a pass",
+        *architecture.notes,
+    ]
+    if loop.jumps:
+        notes.append(f"the compiled loop holds {loop.jumps} jumps: all sides are counted")
+    if loop.calls:
+        notes.append(f"the compiled loop calls {', '.join(loop.calls)}: the terms are lower bounds")
+    osaca = OsacaProvider(loop.body, architecture=architecture.name, iterations=iterations)
+    return CompiledLoop(
+        loop=loop, iterations=iterations, osaca=osaca, whole=nest.executed, notes=tuple(notes)
+    )
+
+
+def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArchitecture, str]:
+    """Choose a machine's micro-architecture, and the compiler's flag for it.
+
+    Raises
+    ------
+    InputError
+        If neither the machine's name nor this processor tells it.
+    """
+    processor = read_processor()
+    own = find_by_generation(processor.generation)
+    is_here = bool(processor.name) and processor.name in machine.name
+    if wanted:
+        found = find_by_name(wanted)
+        return found, _NATIVE if own and found.name == own.name else f"-march={found.target}"
+    if is_here and own:
+        return own, _NATIVE
+    told = None if is_here else find_by_machine(machine.id, machine.name)
+    if told is None:
+        msg = (
+            f"the micro-architecture of {machine.name} is not known, for neither its name nor "
+            f"/proc/cpuinfo tells it; give OSACA's name of it (--architecture ICX), {_OTHERWISE}"
+        )
+        raise InputError(msg)
+    return told, f"-march={told.target}"
+
+
+def find_loop(
+    assembly: str, strides: Sequence[int], flops: float, name: str
+) -> tuple[AssemblyLoop, int]:
+    """Find the loop that executes most iterations a pass, and how many.
+
+    Parameters
+    ----------
+    assembly : str
+        Of the file that holds the loop.
+    strides : sequence of int
+        Bytes by which an iteration moves each address.
+    flops : float
+        Floating-point operations of an iteration. Twice as many and more are of several iterations
+        of an outer loop, which the compiler joined.
+    name : str
+        Of the listing, for messages.
+
+    Raises
+    ------
+    InputError
+        If no loop of the assembly moves addresses as the innermost loop of the source.
+    """
+    loops = list_inner_loops(assembly, RUN)
+    counted = [(one, one.count_iterations(strides)) for one in loops]
+    found = [(one, count) for one, count in counted if count]
+    if not found:
+        moves = "; ".join(
+            ", ".join(map(str, sorted(one.advances))) or "none" for one in loops
+        )  # fmt: skip
+        what = f"its inner loops move addresses by {moves} bytes" if loops else "it has no loop"
+        msg = (
+            f"{name}: the innermost loop, which moves addresses by "
+            f"{', '.join(map(str, sorted(set(strides))))} bytes, is not found in the compiled "
+            f"code: {what} (the compiler may have interchanged or unrolled loops, or called "
+            f"memcpy); give its assembly (--assembly), other flags (--flags), {_OTHERWISE}"
+        )
+        raise InputError(msg)
+    loop, iterations = max(found, key=lambda pair: pair[1])
+    joined = round(loop.flops / (flops * iterations)) if flops else 1
+    return loop, iterations * max(1, joined)
+
+
+def _total(counts: OperationCounts) -> float:
+    return sum(counts.operations.values()) + sum(counts.memory.values())

@@ -1,0 +1,198 @@
+"""Answers for launches of a kernel that nothing ran of; launches that do the same share the work.
+
+Nearly all of an answer goes into what some work-groups execute and which lines they touch.
+`LaunchShapes` tells launches that are alike in all of that; of a second one, only totals are
+computed.
+"""
+
+import threading
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from kernelcast.analytic.cpu.estimate import CpuWork, estimate_work, study_work
+from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.analytic.cpu.opencl.index_space import Place, choose_places, find_before
+from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.vector.static import StaticSource
+from kernelcast.launches.feature_counts import count_from_source
+from kernelcast.launches.modelling.launches import model_launch
+from kernelcast.models.static.model import PreparedWork, StaticAnswer
+from kernelcast.models.static.stored import load_shipped, name_runtime
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import BufferArgument, LocalArgument
+from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.problem import Problem
+
+_MOST_SHAPES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foretold:
+    """What is known of a launch's time before anything of it ran.
+
+    Parameters
+    ----------
+    analytic : AnalyticEstimate
+        By the analytic model of the device.
+    learned : StaticAnswer or None
+        By the shipped model that corrects it; None where it knows nothing of such devices.
+    """
+
+    analytic: AnalyticEstimate
+    learned: StaticAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What launches that do the same have in common."""
+
+    work: CpuWork
+    prepared: PreparedWork | None
+
+
+class KernelAnswers:
+    """Answers launches of a kernel with one local size on one CPU device.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    local_size : tuple of int
+        Of the launches.
+    machine : MachineDescription
+        A calibrated CPU device.
+    """
+
+    def __init__(
+        self, kernel: Kernel, local_size: tuple[int, ...], machine: MachineDescription
+    ) -> None:
+        self._machine = machine
+        self._device = read_device(machine)
+        self._facts = analyse(kernel).facts
+        self._names = [one.name for one in self._facts.parameters]
+        self._shapes = LaunchShapes(self._facts, local_size, self._device.line_bytes)
+        self._known: dict[Hashable, _Known] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, problem: Problem, ndrange: NDRange) -> Foretold:
+        """Answer one launch.
+
+        Raises
+        ------
+        KernelcastError
+            If the analytic model has no answer.
+        """
+        shape = self._identify(problem, ndrange)
+        key = None if shape is None else (shape.key, _list_local_bytes(problem))
+        known = None if key is None else self._known.get(key)
+        if known is None:
+            known = self._study(replace(problem, ndrange=ndrange), shape)
+            if key is not None:
+                self._keep(key, known)
+        buffers = {
+            name: one.bytes
+            for name, one in zip(self._names, problem.arguments, strict=True)
+            if isinstance(one, BufferArgument)
+        }
+        analytic = estimate_work(known.work, self._device, ndrange, buffers)
+        if known.prepared is None:
+            return Foretold(analytic=analytic)
+        limiters = {name.lower(): seconds for name, seconds in analytic.limiters.items()}
+        ratio = analytic.limiters[analytic.limiter] / analytic.seconds
+        learned = known.prepared.answer(analytic.seconds, limiters, ratio)
+        return Foretold(analytic=analytic, learned=learned)
+
+    def _identify(self, problem: Problem, ndrange: NDRange) -> LaunchShape | None:
+        if len(problem.arguments) != len(self._names):
+            return None
+        scalars = bind_scalars(self._facts, problem.arguments)
+        return self._shapes.identify(ndrange, scalars, look_at(ndrange))
+
+    def _keep(self, key: Hashable, known: _Known) -> None:
+        with self._lock:
+            while len(self._known) >= _MOST_SHAPES:
+                del self._known[next(iter(self._known))]
+            self._known[key] = known
+
+    def _study(self, problem: Problem, shape: LaunchShape | None) -> _Known:
+        alike = None if shape is None else shape.count_alike()
+        counters = count_from_source(self._facts, problem, problem.ndrange, alike)
+        launch = model_launch(problem, counters=counters)
+        work = study_work(launch, self._device)
+        analytic = estimate_work(work, self._device, launch.ndrange, launch.buffers)
+        vector = combine(
+            StaticSource(facts=self._facts, problem=problem),
+            CounterSource(counters=counters, facts=self._facts),
+            analytic,
+        )
+        try:
+            model = load_shipped(name_runtime(self._machine.platform))
+            return _Known(work, model.prepare(vector.as_dict()))
+        except InputError:
+            return _Known(work, None)
+
+
+class _Same:
+    """A machine description as part of a key: by identity, for it cannot be hashed."""
+
+    __slots__ = ("machine",)
+
+    def __init__(self, machine: MachineDescription) -> None:
+        self.machine = machine
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.machine is self.machine
+
+    def __hash__(self) -> int:
+        return id(self.machine)
+
+
+def recall(kernel: Kernel, ndrange: NDRange, machine: MachineDescription) -> KernelAnswers:
+    """Give what is known of a kernel with a local size on a device."""
+    return _recall(kernel, ndrange.known_local_size, _Same(machine))
+
+
+@lru_cache(maxsize=64)
+def _recall(kernel: Kernel, local_size: tuple[int, ...], same: _Same) -> KernelAnswers:
+    return KernelAnswers(kernel, local_size, same.machine)
+
+
+def _list_local_bytes(problem: Problem) -> tuple[int, ...]:
+    return tuple(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+
+
+def look_at(ndrange: NDRange) -> LookedAt:
+    """Give the work-groups by which a launch is judged: for counts, and for lines."""
+    x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
+    alone = choose_work_groups(ndrange)
+    axes = tuple(one > 1 for one in counts)
+    index: dict[Place, int] = {}
+    own, others = [], []
+    for place in choose_places(counts):
+        index.setdefault(place, len(index))
+        for axis in range(MAX_DIMENSIONS):
+            if axes[axis]:
+                own.append(index[place])
+                others.append(index.setdefault(find_before(place, axis), len(index)))
+    work_groups = [
+        (1, *((one, 0, 0) if y == z == 1 else (one % x, one // x % y, one // (x * y))))
+        for one in alone
+    ]
+    work_groups += [(1, *place) for place in index]
+    return LookedAt(
+        work_groups=np.array(work_groups, dtype=np.int64).T,
+        alone=len(alone),
+        pairs=np.array((own, others), dtype=np.int64),
+        axes=axes,
+    )

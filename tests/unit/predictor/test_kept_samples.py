@@ -1,0 +1,280 @@
+"""Samples that another process has taken are evidence for this one."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.persistence import ModelRegistry
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.tasks import LaunchRow
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.arguments import BufferArgument, ElementType, Init
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Estimate, Tier
+from kernelcast.records.problem import Problem
+from kernelcast.testing.fake_executor import (
+    DEVICE,
+    PROBLEM,
+    FakeExecutor,
+    make_device,
+    make_predictor,
+    observe,
+)
+from kernelcast.training_data.store import Store
+
+# Seconds of a work-group: a launch of microseconds, one that models know, and one of an hour.
+SHORT_S, USUAL_S, LONG_S = 1e-11, 5e-6, 3.6e-2
+HOUR_S = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give an empty data folder."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def executor() -> FakeExecutor:
+    """Give a device whose samples other processes may have."""
+    return FakeExecutor(work_group_s=SHORT_S, samples_here=True)
+
+
+@pytest.fixture
+def ask(executor: FakeExecutor, tmp_path: Path) -> Callable[..., Estimate]:
+    """Ask as a new process does."""
+
+    def ask(problem: Problem = PROBLEM, **settings: Any) -> Estimate:  # noqa: ANN401
+        options = PredictorOptions(
+            executor=executor, settings=replace(EstimateSettings(), **settings)
+        )
+        store, registry = tmp_path / "rows.sqlite", str(tmp_path / "none")
+        with Predictor([DEVICE], store=store, registry=registry, options=options) as predictor:
+            return predictor.estimate(problem, DEVICE.id)
+
+    return ask
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Have so much time passed."""
+    later_s = time.time() + seconds
+    monkeypatch.setattr(time, "time", lambda: later_s)
+
+
+def count_moments(estimate: Estimate) -> int:
+    """Count the moments that an answer rests on."""
+    return sum(one.kind == "samples" for one in estimate.list_pieces())
+
+
+def test_the_next_process_has_the_samples(
+    ask: Callable[..., Estimate], executor: FakeExecutor
+) -> None:
+    """Answers as the first did, runs nothing, costs nothing, and says when samples were taken."""
+    first, second = ask(), ask()
+    assert len(executor.tasks) == 1
+    assert second.interval == first.interval
+    assert second.tier is first.tier
+    assert second.list_pieces() == first.list_pieces()
+    assert [one.measured_at for one in second.list_pieces() if one.measured_at is None] == []
+    assert (first.cost.total_s > 0, second.cost.total_s) == (True, 0)
+
+
+def test_long_launches_become_better_each_time(
+    ask: Callable[..., Estimate], executor: FakeExecutor
+) -> None:
+    """A moment more pays for a launch of an hour; it is taken elsewhere, and stands beside."""
+    executor.work_group_s = LONG_S
+    first, second = ask(), ask()
+    assert count_moments(second) > count_moments(first)
+    assert second.high / second.low < first.high / first.low
+    assert second.cost.sampling_s > 0
+    seeds = [one.settings.plan.seed for one in executor.tasks]
+    assert len({*seeds}) == len(seeds)
+
+
+@pytest.mark.parametrize("settings", [{"least_gain": 0.0}, {"within_s": 0.05}])
+def test_who_wants_more_samples_gets_them(
+    ask: Callable[..., Estimate], executor: FakeExecutor, settings: dict[str, float]
+) -> None:
+    """Beside those that are there."""
+    first = ask()
+    second = ask(**settings)
+    assert len(executor.tasks) == 2
+    assert count_moments(second) > count_moments(first)
+
+
+@pytest.mark.parametrize("settings", [{"uses_history": False}, {"measure": True}])
+def test_who_wants_nothing_old_gets_samples_of_now(
+    ask: Callable[..., Estimate], executor: FakeExecutor, settings: dict[str, bool]
+) -> None:
+    """And the next process has the new ones."""
+    ask()
+    executor.work_group_s = 2 * SHORT_S
+    second = ask(**settings)
+    assert len(executor.tasks) == 2
+    assert count_moments(second) == 2
+    third = ask()
+    assert len(executor.tasks) == 2
+    assert third.seconds == pytest.approx(second.seconds)
+
+
+def test_an_answer_that_is_to_be_made_anew_is(executor: FakeExecutor, store: Store) -> None:
+    """`Predictor.answer` samples, unless its policy spares samples."""
+    predictor = make_predictor(executor, store)
+    for _ in range(2):
+        assert predictor.answer(PROBLEM, DEVICE.id).recording is not None
+    assert len(executor.tasks) == 2
+    spared = predictor.answer(PROBLEM, DEVICE.id, policy=Policy(spares_samples=True))
+    assert len(executor.tasks) == 2
+    assert spared.recording is None
+    assert spared.refine is not None
+
+
+def test_samples_fade(
+    ask: Callable[..., Estimate], executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute widens the interval; once it is twice as wide, the launch is sampled again."""
+    first = ask()
+    pass_time(monkeypatch, 60.0)
+    second = ask()
+    assert len(executor.tasks) == 1
+    assert second.high / second.low > first.high / first.low
+    pass_time(monkeypatch, 1200.0)
+    third = ask()
+    assert len(executor.tasks) == 2
+    assert count_moments(third) == 4
+    assert third.high / third.low < second.high / second.low
+    weights = {one.moment: one.weight for one in third.list_pieces()}
+    assert weights["4"] > weights["1"]
+
+
+def test_after_an_hour_nothing_is_left_of_them(
+    ask: Callable[..., Estimate], executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what is sampled then counts."""
+    ask()
+    pass_time(monkeypatch, HOUR_S + 60.0)
+    assert count_moments(ask()) == 2
+    assert len(executor.tasks) == 2
+
+
+def test_another_driver_is_sampled(
+    executor: FakeExecutor, ask: Callable[..., Estimate], tmp_path: Path
+) -> None:
+    """What another driver made of the kernel is no evidence."""
+    ask()
+    executor.driver = "2"
+    options = PredictorOptions(executor=executor)
+    device = make_device(driver="2")
+    with Predictor([device], store=tmp_path / "rows.sqlite", options=options) as predictor:
+        predictor.estimate(PROBLEM, device.id)
+    assert len(executor.tasks) == 2
+
+
+def test_another_file_of_data_is_sampled(
+    ask: Callable[..., Estimate], executor: FakeExecutor, tmp_path: Path
+) -> None:
+    """Contents belong to the launch: the same file answers, a changed one does not."""
+    path = tmp_path / "data.npy"
+    argument = BufferArgument(element=ElementType("float32"), count=64, init=Init.FILE, path=path)
+    problem = replace(PROBLEM, arguments=(argument,))
+    np.save(path, np.zeros(64, dtype=np.float32))
+    ask(problem)
+    ask(problem)
+    assert len(executor.tasks) == 1
+    np.save(path, np.ones(64, dtype=np.float32))
+    ask(problem)
+    assert len(executor.tasks) == 2
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        ask(problem)
+
+
+def test_sources_that_include_files_are_sampled(
+    ask: Callable[..., Estimate], executor: FakeExecutor
+) -> None:
+    """Nobody knows whether the files are what they were."""
+    source = f'#include "step.h"\n{PROBLEM.kernel.source}'
+    problem = replace(PROBLEM, kernel=replace(PROBLEM.kernel, source=source))
+    ask(problem)
+    ask(problem)
+    assert len(executor.tasks) == 2
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]"])
+def test_damaged_files_cost_no_answer(
+    ask: Callable[..., Estimate], executor: FakeExecutor, data_folder: Path, text: str
+) -> None:
+    """The launch is sampled, and kept again."""
+    ask()
+    [path] = data_folder.rglob("samples/*/*.json")
+    path.write_text(text)
+    ask()
+    ask()
+    assert len(executor.tasks) == 2
+
+
+def test_refined_answers_are_kept(executor: FakeExecutor, store: Store) -> None:
+    """The next process begins where refinement has ended."""
+    policy = Policy(spares_samples=True)
+    refine = make_predictor(executor, store).answer(PROBLEM, DEVICE.id, policy=policy).refine
+    assert refine is not None
+    refined = refine()
+    found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
+    assert len(executor.tasks) == 2
+    assert found.interval == refined.estimate.interval
+
+
+def test_observations_come_first(
+    ask: Callable[..., Estimate], executor: FakeExecutor, store: Store
+) -> None:
+    """What a launch has really taken answers without samples, as ever."""
+    first = ask()
+    with make_predictor(executor, store) as predictor:
+        observe(predictor, first, 2e-6, 2e-6, 2e-6)
+    found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
+    assert found.seconds == pytest.approx(2e-6)
+    assert len(executor.tasks) == 1
+
+
+def test_corrected_answers_fade_as_well(
+    executor: FakeExecutor,
+    store: Store,
+    registry: ModelRegistry,
+    known_row: LaunchRow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The learned correction stays what it was; its interval was made for samples just taken."""
+    executor.row, executor.work_group_s = known_row, USUAL_S
+    settings = EstimateSettings(least_gain=1e6)
+
+    def ask() -> Estimate:
+        predictor = make_predictor(executor, store, registry.url, settings=settings)
+        return predictor.estimate(PROBLEM, DEVICE.id)
+
+    first = ask()
+    pass_time(monkeypatch, 60.0)
+    second = ask()
+    assert len(executor.tasks) == 1
+    assert second.tier is first.tier is Tier.HYBRID
+    assert second.seconds == pytest.approx(first.seconds, rel=1e-6)
+    assert second.low < first.low < first.high < second.high
+
+
+def test_samples_without_features_do_not_answer_where_a_model_waits_for_them(
+    executor: FakeExecutor, store: Store, registry: ModelRegistry, known_row: LaunchRow
+) -> None:
+    """A model that was trained meanwhile corrects the next answer."""
+    executor.work_group_s = USUAL_S
+    first = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
+    executor.row = known_row
+    second = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert (first.tier, second.tier) == (Tier.LINEAR, Tier.HYBRID)
+    assert len(executor.tasks) == 2
