@@ -7,7 +7,7 @@ from math import ceil
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache, read_device
-from kernelcast.analytic.cpu.opencl.execution import find_execution
+from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import (
     LevelTraffic,
@@ -24,7 +24,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 3
+REVISION = 4
 """Grows when estimates change, so that stored ones tell which model they are of."""
 
 
@@ -122,7 +122,7 @@ def study_work(
         rates={**core.ports, "chain": core.chain_s, "latency": waiting},
         near_s=max(core.seconds, waiting),
         atomics_s=_time_atomics(counts, device.costs, patterns),
-        barriers_s=_time_barriers(launch, device, constants),
+        barriers_s=_time_barriers(launch, device, execution, constants),
         issued=sum(counts.operations.values()) + sum(counts.memory.values()),
         updates=launch.updates_per_work_item,
         quantities={
@@ -196,13 +196,14 @@ def _time_transfers(
 
 
 def _time_barriers(
-    launch: ModelledLaunch, device: CpuDevice, constants: WorkItemConstants
+    launch: ModelledLaunch, device: CpuDevice, execution: Execution, constants: WorkItemConstants
 ) -> float:
     """Give the time of a core for the barriers of a work-item."""
-    barriers = launch.executed.count(OperationKind.BARRIER)
     size = launch.ndrange.work_group_size
-    by_item = constants.barrier_adds_per_work_item * device.add_s * size
-    return barriers * max(by_item, device.costs.get("barrier_s", 0.0)) / size
+    adds = constants.barrier_adds_per_work_item
+    adds = min(adds, constants.barrier_adds_per_vector / execution.width)
+    by_item = adds * device.add_s * size
+    return execution.barriers * max(by_item, device.costs.get("barrier_s", 0.0)) / size
 
 
 def _time_atomics(

@@ -11,6 +11,7 @@ from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic, find_lines
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
+from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
@@ -86,10 +87,30 @@ def test_loop_vectorisers_take_straight_code_only() -> None:
         executed = OperationCounts(operations=operations, memory={})
         return find_execution(replace(TRIAD, executed=executed), device).width
 
-    assert width() == 16
-    assert width(branches=2) == 16
+    assert width() == 8
+    assert width(branches=2) == 8
     assert width(branches=100) == 1
-    assert width(branches=100, barriers=100) == 16
+    assert width(branches=100, barriers=100) == 8
+
+
+@pytest.mark.parametrize(("trips", "width"), [(8, 8), (1000, 1)])
+def test_loops_that_are_written_out_leave_straight_code(trips: int, width: int) -> None:
+    """Vectorises work-items with a short loop whose trip count the source tells, no other."""
+    device = read_device(make_machine(width=1))
+    branch = Operation(kind=OperationKind.BRANCH)
+    executed = OperationCounts(operations={branch: trips}, memory={})
+    [access] = make_launch(["a:float32:1048576"], loads=["a[x]"]).accesses
+    inside = replace(access, loops=(make_loop(Expr.constant(trips)),))
+    launch = replace(TRIAD, accesses=(inside,), executed=executed)
+    assert find_execution(launch, device).width == width
+
+
+def make_loop(trips: Expr, name: str = "1:line 1") -> LoopFacts:
+    """Make a loop of so many iterations."""
+    number = Expr.symbol(Symbol(SymbolKind.LOOP, name))
+    return LoopFacts(
+        name=name, line=1, condition=less(number, trips), trip_count=trips, is_exact=True
+    )
 
 
 def test_lanes_that_part_do_the_work_of_all() -> None:
@@ -209,6 +230,71 @@ def test_loops_wait_for_their_last_result() -> None:
     store = MemoryOperation(space=MemorySpace.PRIVATE, is_store=True, bytes=4)
     private = replace(executed, memory={store: 1000})
     assert time_of(TRIAD, ONE_AFTER_THE_OTHER, private) < 0.5 * 1000 * 0.5e-9
+
+
+def test_products_do_not_wait_for_the_sum_that_they_are_added_to() -> None:
+    """Takes for a sum of products in a loop what a sum takes."""
+    add, multiply = (
+        Operation(kind=one, number=NumberClass.FLOAT, bits=32)
+        for one in (OperationKind.ADD, OperationKind.MULTIPLY)
+    )
+    branch = Operation(kind=OperationKind.BRANCH)
+    sums = OperationCounts(operations={add: 1000, branch: 1000}, memory={})
+    products = OperationCounts(operations={**sums.operations, multiply: 1000}, memory={})
+    told = [time_of(TRIAD, ONE_AFTER_THE_OTHER, one) for one in (sums, products)]
+    assert told[0] == pytest.approx(told[1])
+
+
+def test_what_was_loaded_is_not_loaded_again() -> None:
+    """Counts two loads of one address once, unless something is stored to the buffer."""
+    arrays = ["a:float32:4194304"]
+    once, twice = (make_launch(arrays, loads=["a[4*x]"] * times) for times in (1, 2))
+    assert time_of(twice, BY_SIXTEEN) == time_of(once, BY_SIXTEEN)
+    changed = [make_launch(arrays, loads=["a[4*x]"] * times, stores=["a[4*x]"]) for times in (1, 2)]
+    assert time_of(changed[1], BY_SIXTEEN) > 1.2 * time_of(changed[0], BY_SIXTEEN)
+
+
+def test_values_that_stay_in_a_loop_are_loaded_once() -> None:
+    """Loads an address that no iteration changes once, and one that moves along each time."""
+    launch = make_launch(["a:float32:4194304"], loads=["a[4*x]"])
+    [access] = launch.accesses
+    loop = make_loop(Expr.constant(100))
+    assert access.offset_bytes is not None
+    moving = access.offset_bytes + 4 * Expr.symbol(Symbol(SymbolKind.LOOP, loop.name))
+    nothing = OperationCounts(operations={}, memory={})
+    still, moved = (
+        replace(
+            launch, accesses=(replace(access, loops=(loop,), offset_bytes=one),), executed=nothing
+        )
+        for one in (access.offset_bytes, moving)
+    )
+    assert time_of(still, BY_SIXTEEN) == pytest.approx(time_of(launch, BY_SIXTEEN))
+    assert time_of(moved, BY_SIXTEEN) == pytest.approx(100 * time_of(still, BY_SIXTEEN))
+
+
+def test_runtimes_that_load_lane_by_lane_do_so_whatever_the_pattern() -> None:
+    """Takes as long for rows, columns, bytes and one address where loads are slow."""
+    slow = replace(DEVICE.levels[0], load_s_per_byte=1e-10)
+    device = replace(DEVICE, levels=(slow, *DEVICE.levels[1:]))
+    nothing = OperationCounts(operations={}, memory={})
+    told = []
+    for array, load in (("float32", "x"), ("float32", "4*x"), ("int8", "4*x"), ("float32", "64")):
+        launch = make_launch([f"a:{array}:4194304"], loads=[f"a[{load}]"])
+        patterns = find_patterns(launch, BY_SIXTEEN)
+        told.append(time_core(nothing, device, BY_SIXTEEN, patterns, FITTED).seconds)
+    assert told == [pytest.approx(told[0])] * 4
+
+
+@pytest.mark.parametrize(("depth", "pattern"), [(1, "contiguous"), (2, "scattered")])
+def test_lanes_stay_side_by_side_in_an_outermost_loop(depth: int, pattern: str) -> None:
+    """Keeps neighbours together in a loop that they leave at different times, not in one in it."""
+    [access] = make_launch(["a:float32:1048576"], loads=["a[x]"]).accesses
+    own = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
+    loops = (make_loop(Expr.constant(4), "1:line 1"), make_loop(own + 1, "2:line 2"))
+    inside = replace(access, loops=loops[-depth:])
+    launch = replace(TRIAD, accesses=(inside,), executed=OperationCounts(operations={}, memory={}))
+    [found] = find_patterns(launch, BY_SIXTEEN)
+    assert found.lanes == LanePattern(pattern)
 
 
 def test_scattered_lanes_cost_more() -> None:

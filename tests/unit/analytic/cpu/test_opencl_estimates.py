@@ -144,6 +144,20 @@ def test_barriers_and_atomics_cost_time() -> None:
     assert limiters["atomics"] == pytest.approx(2**20 / 1e8)
 
 
+def test_a_barrier_costs_a_vector_the_same_however_wide() -> None:
+    """Takes per work-item what scalars do where vectors are of eight, half of it for sixteen."""
+    barrier = Operation(kind=OperationKind.BARRIER)
+    launch = replace(TRIAD, executed=OperationCounts(operations={barrier: 10}, memory={}))
+    machine = make_machine()
+    told = []
+    for local in (1, 16):
+        ndrange = replace(launch.ndrange, local_size=(16 * 15 + local,))
+        ndrange = replace(ndrange, global_size=(ndrange.known_local_size[0] * 4096,))
+        own = replace(launch, ndrange=ndrange)
+        told.append(estimate_cpu(own, machine).limiters["barriers"] / ndrange.work_item_count)
+    assert told[1] == pytest.approx(told[0] / 2, rel=0.01)
+
+
 @given(st.integers(1, 3), st.sampled_from([1, 16]))
 def test_one_more_load_never_moves_less(more: int, width: int) -> None:
     """Moves no fewer bytes, and takes no less time, with more accesses."""

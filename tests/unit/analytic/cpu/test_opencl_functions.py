@@ -64,7 +64,8 @@ def test_a_root_costs_a_few_additions(platform: str) -> None:
     assert peak.peak_per_s is not None
     add_s = 1 / peak.peak_per_s.value
     found = time_functions(machine, "rsqrt") / (TIMES * 4096)
-    assert add_s < found < 40 * add_s
+    halves = 2 if platform == POCL else 1  # its vectors fill half a register of 512 bits
+    assert add_s < found < 40 * halves * add_s
 
 
 def test_pocl_calls_most_functions_once_per_lane() -> None:

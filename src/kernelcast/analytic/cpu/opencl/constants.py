@@ -36,8 +36,10 @@ class WorkItemConstants:
     divider_adds_per_lane : float
         The same per lane of a vector, whose lanes go through the divider in turn.
     gather_adds_per_lane : float
-        Time per lane of a vector load or store whose lanes do not lie side by side; twice that for
-        lanes of less than 32 bits, for which processors have no such instruction.
+        Time per lane of a vector load or store whose lanes do not lie side by side.
+    narrow_gather : float
+        How many times as long it takes for lanes of less than 32 bits, for which there is no such
+        instruction, on vectors without mask registers.
     masked_gather, masked_access : float
         How many times as long accesses take, lane by lane and side by side, that some lanes may
         leave out, on vectors without mask registers: one lane after the other is asked.
@@ -50,6 +52,8 @@ class WorkItemConstants:
     barrier_adds_per_work_item : float
         Time of a barrier per work-item: the loop over work-items ends and begins again, and what
         lives across the barrier goes to memory and back.
+    barrier_adds_per_vector : float
+        The same of a vector of work-items at most, however wide.
     chained_operations : float
         Operations of an iteration that wait for each other at most; those beyond run beside them.
     window_operations : float
@@ -68,12 +72,14 @@ class WorkItemConstants:
     divider_adds: float = 4.0
     divider_adds_per_lane: float = 2.0
     gather_adds_per_lane: float = 2.5
+    narrow_gather: float = 2.0
     masked_gather: float = 3.0
     masked_access: float = 1.5
     mask_adds: float = 6.0
     multiply_long: float = 4.0
     divide_integers: float = 8.0
     barrier_adds_per_work_item: float = 6.0
+    barrier_adds_per_vector: float = 48.0
     chained_operations: float = 2.0
     window_operations: float = 128.0
     scalar_misses: float = 12.0

@@ -10,6 +10,7 @@ from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.functions import FunctionCosts
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
+from kernelcast.analytic.cpu.opencl.repeated_loads import leave_out_repeated
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
@@ -30,7 +31,8 @@ _GATHERED_BYTES = _ELEMENT_BYTES = 4
 _SCALAR_BYTES = 8
 _COUNTER_OPERATIONS = 3
 """Addition, comparison and branch."""
-_CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
+_CHAINED = (OperationKind.ADD, OperationKind.FUSED)
+"""A product that is added to a sum does not wait for the sum before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def _unroll_elements(
     an instruction.
     """
     adder.add_counters(-elements)
-    total = executed.count(*_CHAINED, number=NumberClass.FLOAT)
+    total = executed.count(OperationKind.MULTIPLY, *_CHAINED, number=NumberClass.FLOAT)
     share = min(1.0, constants.chained_operations * elements / total) if total else 0.0
     for port in ("fp32", "fp64"):
         adder.ports[port] *= 1 - share * (1 - adder.element_share(port))
@@ -226,30 +228,50 @@ def _time_accesses(
     constants: WorkItemConstants,
 ) -> float:
     """Give the time of loads and stores that the nearest cache answers."""
-    nearest, width = device.levels[0], execution.width
     register_bytes = 4 * device.lanes
-    instruction_s = register_bytes * nearest.load_s_per_byte * device.cores
-    # Some runtimes load lane by lane whatever the pattern; no gather is faster than that.
-    lane_s = max(constants.gather_adds_per_lane * device.add_s, instruction_s / device.lanes)
-    total = 0.0
-    for one in patterns:
-        is_asked = width > 1 and one.is_masked and not device.has_masks
-        if width > 1 and one.lanes is LanePattern.SCATTERED:
-            lanes = max(1.0, one.access.bytes / _SCALAR_BYTES)
-            lanes *= 2 if one.access.bytes < _GATHERED_BYTES else 1
-            lanes *= constants.masked_gather if is_asked else 1.0
-            issued = one.issued if one.recorded else 1 / execution.efficiency
-            total += one.executions * issued * lanes * lane_s
-            continue
-        is_uniform = one.lanes is LanePattern.UNIFORM
-        instructions = -(-one.access.bytes * (1 if is_uniform else width) // register_bytes) / width
-        if one.lanes is LanePattern.INTERLEAVED:
-            instructions *= 1 + log2(one.access.bytes / _ELEMENT_BYTES)
-        own_s = instructions * (
-            min(instruction_s, 2 * device.add_s) if is_uniform else instruction_s
+    instruction_s = register_bytes * device.levels[0].load_s_per_byte * device.cores
+    gather_s = constants.gather_adds_per_lane * device.add_s
+    own = leave_out_repeated(patterns)
+    if instruction_s > device.lanes * gather_s:
+        # The runtime loads lane by lane whatever the pattern, the size and the condition.
+        lane_s = instruction_s / device.lanes
+        return sum(
+            one.executions * _repeat(one, execution) * _count_parts(one, _ELEMENT_BYTES) * lane_s
+            for one in own
         )
-        # Runtimes that load lane by lane load no more lanes than there are.
-        own_s = min(own_s, lane_s * max(1.0, one.access.bytes / _ELEMENT_BYTES))
-        own_s *= constants.masked_access if is_asked else 1.0
-        total += one.executions * own_s / execution.efficiency
+    total = 0.0
+    for one in own:
+        is_asked = execution.width > 1 and one.is_masked and not device.has_masks
+        if execution.width > 1 and one.lanes is LanePattern.SCATTERED:
+            own_s = _count_parts(one, _SCALAR_BYTES) * gather_s
+            if one.access.bytes < _GATHERED_BYTES and not device.has_masks:
+                own_s *= constants.narrow_gather
+            own_s *= constants.masked_gather if is_asked else 1.0
+        else:
+            one_s = instruction_s
+            if one.lanes is LanePattern.UNIFORM:
+                one_s = min(instruction_s, 2 * device.add_s)
+            own_s = _count_instructions(one, execution.width, register_bytes) * one_s
+            own_s *= constants.masked_access if is_asked else 1.0
+        total += one.executions * _repeat(one, execution) * own_s
     return total
+
+
+def _repeat(pattern: AccessPattern, execution: Execution) -> float:
+    """Give how often a vector does an access for once that each of its lanes does."""
+    is_scattered = execution.width > 1 and pattern.lanes is LanePattern.SCATTERED
+    return pattern.issued if pattern.recorded and is_scattered else 1 / execution.efficiency
+
+
+def _count_parts(pattern: AccessPattern, part_bytes: int) -> float:
+    return max(1.0, pattern.access.bytes / part_bytes)
+
+
+def _count_instructions(pattern: AccessPattern, width: int, register_bytes: int) -> float:
+    """Give the instructions per work-item of an access whose lanes lie together."""
+    size = pattern.access.bytes
+    together = 1 if pattern.lanes is LanePattern.UNIFORM else width
+    instructions = -(-size * together // register_bytes) / width
+    if pattern.lanes is LanePattern.INTERLEAVED:
+        instructions *= 1 + log2(size / _ELEMENT_BYTES)
+    return instructions

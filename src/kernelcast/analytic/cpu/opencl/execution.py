@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2
 
+import numpy as np
+
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, OperationKind
@@ -15,6 +17,12 @@ iteration, compilers no longer vectorise what lies between."""
 
 _MOST_GUARDS = 8
 """Branches of a work-item that compilers turn into masks where there is no loop."""
+
+_LOOP_LANES = 8
+"""32-bit lanes that LLVM gives a plain loop: 256 bits, also where registers have 512."""
+
+_MOST_COPIES = 32
+"""Iterations of nested loops that compilers write out one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +87,28 @@ def _choose_width(launch: ModelledLaunch, device: CpuDevice) -> Execution:
             reason = f"local size {first} is no multiple of {device.width}"
             return Execution(width=1, barriers=barriers, reason=reason)
         return Execution(width=device.width, barriers=barriers, reason="the runtime vectorises")
-    has_loops = barriers or branches > _MOST_GUARDS or any(one.loops for one in launch.accesses)
+    written_out = _count_written_out(launch)
+    has_loops = barriers or written_out is None or branches - written_out > _MOST_GUARDS
     if has_loops and branches > _BRANCHES_PER_BARRIER * barriers:
         return Execution(width=1, barriers=barriers, reason="branches or loops between barriers")
-    width = device.lanes if first % device.lanes == 0 else 1
+    lanes = min(device.lanes, _LOOP_LANES)
+    width = lanes if first % lanes == 0 else 1
     return Execution(width=width, barriers=barriers, reason="straight code between barriers")
+
+
+def _count_written_out(launch: ModelledLaunch) -> int | None:
+    """Count the iterations of a work-item's loops if compilers write all of them out."""
+    copies: dict[tuple[str, ...], int] = {(): 0}
+    for nest in {one.loops for one in launch.accesses}:
+        path: tuple[str, ...] = ()
+        times = 1
+        for loop in nest:
+            if loop.trip_count is None or loop.trip_count.symbols():
+                return None
+            times *= int(np.max(loop.trip_count.evaluate({})))
+            path = (*path, loop.name)
+            copies[path] = times
+    return sum(copies.values()) if max(copies.values()) <= _MOST_COPIES else None
 
 
 def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:

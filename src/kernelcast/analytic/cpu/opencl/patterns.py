@@ -1,5 +1,6 @@
 """How the lanes of a vector touch memory, and what each access of a launch touches."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -111,8 +112,7 @@ def _find(
     groups = evaluate_groups(access, launch, bound)
     items = sum(len(one.table) for one in groups.values())
     executions = sum(one.executions for one in groups.values()) / items
-    is_divergent = any(_is_divergent(one) for one in access.loops)
-    is_scattered = is_divergent and not execution.iterates_together(executions)
+    is_scattered = _parts_lanes(access.loops) and not execution.iterates_together(executions)
     return AccessPattern(
         access=access,
         groups=groups,
@@ -166,6 +166,15 @@ def _is_divergent(loop: LoopFacts) -> bool:
     if loop.trip_count is None:
         return True
     return any(one.kind in _OF_ITEMS for one in loop.trip_count.symbols())
+
+
+def _parts_lanes(loops: Sequence[LoopFacts]) -> bool:
+    """Tell whether compilers no longer see lanes side by side within loops.
+
+    They still do in an outermost loop that neighbours leave at different times, if its trip count
+    is a formula.
+    """
+    return any(one.trip_count is None for one in loops[:1]) or any(map(_is_divergent, loops[1:]))
 
 
 def _is_masked(access: MemoryAccess) -> bool:
