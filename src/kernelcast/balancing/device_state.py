@@ -8,7 +8,7 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Collect, Prepare, SlabSamples
+from kernelcast.balancing.messages import Collect, MemoryRange, Prepare, SlabSamples
 from kernelcast.records.balance import Bar, SlabSpace, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
@@ -176,6 +176,8 @@ class SplitLaunch:
     result_bytes: Mapping[int, int] = field(default_factory=dict)
     """Bytes that all devices together give back, by buffer, unless they write in place."""
     is_known_even: bool = False
+    restored: Mapping[int, MemoryRange] = field(default_factory=dict)
+    """What buffers hold again after samples, by position, where results are compared."""
 
 
 @dataclass(slots=True, kw_only=True)

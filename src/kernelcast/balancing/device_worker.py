@@ -109,6 +109,8 @@ class DeviceWorker:
             tell=lambda rate: report.give(Hint(start_s=start_s, end_s=time.monotonic(), rate=rate)),
         )
         samples = sample_slabs(slabs, command)
+        for index, place in command.restored.items():
+            launch.write(index, self._memory.view(place))
         return Sampled(start_s=start_s, end_s=time.monotonic(), samples=samples)
 
     def _drop(self) -> None:

@@ -1,7 +1,7 @@
 """What the host and the devices' processes tell each other. Times are CLOCK_MONOTONIC's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,12 +50,17 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Run a few slabs and tell the speed; `budget` is a share of the whole launch's time."""
+    """Run a few slabs and tell the speed; `budget` is a share of the whole launch's time.
+
+    Buffers at `restored` get their contents again, and nothing that was sampled is done: what two
+    devices have run comes out alike only where they round alike.
+    """
 
     space: SlabSpace
     budget: float
     seed: int
     is_known_even: bool = False
+    restored: Mapping[int, MemoryRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

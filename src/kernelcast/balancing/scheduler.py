@@ -158,6 +158,7 @@ class Scheduler:
             budget=settings.budget * (_EVEN_BUDGET if launch.is_known_even else 1.0),
             seed=seed,
             is_known_even=launch.is_known_even,
+            restored=launch.restored,
         )
         self._send(number, order)
         self._report("sampling")

@@ -126,7 +126,10 @@ def sample_slabs(slabs: SlabLaunch, order: Sample) -> SlabSamples:
     except SamplingStoppedError:
         pass
     return SlabSamples(
-        spans=tuple(slabs.spans), interval=interval, rates=tuple(slabs.rates), is_even=is_even
+        spans=() if order.restored else tuple(slabs.spans),
+        interval=interval,
+        rates=tuple(slabs.rates),
+        is_even=is_even,
     )
 
 

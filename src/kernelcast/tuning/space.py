@@ -1,11 +1,13 @@
 """The configurations that a problem file allows."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file import ProblemTemplate, read_template
 from kernelcast.launches.problem_file.arithmetic import Number
 from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
@@ -14,6 +16,7 @@ from kernelcast.records.problem import Problem
 
 MOST_CONFIGURATIONS = 100_000
 _LOCAL_NAMES = ("local_x", "local_y", "local_z")
+_OF_GROUPS = re.compile(r"\breqd_work_group_size\b|\bwork_group_(?:all|any|broadcast|reduce|scan)")
 _SMALLEST_GROUP = 4
 _LARGEST_GROUP = 1024
 
@@ -73,6 +76,13 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
 
 def vary_local_size(problem: Problem) -> SearchSpace:
     """Give the same problem with other local sizes: powers of two that divide the global size."""
+    if _OF_GROUPS.search(problem.kernel.source) or model_kernel(problem).is_for_one_local_size:
+        msg = (
+            f"{problem.name}: the kernel requires its local size, shares local memory or has a "
+            "place for each work-group, so that it is right for one local size; give lists of "
+            "values among the `parameters`, from which macros, local memory and sizes follow"
+        )
+        raise InputError(msg)
     sizes = list(_list_local_sizes(problem.ndrange))
     if not sizes:
         msg = (

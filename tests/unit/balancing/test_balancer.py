@@ -147,6 +147,18 @@ def test_changes_are_compared_where_addresses_depend_on_data() -> None:
     assert all(one.work_groups for one in report.shares)
 
 
+def test_devices_that_round_differently_contradict_nobody() -> None:
+    """Has each work-group count on one device where results are compared: samples do not."""
+
+    def round_up(arrays: Arrays, items: Numbers) -> None:
+        arrays[0][arrays[1][items]] = items + 2
+
+    devices = [FakeDevice(compute=one, item_s=1e-6) for one in (_scatter, round_up)]
+    report, found, expected = _balance(devices, _SCATTER)
+    assert report.merges["y"] is MergeRule.COMPARE
+    assert {*(found - expected).tolist()} == {0, 1}
+
+
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])
 def test_buffers_without_a_copy_keep_what_others_wrote(kernel: Kernel) -> None:
     """What is only written or only read is used in place; a part that is run again is right."""

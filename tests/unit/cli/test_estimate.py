@@ -10,6 +10,7 @@ from rich.console import Console
 
 from kernelcast.cli import app
 from kernelcast.cli.estimate.explanation import list_explanations
+from kernelcast.cli.estimate.plot import save_plot
 from kernelcast.cli.estimate.table import make_table
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
@@ -194,6 +195,17 @@ def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> 
     assert all(one in text.getvalue() for one in ids[:count])
     for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
         assert text.getvalue().count(part) == count
+
+
+def test_the_picture_shows_what_a_run_is_held_against(tmp_path: Path) -> None:
+    """Draws the time on the machine as it is beside runs on it, as the table's error does."""
+    answer = DeviceAnswer(
+        device_id="d", device="d", problem="p", kernel="k", estimate=_make_estimate()
+    )
+    save_plot(tmp_path / "plot.svg", [answer])
+    assert "predicted, as the machine is now (90% interval)" in (tmp_path / "plot.svg").read_text()
+    assert answer.estimate is not None
+    assert answer.estimate.now is not None
 
 
 def _make_estimate() -> Estimate:

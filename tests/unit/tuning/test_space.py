@@ -88,6 +88,10 @@ def test_unknown_overrides_are_refused(problem_file: Path) -> None:
 
 def test_without_lists_local_sizes_are_searched(problem_file: Path) -> None:
     """Powers of two that divide the global size are tried."""
+    text = problem_file.read_text()
+    own = "get_group_id(0) * (LX * ITEMS) + get_local_id(0)"
+    assert own in text
+    problem_file.write_text(text.replace(own, "get_global_id(0)"))
     space = read_space(problem_file, parameters={"LX": 8, "ITEMS": 1})
     assert space.names == ("local_x",)
     sizes = [one.problem.ndrange.local_size for one in space.configurations if one.problem]
@@ -111,3 +115,30 @@ def test_conditions_mean_what_they_mean_in_python(one: int, other: int, third: i
     """Chains, and, or, not and arithmetic agree with Python's own."""
     text = f"({one}) < ({other}) + {third} <= 40 or not ({one}) % {third} and ({other}) != {third}"
     assert holds(text) == (one < other + third <= 40 or (not one % third and other != third))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "kernel void k(global float *a, local float *t) { t[get_local_id(0)] = 1; a[0] = t[0]; }",
+        "kernel void k(global float *a) { local float t[64]; t[0] = 1; a[0] = t[0]; }",
+        "kernel void k(global float *a) { if (get_local_id(0) == 0) a[get_group_id(0)] = 1; }",
+        "kernel void k(global float *a) { a[0] = work_group_reduce_add(1.0f); }",
+        "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void k(global float *a) { }",
+    ],
+)
+def test_a_source_for_one_local_size_is_searched_by_lists_only(tmp_path: Path, kernel: str) -> None:
+    """Refuses other local sizes where they would have the kernel leave its memory."""
+    given = "\n  - {local: 256}" if "local float *t" in kernel else ""
+    path = tmp_path / "one.yaml"
+    path.write_text(f"""
+code: |
+  {kernel}
+kernel: k
+global_size: [4096]
+local_size: [64]
+args:
+  - {{buffer: float32, count: 64}}{given}
+""")
+    with pytest.raises(InputError, match="right for one local size"):
+        read_space(path)

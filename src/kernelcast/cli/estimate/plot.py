@@ -28,12 +28,15 @@ def save_plot(path: Path, answers: Sequence[DeviceAnswer]) -> None:
 def _draw(figure: "Figure", labels: Sequence[str], estimates: Sequence[Estimate]) -> None:
     axes = figure.add_subplot()
     places = range(len(labels))
-    predicted = [one.seconds for one in estimates]
-    below = [one.seconds - one.low for one in estimates]
-    above = [one.high - one.seconds for one in estimates]
+    expected = [one.expected for one in estimates]
+    predicted = [one.seconds for one in expected]
+    below = [one.seconds - one.low for one in expected]
+    above = [one.high - one.seconds for one in expected]
+    busy = ", as the machine is now" if any(one.now for one in estimates) else ""
+    label = f"predicted{busy} ({expected[0].coverage:.0%} interval)"
     axes.bar(
         [place - _BAR_WIDTH / 2 for place in places], predicted, _BAR_WIDTH,
-        yerr=[below, above], capsize=3, label=f"predicted ({estimates[0].coverage:.0%} interval)",
+        yerr=[below, above], capsize=3, label=label,
     )  # fmt: skip
     measured = [
         (place + _BAR_WIDTH / 2, one.measurement.seconds)

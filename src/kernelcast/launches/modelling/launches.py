@@ -75,6 +75,19 @@ class ModelledKernel:
             one.space is MemorySpace.LOCAL for one in self.facts.accesses
         )
 
+    @property
+    def is_for_one_local_size(self) -> bool:
+        """Whether the source, as far as it is followed, is right for the given local size only.
+
+        It is if work-items share local memory, or a work-group has an element or a row of its own:
+        other local sizes have other numbers of work-groups.
+        """
+        used = (one.offset_bytes.symbols() for one in self.facts.accesses if one.offset_bytes)
+        kinds = ({symbol.kind for symbol in one} for one in used)
+        return self.is_cooperative or any(
+            SymbolKind.GROUP_ID in one and SymbolKind.LOCAL_SIZE not in one for one in kinds
+        )
+
     def count(self, ndrange: NDRange) -> SoftwareCounters:
         """Count what work-items execute, from the source alone."""
         groups = choose_work_groups(ndrange)
