@@ -146,7 +146,7 @@ def _time_core(  # noqa: PLR0913 - a core has that many sides
     """Give the seconds of one core per work-item, by what it is busy with."""
     pairs = find_pairs(nest, strided, device) if width == 1 else {}
     executed = _compile(nest, constants, pairs)
-    execution = Execution(width=width, reason="", barriers=nest.barriers)
+    execution = Execution(width=width, barriers=nest.barriers)
     ports = time_core(executed, device, execution, (), FITTED).ports
     arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
     whole = ports.get("int", 0.0)

@@ -28,8 +28,8 @@ from kernelcast.records.software_counters import WarpCounters
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
 
-ONE_AFTER_THE_OTHER = Execution(width=1, reason="a test")
-BY_SIXTEEN = Execution(width=16, reason="a test")
+ONE_AFTER_THE_OTHER = Execution(width=1)
+BY_SIXTEEN = Execution(width=16)
 DEVICE = read_device(make_machine())
 
 
@@ -308,7 +308,7 @@ def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
     plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])
     masked = make_launch(["a:float32:4194304"], loads=["a[4*x] if x > 5"])
     narrow = replace(DEVICE, lanes=8, width=8)
-    by_eight = Execution(width=8, reason="a test")
+    by_eight = Execution(width=8)
     nothing = OperationCounts(operations={}, memory={})
 
     def time_on(device: CpuDevice, execution: Execution, launch: ModelledLaunch) -> float:

@@ -1,7 +1,7 @@
 """How a CPU runtime runs a launch: which work-items go through the vector lanes together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log2
 
 import numpy as np
@@ -36,15 +36,12 @@ class Execution:
         the other.
     barriers : float
         Barriers that a work-item passes.
-    reason : str
-        Why this width.
     efficiency : float
         Share of the lanes that do useful work: all alternatives that some lane takes are issued
         for all of them.
     """
 
     width: int
-    reason: str
     barriers: float = 0.0
     efficiency: float = 1.0
 
@@ -71,29 +68,24 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     device : CpuDevice
         A runtime that vectorises every kernel, or one that leaves it to loop vectorisation.
     """
-    found = _choose_width(launch, device)
-    return replace(found, efficiency=_find_efficiency(launch.warps, found.width))
+    barriers = launch.executed.count(OperationKind.BARRIER)
+    width = _choose_width(launch, device, barriers)
+    efficiency = _find_efficiency(launch.warps, width)
+    return Execution(width=width, barriers=barriers, efficiency=efficiency)
 
 
-def _choose_width(launch: ModelledLaunch, device: CpuDevice) -> Execution:
-    counts = launch.executed
-    barriers = counts.count(OperationKind.BARRIER)
-    branches = counts.count(OperationKind.BRANCH)
-    first = launch.ndrange.known_local_size[0]
+def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) -> int:
     if _is_wide_already(launch, device):
-        return Execution(width=1, barriers=barriers, reason="its own vectors are wide")
-    if device.width > 1:
-        if first % device.width:
-            reason = f"local size {first} is no multiple of {device.width}"
-            return Execution(width=1, barriers=barriers, reason=reason)
-        return Execution(width=device.width, barriers=barriers, reason="the runtime vectorises")
-    written_out = _count_written_out(launch)
-    has_loops = barriers or written_out is None or branches - written_out > _MOST_GUARDS
-    if has_loops and branches > _BRANCHES_PER_BARRIER * barriers:
-        return Execution(width=1, barriers=barriers, reason="branches or loops between barriers")
-    lanes = min(device.lanes, _LOOP_LANES)
-    width = lanes if first % lanes == 0 else 1
-    return Execution(width=width, barriers=barriers, reason="straight code between barriers")
+        return 1
+    width = device.width
+    if width == 1:
+        branches = launch.executed.count(OperationKind.BRANCH)
+        written_out = _count_written_out(launch)
+        has_loops = barriers or written_out is None or branches - written_out > _MOST_GUARDS
+        if has_loops and branches > _BRANCHES_PER_BARRIER * barriers:
+            return 1
+        width = min(device.lanes, _LOOP_LANES)
+    return 1 if launch.ndrange.known_local_size[0] % width else width
 
 
 def _count_written_out(launch: ModelledLaunch) -> int | None:
