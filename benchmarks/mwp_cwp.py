@@ -5,7 +5,8 @@ about every record of `gpu_family_cases.py` that has a time, and about the whole
 simulated GPU, whose cycles the models' times are compared with. MWP-CWP has no fitted constant: all
 it knows comes from source and machine descriptions. The volume model's constants were fitted to one
 family of the V100; families of the V100 are shown with the constants that the others choose as
-well, from ``results/gpu_families/leave_one_out.json``. Writes ``results/mwp_cwp``.
+well, from ``results/gpu_families/leave_one_out.json``. Writes ``results/mwp_cwp``, and the table of
+docs/explanation/mwp-cwp.md.
 """
 
 import json
@@ -35,6 +36,9 @@ from kernelcast.records.traits import Trait
 from kernelcast.testing.simulated_gpu import load_simulated_kernels
 
 FOLDER = Path(__file__).parent / "results/mwp_cwp"
+DOCUMENT = Path(__file__).parents[1] / "docs/explanation/mwp-cwp.md"
+BEGIN = "<!-- Written by benchmarks/mwp_cwp.py from its results; do not edit. -->"
+END = "<!-- end -->"
 MODELS = {"mwp_cwp": "MWP-CWP", "published": "its published rule", "volumes": "volume model"}
 SIMULATED = "V100 of 5 units, simulated"
 UNITS = 5
@@ -217,6 +221,8 @@ def write(measured: Sequence[Row], simulated: Sequence[Row], left_out: Mapping[s
         "published rule median | volume model median | mean | within 2 | tau | left out |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
+    shown = ["| device | family | launches | MWP-CWP | tau | volume model | tau | left out |",
+             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for (device, family), found in sorted(groups.items()):
         table = tables[f"{device}, {family}"]
         apart = fitted.get(family, {}).get("seconds") if device == "V100" else None
@@ -227,6 +233,11 @@ def write(measured: Sequence[Row], simulated: Sequence[Row], left_out: Mapping[s
             f"{100 * apart['median_absolute_error']:.1f} %" if apart else "",
         ]
         lines.append(f"| {device} | {family} | {len(found)} | {' | '.join(cells)} |")
+        chosen = " | ".join(cells[place] for place in (0, 3, 5, 8, 9))
+        shown.append(f"| {device} | {family} | {len(found)} | {chosen} |")
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
+    text = "\n".join([BEGIN, *shown, END]) + rest.split(END)[1]
+    DOCUMENT.write_text(before + text, encoding="utf-8")
     lines += ["", *_sum_up(measured), "", "## Not asked", ""]
     lines += [f"- {times} of {reason}" for reason, times in sorted(left_out.items())]
     (FOLDER / "summary.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

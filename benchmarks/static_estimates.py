@@ -20,7 +20,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -30,15 +29,12 @@ from cpu_time import least_us
 from machine import describe_machine
 from scipy.stats import kendalltau
 from sklearn.ensemble import ExtraTreesRegressor
+from static_speed import CALIBRATED, time_examples
 
-from kernelcast.launches.foretelling import foretell_by
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.models.static.describing import ESTIMATE, classify, describe
 from kernelcast.models.static.model import StaticRow, fit_static, hold_out
 from kernelcast.models.static.stored import static_to_json
-from kernelcast.records.errors import KernelcastError
 from kernelcast.training.reading import read_observations
 from kernelcast.training.static import MeasuredLaunch, read_launches, train_static
 from kernelcast.training.table import identify_problem
@@ -58,7 +54,6 @@ SHOWN = (
     ("oracle: the kernel's own runtime elsewhere", "oracle: its runtime elsewhere"),
 )
 """Lines of the page's table, with their titles."""
-CALIBRATED = ROOT / "results/calibration/intel-amd-epyc-c960.yaml"
 FOLDS = 10
 DIFFERENT = 1.5
 Told = dict[int, float]
@@ -282,20 +277,12 @@ def _time(launches: Sequence[MeasuredLaunch]) -> dict[str, float]:
         "correct": lambda: model.correct(columns),
     }  # fmt: skip
     told = {name: least_us(work, times=50) for name, work in works.items()}
-    return {**told, "a launch of the examples, median": float(np.median([*_time_examples()]))}
-
-
-def _time_examples() -> Iterator[float]:
-    """Time whole answers of launches whose source is known."""
-    machine = read_machine(CALIBRATED)
-    for path in sorted((ROOT.parent / "examples").glob("*/*.yaml")):
-        problem = read_problem(path)
-        ndrange, _ = choose_local_size(problem.ndrange)
-        try:
-            foretell_by(problem, ndrange, machine)
-        except KernelcastError:  # addresses that depend on data
-            continue
-        yield least_us(partial(foretell_by, problem, ndrange, machine), times=1)
+    return {
+        **told,
+        "a launch of the examples, median": float(
+            np.median([us for _, us in time_examples(read_machine(CALIBRATED))])
+        ),
+    }
 
 
 def render(found: dict[str, Any]) -> str:

@@ -1,8 +1,10 @@
 """Every test here runs on every device that is found; one session per device for all tests."""
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -34,6 +36,19 @@ _IDS: list[str] = []
 _IS_FULL = bool(os.environ.get("KERNELCAST_FULL_BENCHMARKS"))
 _LARGEST_ARRAY_BYTES = 2**22
 _PEAK_SHAPES = slice(0, 8, 2)
+
+
+@pytest.fixture(scope="session")
+def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a data folder for all tests: what one has built, another finds."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_samples(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each test sample for itself, whatever others have sampled, or the user before."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(shared_data))
+    shutil.rmtree(shared_data / "samples", ignore_errors=True)
 
 
 def _find_ids() -> list[str]:

@@ -4,9 +4,8 @@ import pytest
 
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.recording import record_accesses, record_launch
+from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +30,7 @@ def test_models_addresses_that_depend_on_data() -> None:
 @pytest.mark.device
 def test_records_a_launch() -> None:
     """Gives the launch with the addresses of the accesses that depend on data."""
-    launch = record_launch(read_problem(SPMV, parameters=SMALL))
+    launch = record_accesses(read_launch_source(SPMV, parameters=SMALL)).launch()
     assert launch.recorded is not None
     unknown = {one.site for one in launch.accesses if one.offset_bytes is None}
     assert unknown <= set(launch.recorded.sites.tolist())

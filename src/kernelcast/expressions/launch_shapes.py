@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
-from kernelcast.expressions.evaluation import EvaluationError, IntArray
+from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
+from kernelcast.expressions.group_bounds import GroupBounds, list_loops
 from kernelcast.expressions.group_forms import (
     CONSTANT,
     GROUP,
@@ -32,7 +33,7 @@ from kernelcast.expressions.group_forms import (
 )
 from kernelcast.expressions.junctions import And, Or
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.polynomials import Expr, Monomial
+from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
@@ -40,8 +41,6 @@ from kernelcast.records.operations import MemorySpace
 _BANKS_BYTES = 128
 """After so many bytes, banks of local memory come again; also a multiple of usual lines."""
 _SECTOR_BYTES = 32
-_LONGEST_POWER = 60
-_MOST_TRIED = 1 << 16
 _LARGEST = 2.0**60
 _DECIDED = 2**62
 
@@ -93,12 +92,16 @@ class LaunchShape(NamedTuple):
     ----------
     key : tuple
         Equal for those that do the same.
-    alone : tuple of bytes
-        Equal for work-groups that do the same, of those that are looked at alone.
+    alone, together : tuple of bytes
+        Equal for work-groups that do the same, of those that are looked at alone, and of others.
+    shared : ndarray of bool, shape (buffers, pairs)
+        Whether pairs touch the same line of buffers of which each touches one.
     """
 
     key: Hashable
     alone: tuple[bytes, ...]
+    together: tuple[bytes, ...]
+    shared: BoolArray
 
     def count_alike(self) -> dict[int, int]:
         """Give the first of each kind of work-groups, and how many of the kind there are."""
@@ -162,36 +165,40 @@ class LaunchShapes:
         if any(ndrange.global_offset):
             offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
-        decisions, addresses = told[: self._decisions], told[self._decisions :]
-        spans = (self._spans @ np.abs(numbers) + self._endless)[:, None]
-        is_open = np.abs(decisions) <= spans
-        is_same = not is_open[self._stretching].any() and all(
+        addresses = told[self._decisions :]
+        is_same = self._round_decisions(told[: self._decisions], numbers) and all(
             one.keeps_apart(values) for one in self._buffers
         )
-        single = self._compare_single(addresses[:, looked_at.alone :], looked_at)
-        sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
-        np.copyto(decisions, sides, where=~is_open)
+        shared = self._nothing
+        if self._single.size:
+            own, other = looked_at.pairs
+            lines = addresses[self._single, looked_at.alone :] // self._line_bytes
+            shared = np.asarray(lines[:, own] == lines[:, other])
         addresses[:, : looked_at.alone] %= self._fine
         addresses[:, looked_at.alone :] %= self._coarse
         width, rows = 8 * len(told), told.T.tobytes()
-        end = width * looked_at.alone
-        alone = (b"",) * looked_at.alone
-        if width:
-            alone = tuple(rows[one : one + width] for one in range(0, end, width))
+        groups = looked_at.work_groups.shape[1]
+        kinds = tuple(rows[one * width : (one + 1) * width] for one in range(groups))
+        alone, together = kinds[: looked_at.alone], kinds[looked_at.alone :]
         sizes = [one % least for one, least in zip(values, self._moduli, strict=True)]
         key = (
-            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), rows[end:], single,
-            looked_at.alone, looked_at.axes, looked_at.pairs.tobytes(),
+            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), together,
+            shared.tobytes(), looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
-        return LaunchShape(key, alone)
+        return LaunchShape(key, alone, together, shared)
 
-    def _compare_single(self, addresses: IntArray, looked_at: LookedAt) -> bytes:
-        """Say which work-groups share the one line that they touch of a buffer with others."""
-        if not self._single.size:
-            return b""
-        lines = addresses[self._single] // self._line_bytes
-        own, other = looked_at.pairs
-        return bytes(np.equal(lines[:, own], lines[:, other]))
+    def _round_decisions(self, decisions: IntArray, numbers: IntArray) -> bool:
+        """Leave of conditions only sides, where all work-items are on one, and say if they stand.
+
+        They do not where sizes decide within a work-group.
+        """
+        if not self._decisions:
+            return True
+        spans = self._spans @ np.abs(numbers) + self._endless
+        is_open = np.abs(decisions) <= spans[:, None]
+        sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
+        np.copyto(decisions, sides, where=~is_open)
+        return not (self._stretching.size and is_open[self._stretching].any())
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""
@@ -213,7 +220,7 @@ class LaunchShapes:
         return values
 
     def _collect(self, facts: KernelFacts) -> None:
-        self._most = self._bound_loops(facts)
+        self._bounds = GroupBounds(facts, self._local, self._sizes)
         decisions, endless = self._collect_decisions(facts)
         addresses: list[tuple[Form, MemoryAccess]] = []
         buffers: list[list[tuple[Form, MemoryAccess]]] = []
@@ -247,11 +254,11 @@ class LaunchShapes:
         for row, form in enumerate(decisions):
             for (what, sizes), factor in form.inner.items():
                 if not endless[row]:
-                    self._spans[row, index[sizes]] += abs(factor) * self._bound(what)
+                    self._spans[row, index[sizes]] += abs(factor) * self._bounds.bound(what)
         is_endless = np.isinf(self._spans).any(axis=1) | np.array(endless, dtype=np.bool_)
         self._endless = np.where(is_endless, _DECIDED, 0)
         self._spans[is_endless] = 0
-        self._stretching = np.array([one.stretches for one in decisions], dtype=np.bool_)
+        self._stretching = np.flatnonzero([one.stretches for one in decisions])
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
         self._buffers = [
@@ -288,6 +295,7 @@ class LaunchShapes:
             np.array(one, dtype=np.int64)[:, None] for one in (fine, coarse)
         )
         self._single = np.array(single, dtype=np.intp)
+        self._nothing = np.zeros((0, 0), dtype=np.bool_)
 
     def _collect_decisions(self, facts: KernelFacts) -> tuple[list[Form], list[bool]]:
         """Give what conditions compare with zero and loops count, and what must be exactly same."""
@@ -297,73 +305,34 @@ class LaunchShapes:
             [*(one.guard for one in facts.reaches), *(one.guard for one in facts.accesses)]
         )
         exprs = {one.expr: False for guard in guards for one in _find_comparisons(guard)}
-        for loop in _list_loops(facts):
+        for loop in list_loops(facts):
             exprs |= {one.expr: True for one in _find_comparisons(loop.condition)}
             if loop.trip_count is not None:
                 exprs[loop.trip_count] = True
         return [Form.of(one, self._sizes) for one in exprs], [*exprs.values()]
 
-    def _bound_loops(self, facts: KernelFacts) -> dict[str, float]:
-        """Give the last iteration of each loop, as far as its work-group's own ids decide it."""
-        self._most = {}
-        for loop in _list_loops(facts):
-            if loop.trip_count is not None:
-                most = self._bound_one(loop.trip_count.substitute(self._sizes)) - 1
-            else:
-                most = self._bound_one(loop.condition.substitute(self._sizes), loop.name)
-            self._most[loop.name] = max(0.0, most)
-        return self._most
-
-    def _bound(self, what: Monomial) -> float:
-        """Give the largest absolute value of what differs within a work-group."""
-        return math.prod(self._bound_one(Expr.atom(one)) for one in what)
-
-    def _bound_one(self, one: Expr | Condition, loop: str = "") -> float:
-        """Give an expression's largest absolute value, or the last iteration that may run."""
-        own = Symbol(SymbolKind.LOOP, loop) if loop else None
-        symbols = [*one.symbols()]
-        if isinstance(one, Expr) and len(symbols) == 1 and one == Expr.symbol(symbols[0]):
-            return self._bound_symbol(symbols[0])
-        most = [_LONGEST_POWER if each is own else self._bound_symbol(each) for each in symbols]
-        if math.prod(each + 1 for each in most) > _MOST_TRIED:
-            return math.inf
-        grids = np.ix_(*(np.arange(int(each) + 1) for each in most))
-        try:
-            found = np.asarray(one.evaluate(dict(zip(symbols, grids, strict=True))))
-        except EvaluationError:
-            return math.inf
-        if own is None:
-            return float(np.abs(found).max())
-        if own not in symbols or not found.any():
-            return math.inf if found.any() else 0.0
-        last = int(np.nonzero(found)[symbols.index(own)].max())
-        return last if last < _LONGEST_POWER else math.inf
-
-    def _bound_symbol(self, symbol: Symbol) -> float:
-        if symbol.kind is SymbolKind.LOCAL_ID:
-            return self._local[symbol.axis] - 1
-        is_loop = symbol.kind is SymbolKind.LOOP
-        return self._most.get(symbol.name, math.inf) if is_loop else math.inf
-
     def _measure(
         self, forms: Sequence[tuple[Form, MemoryAccess]], index: Mapping[Sizes, int]
     ) -> tuple[float, tuple[tuple[int, float], ...]]:
         """Say how far apart addresses of one work-group and its neighbours are, by sizes."""
-        constants: dict[Sizes, list[int]] = defaultdict(list)
-        spans: dict[Sizes, float] = defaultdict(float)
+        bound = self._bounds.bound
+        spans: dict[Sizes, float] = {}
         for sizes in sorted(set().union(*(form.sizes() for form, _ in forms)), key=str):
-            constants[sizes] = [form.places.get((CONSTANT, sizes), 0) for form, _ in forms]
+            constants = [form.places.get((CONSTANT, sizes), 0) for form, _ in forms]
             inside = [
-                sum(abs(factor) * self._bound(what) for (what, of), factor in form.inner.items()
-                    if of == sizes and factor)
+                sum(
+                    abs(factor) * bound(what)
+                    for (what, of), factor in form.inner.items()
+                    if of == sizes and factor
+                )
                 for form, _ in forms
-            ]  # fmt: skip
+            ]
             moved = sum(
                 abs(factor) * (self._local[place - START] if place < GROUP else 1)
                 for (place, of), factor in forms[0][0].moves.items()
                 if of == sizes
             )
-            spans[sizes] = max(constants[sizes]) - min(constants[sizes]) + 2 * (max(inside) + moved)
+            spans[sizes] = max(constants) - min(constants) + 2 * (max(inside) + moved)
         most = max(access.bytes for _, access in forms) + _BANKS_BYTES
         others = tuple((index[one], span) for one, span in spans.items() if one and span)
         return spans.get((), 0.0) + most, others
@@ -376,12 +345,6 @@ def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, Memor
         if one.offset_bytes is not None:
             found[one.buffer or ""].append((one.offset_bytes, one))
     return found
-
-
-def _list_loops(facts: KernelFacts) -> Iterable[LoopFacts]:
-    """Give all loops, outer ones first."""
-    nests = [*(one.loops for one in facts.reaches), *(one.loops for one in facts.accesses)]
-    return dict.fromkeys([*(loop for nest in nests for loop in nest), *facts.loops])
 
 
 def _find_comparisons(condition: Condition) -> Iterator[Comparison]:

@@ -5,6 +5,11 @@ from kernelcast.sampling.discovery import choose_device, find_devices, find_devi
 from kernelcast.workers.task import Reporter
 
 
+def look(_: str) -> None:
+    """Find the devices before they are asked for."""
+    find_devices_once()
+
+
 def list_devices(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
     """Describe every device the drivers show."""
     report("asking the drivers")

@@ -64,7 +64,20 @@ def choose_devices(
         If there is no device at all.
     """
     known = None if children is None else recall_devices()
-    by_id = {description.id: description for description in known or list_descriptions(children)}
+    return pick_devices(device_ids, known or list_descriptions(children))
+
+
+def pick_devices(
+    device_ids: Sequence[str], known: Sequence[DeviceDescription]
+) -> list[DeviceDescription]:
+    """Give those of some devices that have these ids, or beginnings of ids; all if none is named.
+
+    Raises
+    ------
+    UnknownDeviceError
+        If none has an id.
+    """
+    by_id = {one.id: one for one in known}
     chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
     return [by_id[key] for key in (chosen or by_id)]
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
@@ -98,7 +99,7 @@ class DeviceFeatures:
     error: KernelcastError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelFeatures:
     """What is known of one launch.
 
@@ -116,8 +117,6 @@ class KernelFeatures:
         What each line executes.
     counters : SoftwareCounters
         Derived from the source.
-    vector : FeatureVector
-        Features that need no device.
     costs_s : dict of str to float
         Time of each step, in seconds.
     notes : tuple of str
@@ -132,10 +131,16 @@ class KernelFeatures:
     facts: KernelFacts
     lines: tuple[LineFacts, ...]
     counters: SoftwareCounters
-    vector: FeatureVector
     costs_s: dict[str, float]
     notes: tuple[str, ...] = ()
     devices: tuple[DeviceFeatures, ...] = ()
+
+    @cached_property
+    def vector(self) -> FeatureVector:
+        """Features that need no device; made when they are asked for."""
+        static = StaticSource(facts=self.facts, problem=self.problem)
+        counters = CounterSource(counters=self.counters, facts=self.facts)
+        return combine(static, counters).select(self.settings.groups)
 
     @property
     def best_counters(self) -> SoftwareCounters:
@@ -213,8 +218,6 @@ def read_source_features(
     started_s = time.perf_counter()
     counters = count_from_source(analysis.facts, problem, ndrange)
     costs_s["counts from the source"] = time.perf_counter() - started_s
-    static = StaticSource(facts=analysis.facts, problem=problem)
-    vector = combine(static, CounterSource(counters=counters, facts=analysis.facts))
     return KernelFeatures(
         problem=problem,
         ndrange=ndrange,
@@ -222,7 +225,6 @@ def read_source_features(
         facts=analysis.facts,
         lines=lines,
         counters=counters,
-        vector=vector.select(settings.groups),
         costs_s=costs_s,
         notes=notes,
     )

@@ -1,12 +1,9 @@
 """A launch's time before anything of it ran: source, calibrated device, and a shipped model."""
 
-from kernelcast.launches.features import KernelFeatures
 from kernelcast.launches.own_machine import find_own_machine, model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.static_answers import Foretold, recall
-from kernelcast.models.static.model import StaticAnswer
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -40,14 +37,6 @@ def foretell_own(
         found = model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
         return None if found is None else Foretold(analytic=found)
     return foretell_by(problem, ndrange, machine)
-
-
-def foretell_on(features: KernelFeatures, machine: MachineDescription) -> StaticAnswer | None:
-    """Tell the time of a launch whose source was read on a device that is described."""
-    try:
-        return foretell_by(features.problem, features.ndrange, machine).learned
-    except KernelcastError:
-        return None
 
 
 def foretell_by(problem: Problem, ndrange: NDRange, machine: MachineDescription) -> Foretold:

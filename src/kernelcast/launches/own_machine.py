@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import find_machine, list_machines
+from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -29,11 +29,12 @@ def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescriptio
     MachineFileError
         If the file is damaged.
     """
-    known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
-    found = next(known, None)
-    if found is None:
+    path = machine_path(device_id)
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError:
         return find_machine(stand_in) if stand_in else None
-    return _read_once(found.path, found.path.stat().st_mtime_ns)
+    return _read_once(path, changed_ns)
 
 
 @lru_cache(maxsize=16)

@@ -6,6 +6,7 @@ computed.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,7 +15,12 @@ import numpy as np
 
 from kernelcast.analytic.cpu.estimate import CpuWork, estimate_work, study_work
 from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.analytic.cpu.opencl.index_space import Place, choose_places, find_before
+from kernelcast.analytic.cpu.opencl.index_space import (
+    Looked,
+    Place,
+    choose_places,
+    find_before,
+)
 from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
@@ -84,6 +90,8 @@ class KernelAnswers:
         self._shapes = LaunchShapes(self._facts, local_size, self._device.line_bytes)
         self._known: dict[Hashable, _Known] = {}
         self._lock = threading.Lock()
+        self.studied = 0
+        """How many launches shared nothing with one before."""
 
     def answer(self, problem: Problem, ndrange: NDRange) -> Foretold:
         """Answer one launch.
@@ -93,11 +101,13 @@ class KernelAnswers:
         KernelcastError
             If the analytic model has no answer.
         """
-        shape = self._identify(problem, ndrange)
+        looked_at = look_at(ndrange)
+        shape = self._identify(problem, ndrange, looked_at)
         key = None if shape is None else (shape.key, _list_local_bytes(problem))
         known = None if key is None else self._known.get(key)
         if known is None:
-            known = self._study(replace(problem, ndrange=ndrange), shape)
+            self.studied += 1
+            known = self._study(replace(problem, ndrange=ndrange), shape, looked_at)
             if key is not None:
                 self._keep(key, known)
         buffers = {
@@ -113,11 +123,13 @@ class KernelAnswers:
         learned = known.prepared.answer(analytic.seconds, limiters, ratio)
         return Foretold(analytic=analytic, learned=learned)
 
-    def _identify(self, problem: Problem, ndrange: NDRange) -> LaunchShape | None:
+    def _identify(
+        self, problem: Problem, ndrange: NDRange, looked_at: LookedAt
+    ) -> LaunchShape | None:
         if len(problem.arguments) != len(self._names):
             return None
         scalars = bind_scalars(self._facts, problem.arguments)
-        return self._shapes.identify(ndrange, scalars, look_at(ndrange))
+        return self._shapes.identify(ndrange, scalars, looked_at)
 
     def _keep(self, key: Hashable, known: _Known) -> None:
         with self._lock:
@@ -125,11 +137,12 @@ class KernelAnswers:
                 del self._known[next(iter(self._known))]
             self._known[key] = known
 
-    def _study(self, problem: Problem, shape: LaunchShape | None) -> _Known:
+    def _study(self, problem: Problem, shape: LaunchShape | None, looked_at: LookedAt) -> _Known:
         alike = None if shape is None else shape.count_alike()
+        looked = None if shape is None else _choose_alike(shape, looked_at)
         counters = count_from_source(self._facts, problem, problem.ndrange, alike)
         launch = model_launch(problem, counters=counters)
-        work = study_work(launch, self._device)
+        work = study_work(launch, self._device, looked=looked)
         analytic = estimate_work(work, self._device, launch.ndrange, launch.buffers)
         vector = combine(
             StaticSource(facts=self._facts, problem=problem),
@@ -168,6 +181,28 @@ def _recall(kernel: Kernel, local_size: tuple[int, ...], same: _Same) -> KernelA
     return KernelAnswers(kernel, local_size, same.machine)
 
 
+def _choose_alike(shape: LaunchShape, looked_at: LookedAt) -> Looked:
+    """Give one of the places that touch lines alike, with its neighbours."""
+    ids = [(x, y, z) for x, y, z in looked_at.work_groups[1:, looked_at.alone :].T.tolist()]
+    own, others = looked_at.pairs.tolist()
+    count = own[-1] + 1 if own else len(ids)
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    for place in range(count):
+        pairs = [number for number, one in enumerate(own) if one == place]
+        kind = (
+            shape.together[place], *(shape.together[others[one]] for one in pairs),
+            shape.shared[:, pairs].tobytes() if shape.shared.size else b"",
+        )  # fmt: skip
+        kinds.setdefault(kind, []).append(place)
+    every = Counter(shape.together)
+    shares: dict[Place, int] = {}
+    for place, *_ in kinds.values():
+        near = [other for one, other in zip(own, others, strict=True) if one == place]
+        for one in (place, *near):
+            shares.setdefault(ids[one], every.pop(shape.together[one], 0))
+    return Looked({ids[same[0]]: len(same) for same in kinds.values()}, shares)
+
+
 def _list_local_bytes(problem: Problem) -> tuple[int, ...]:
     return tuple(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
 
@@ -177,13 +212,13 @@ def look_at(ndrange: NDRange) -> LookedAt:
     x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
     alone = choose_work_groups(ndrange)
     axes = tuple(one > 1 for one in counts)
-    index: dict[Place, int] = {}
+    places = choose_places(counts)
+    index = {place: number for number, place in enumerate(places)}
     own, others = [], []
-    for place in choose_places(counts):
-        index.setdefault(place, len(index))
+    for number, place in enumerate(places):
         for axis in range(MAX_DIMENSIONS):
             if axes[axis]:
-                own.append(index[place])
+                own.append(number)
                 others.append(index.setdefault(find_before(place, axis), len(index)))
     work_groups = [
         (1, *((one, 0, 0) if y == z == 1 else (one % x, one // x % y, one // (x * y))))

@@ -276,7 +276,7 @@ def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPR
         Symmetric on the logarithmic scale: times are positive.
     """
     relative = math.hypot(fit.standard_error_s / fit.seconds, beyond)
-    factor = math.exp(min(_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
+    factor = math.exp(min(student_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
     return Interval(
         seconds=fit.seconds,
         low=fit.seconds / factor,
@@ -285,10 +285,16 @@ def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPR
     )
 
 
-def _quantile(coverage: float, degrees: int) -> float:
-    """Two-sided quantile of Student's t (Cornish-Fisher expansion of the normal quantile)."""
+def student_quantile(coverage: float, degrees: int) -> float:
+    """Give the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one).
+
+    Examples
+    --------
+    >>> round(student_quantile(0.9, 10), 2)
+    1.81
+    """
     z = NormalDist().inv_cdf((1 + coverage) / 2)
     degrees = max(degrees, 2)
-    g1 = (z**3 + z) / 4
-    g2 = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + g1 / degrees + g2 / degrees**2
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / degrees + second / degrees**2

@@ -196,7 +196,9 @@ class LaunchAnswers:
         else:
             moments = self._answerer.evidence.choose_more(kept, known.identity, request)
             if not moments:
-                return self._take_outcome(known, request, kept.as_kept())
+                return self._take_outcome(
+                    known, request, kept.as_kept(request.policy.settings.coverage)
+                )
         request = request.with_moments(moments)
         return self._take_outcome(known, request, self._answerer.sample(request, kept))
 

@@ -29,10 +29,6 @@ class Interval:
     coverage: float
 
     def __post_init__(self) -> None:
-        numbers = (self.low, self.seconds, self.high)
-        if (
-            not all(math.isfinite(n) for n in numbers)
-            or not 0 < self.low <= numbers[1] <= self.high
-        ):
+        if not 0 < self.low <= self.seconds <= self.high < math.inf:  # NaN fails it too
             msg = f"interval {self.low} <= {self.seconds} <= {self.high}: not finite and ordered"
             raise KernelcastError(msg)

@@ -68,6 +68,23 @@ def written_whole(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def keep_among(path: Path, content: bytes, *, most: int) -> None:
+    """Write a private file whole; of those of its kind in its folder the oldest goes beyond `most`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    make_private_folder(path.parent)
+    with written_whole(path) as partial:
+        partial.write_bytes(content)
+        partial.chmod(0o600)
+    others = [*path.parent.glob(f"*{path.suffix}")]
+    if len(others) > most:
+        min(others, key=lambda one: one.stat().st_mtime_ns).unlink(missing_ok=True)
+
+
 def close_to_others(path: Path) -> bool:
     """Take the right to read from others where only a usual umask has given it.
 

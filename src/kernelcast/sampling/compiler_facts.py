@@ -3,6 +3,9 @@
 import math
 import re
 from typing import cast
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache
 
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.kernel import Kernel
@@ -46,6 +49,12 @@ _WARP_SIZES = {
     "cl_amd_device_attribute_query": "wavefront_width_amd",
 }
 
+_FACTS_KEPT = 256
+# What an index space adds is its local size: other sizes of a kernel are told without a question.
+_known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], CompilerFacts]] = (
+    WeakKeyDictionary()
+)
+
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
     """Read what is known of a kernel, compiled as it is, on one device.
@@ -63,18 +72,28 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
         If the driver chooses no usable local size.
     """
     with session.lock:
-        program = session.whole_kernel(kernel).program
-        # of its own: the session's may hold local arguments, which would count as declared
-        compiled = get_kernel(program, kernel)
-        local_size = choose_local_size(session, compiled, ndrange).known_local_size
-        found = {
-            **describe_statistics(
-                read_compiler_statistics(session, kernel), _read_ptx(session, program, kernel.name)
-            ),
-            **describe_code_object(read_code_object(session, kernel)),
-            **_ask_driver(session, compiled),
-            **_ask_sub_groups(session, compiled, local_size),
-        }
+        built = session.whole_kernel(kernel)
+        local_size = choose_local_size(session, built.kernel, ndrange).known_local_size
+        known = _known.setdefault(session, LRUCache(_FACTS_KEPT))
+        key = kernel.digest, local_size
+        if key not in known:
+            known[key] = _read_facts(session, kernel, built.program, local_size)
+        return known[key]
+
+
+def _read_facts(
+    session: DeviceSession, kernel: Kernel, program: cl.Program, local_size: tuple[int, ...]
+) -> CompilerFacts:
+    # of its own: the session's may hold local arguments, which would count as declared
+    compiled = get_kernel(program, kernel)
+    found = {
+        **describe_statistics(
+            read_compiler_statistics(session, kernel), _read_ptx(session, program, kernel.name)
+        ),
+        **describe_code_object(read_code_object(session, kernel)),
+        **_ask_driver(session, compiled),
+        **_ask_sub_groups(session, compiled, local_size),
+    }
     return CompilerFacts(**found)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelcast.records.device import DeviceDescription, DispatchOrder, TimerCheck
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import make_private_folder, written_whole
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.waiting import count_others
 
@@ -78,9 +78,8 @@ class DeviceFindings:
         held = {"made_for": self._made_for, "findings": {**self._read(), name: finding}}
         with suppress(OSError):
             make_private_folder(self._path.parent)
-            part = self._path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps(held), encoding="utf-8")
-            part.replace(self._path)
+            with written_whole(self._path) as partial:
+                partial.write_text(json.dumps(held), encoding="utf-8")
 
 
 def _write_behaviour(found: DeviceBehaviour) -> dict[str, Any]:

@@ -8,7 +8,6 @@ had when they were built are kept beside them.
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelcast.records.kernel import includes_files
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import keep_among
 from kernelcast.sampling.building import (
     ARGUMENT_INFO_OPTION,
     build_program,
@@ -140,15 +139,4 @@ def _keep(
         },
     }
     with suppress(OSError):
-        make_private_folder(path.parent)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(json.dumps(head).encode() + b"\n" + binary)
-        part.chmod(0o600)
-        part.replace(path)
-        _forget_oldest(path.parent)
-
-
-def _forget_oldest(folder: Path) -> None:
-    paths = [*folder.glob("*.program")]
-    if len(paths) > _MOST_FILES:
-        min(paths, key=lambda one: one.stat().st_mtime_ns).unlink(missing_ok=True)
+        keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=_MOST_FILES)

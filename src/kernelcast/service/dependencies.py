@@ -1,6 +1,7 @@
 """What the routes ask of a request: the service, the caller, and scopes."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -63,10 +64,10 @@ async def get_caller(request: Request, service: Annotated[Service, Depends(get_s
     return await identify(request.scope, service, request.headers.get("authorization"))
 
 
-def _needs(scope: Scope) -> object:
-    """Make the dependency of a route that needs a scope."""
+def needs(scope: Scope, get: Callable[..., Awaitable[Caller]]) -> object:
+    """Make the dependency of a route that needs a scope, of a caller whom `get` tells."""
 
-    async def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+    async def check(caller: Annotated[Caller, Depends(get)]) -> Caller:
         require(caller, scope)
         return caller
 
@@ -76,9 +77,9 @@ def _needs(scope: Scope) -> object:
 OurService = Annotated[Service, Depends(get_service)]
 Documented = Depends(_BEARER)
 """Tells readers of the API's description that tokens exist; `get_caller` reads them."""
-Reader = Annotated[Caller, _needs(Scope.ESTIMATE)]
-Observer = Annotated[Caller, _needs(Scope.OBSERVE)]
-Admin = Annotated[Caller, _needs(Scope.ADMIN)]
+Reader = Annotated[Caller, needs(Scope.ESTIMATE, get_caller)]
+Observer = Annotated[Caller, needs(Scope.OBSERVE, get_caller)]
+Admin = Annotated[Caller, needs(Scope.ADMIN, get_caller)]
 
 
 async def audit(  # noqa: PLR0913 - what, who, where

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kernelcast.launches.devices import pick_devices
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import NoDeviceError, UnknownDeviceError
+from kernelcast.records.errors import NoDeviceError
 from kernelcast.service.backend import Backend
 
 _STANDS_S: Final = 600.0
@@ -35,10 +36,7 @@ class DeviceDirectory:
 
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
         """Give the devices of those ids or beginnings of ids, each once, or all of them."""
-        known = await self._read()
-        if not wanted:
-            return list(known.values())
-        return list({one.id: one for one in (_match(text, known) for text in wanted)}.values())
+        return pick_devices(wanted, await self.list())
 
     async def _read(self) -> dict[str, DeviceDescription]:
         if time.monotonic() < self._ends_s:
@@ -50,17 +48,3 @@ class DeviceDirectory:
                 self._ends_s = time.monotonic() + _STANDS_S
                 self._on_change()
         return self._devices
-
-
-def _match(text: str, known: dict[str, DeviceDescription]) -> DeviceDescription:
-    if text in known:
-        return known[text]
-    found = [key for key in known if key.startswith(text)]
-    if len(found) == 1:
-        return known[found[0]]
-    names = ", ".join(known)
-    if found:
-        msg = f"device {text!r} may be {', '.join(found)}; give more of the id"
-    else:
-        msg = f"there is no device {text!r} on this host; there are: {names}"
-    raise UnknownDeviceError(msg)

@@ -4,10 +4,11 @@ from kernelcast.workers.deaths import BUILDING, COUNTING, WROTE
 from kernelcast.workers.protocol import Message, MessageKind
 from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
-from kernelcast.workers.task import Reporter, Task
+from kernelcast.workers.task import BESIDE, Reporter, Task
 from kernelcast.workers.warm import SPARE, WarmChild, WarmChildren
 
 __all__ = [
+    "BESIDE",
     "BUILDING",
     "COUNTING",
     "SPARE",

@@ -3,7 +3,8 @@
 Drivers compile and run foreign code; what crashes or hangs here does not take the parent along.
 Its arguments are the descriptor of a socket, for orders and messages, for how many seconds to wait
 for another order, and what to do before the first: modules to import, or ``module:function:text``
-to call with a text; its standard input is the lifeline (`kernelcast.workers.lifeline`).
+to call with a text, those that begin with `BESIDE` while orders are done already; its standard
+input is the lifeline (`kernelcast.workers.lifeline`).
 """
 
 import contextlib
@@ -15,7 +16,9 @@ import pickle
 import resource
 import socket
 import sys
+import threading
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from kernelcast.records.errors import KernelcastError
@@ -28,7 +31,7 @@ from kernelcast.workers.protocol import (
     MessageKind,
     name_error,
 )
-from kernelcast.workers.task import find_function
+from kernelcast.workers.task import BESIDE, find_function
 
 _MOST_ORDER_BYTES = 1 << 62
 
@@ -70,9 +73,11 @@ def main() -> None:
     idle_s = float(sys.argv[2])
     channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
     gc.disable()  # what is imported stays: to look for garbage in it takes a sixth of the time
-    for step in sys.argv[3:]:
-        with contextlib.suppress(Exception):  # the task that needs it tells why it cannot be had
-            _make_ready(step)
+    steps = sys.argv[3:]
+    beside = [one.removeprefix(BESIDE) for one in steps if one.startswith(BESIDE)]
+    _make_ready([one for one in steps if not one.startswith(BESIDE)])
+    if beside:
+        threading.Thread(target=_make_ready, args=(beside,), daemon=True).start()
     gc.freeze()
     gc.enable()
     try:
@@ -85,13 +90,14 @@ def main() -> None:
     os._exit(0)
 
 
-def _make_ready(step: str) -> None:
-    module, _, call = step.partition(":")
-    if not call:
-        importlib.import_module(module)
-        return
-    function, _, text = call.partition(":")
-    getattr(importlib.import_module(module), function)(text)
+def _make_ready(steps: Sequence[str]) -> None:
+    for step in steps:
+        module, _, call = step.partition(":")
+        function, _, text = call.partition(":")
+        with contextlib.suppress(Exception):  # the task that needs it tells why it cannot be had
+            found = importlib.import_module(module)
+            if call:
+                getattr(found, function)(text)
 
 
 def _do(order: bytes, channel: Channel) -> None:

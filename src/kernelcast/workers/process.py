@@ -55,7 +55,8 @@ class ChildProcess:
             It waits so long for another order, in seconds; 0: it does one.
         steps : sequence of str
             What it does before it looks for its first order: modules that it imports, functions
-            that it calls with a text, ``module:function:text``.
+            that it calls with a text, ``module:function:text``; what begins with `BESIDE` is done
+            while it does orders already.
         confinement : Confinement or None
             What it may see; None: what we see.
         variables : mapping of str to str, optional

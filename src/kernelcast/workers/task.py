@@ -9,6 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from kernelcast.records.errors import KernelcastError
 
 R = TypeVar("R")
+BESIDE = "&"
+"""Begins what a child process gets ready while it does orders already."""
 
 
 class Reporter(Protocol):

@@ -59,7 +59,8 @@ def _choose_device(client: Client) -> str:
 
 def test_from_a_sampling_to_history(tmp_path: Path) -> None:
     """A sampled answer, kept; a kernel that hangs or crashes is told and does no harm."""
-    options = ("--allow-run", "--no-jobs", "--timeout")
+    # What is refined meanwhile would hold samples beside what is observed.
+    options = ("--allow-run", "--no-jobs", "--refine", "0", "--timeout")
     patient = ServiceProcess(tmp_path / "data", *options, "240")
     with patient as service, Client(service.url, patience=PATIENCE) as client:
         device = _choose_device(client)

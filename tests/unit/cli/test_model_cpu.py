@@ -220,6 +220,9 @@ def test_the_core_comes_from_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) 
     assert table["in_core"]["provider"] == "table"
     assert "stands in" not in run(*words, "--architecture", "ZEN2", "--flags", "-O2").stdout
     assert "--per-pass" in refuse(*words, "--core", "osaca", "--in-core", "1,2")
+    calling = (LOOPS / "exponential.c", *words[1:])
+    assert "OSACA does not know exp" in run(*calling).stdout
+    assert "calls exp: the terms are lower bounds" in run(*calling, "--core", "osaca").stdout
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CC", "")
     [without] = read_json(*words)["sizes"]  # type: ignore[misc]

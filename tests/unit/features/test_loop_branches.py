@@ -143,3 +143,12 @@ def test_the_greater_of_two_is_one_operation(body: str) -> None:
     assert not nest.has_branches
     assert nest.chain == ("select fp64",)
     assert nest.executed.count(Kind.COMPARE) == 0
+
+
+def test_a_declared_scalar_is_no_constant() -> None:
+    """A condition on one is on data, and needs no value."""
+    nest = read_loop_nest(
+        "double a[N], s, t; for (int i = 0; i < N; i++) if (t > 0) s += a[i];", {}
+    )
+    assert [one.name for one in nest.decisions] == ["t > 0 in line 1"]
+    assert nest.name_constants() == {"N"}

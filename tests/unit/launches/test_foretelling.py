@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.features import read_source_features
-from kernelcast.launches.foretelling import foretell_on, foretell_own
+from kernelcast.launches.foretelling import foretell_by, foretell_own
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.models.static.describing import Workload
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.testing.builders import make_description
 
@@ -25,7 +26,8 @@ def read_example(name: str) -> Problem:
 )
 def test_answers_from_the_source_alone(name: str, kind: Workload) -> None:
     """Gives a time and a kind of work without a device."""
-    found = foretell_on(read_source_features(read_example(name)), read_machine(MACHINE))
+    features = read_source_features(read_example(name))
+    found = foretell_by(features.problem, features.ndrange, read_machine(MACHINE)).learned
     assert found is not None
     assert 1e-3 < math.exp(found.log_seconds) < 10
     assert found.workload is kind
@@ -34,7 +36,8 @@ def test_answers_from_the_source_alone(name: str, kind: Workload) -> None:
 def test_has_no_answer_where_addresses_depend_on_data() -> None:
     """Leaves launches to samples whose addresses the source does not tell."""
     features = read_source_features(read_example("pointer_chase"))
-    assert foretell_on(features, read_machine(MACHINE)) is None
+    with pytest.raises(KernelcastError):
+        foretell_by(features.problem, features.ndrange, read_machine(MACHINE))
 
 
 def test_has_no_answer_for_devices_that_were_not_calibrated(

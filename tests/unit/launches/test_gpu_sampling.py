@@ -141,3 +141,15 @@ def test_a_machine_that_was_not_calibrated_lifts_nothing() -> None:
     problem = make_copy(1 << 22)
     launch = GpuLaunch(problem.ndrange, lambda at: 1e-9 + 0.0 * at[0], 0.0)
     assert GpuSource(launch, problem.kernel, problem.arguments).least_rate_s == 0
+
+
+def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
+    """Takes DRAM's rate from the description of an A100, which the device's name tells."""
+    problem = make_copy(1 << 22)
+    launch = GpuLaunch(problem.ndrange, lambda at: 1e-9 + 0.0 * at[0], 0.0)
+    launch.device = replace(
+        launch.device, id="nvidia-a100-sxm4-40gb-0a1b", name="NVIDIA A100-SXM4-40GB",
+        compute_units=108,
+    )  # fmt: skip
+    found = GpuSource(launch, problem.kernel, problem.arguments).least_rate_s
+    assert found == find_least_rate(model_launch(problem), find_machine("a100")) > 0

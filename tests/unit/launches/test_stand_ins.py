@@ -6,8 +6,11 @@ import pytest
 from kernelcast.launches.foretelling import foretell_own
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.stand_ins import find_stand_in
+from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.testing.builders import make_description
+from kernelcast.testing.fake_executor import FakeExecutor
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:
@@ -57,3 +60,19 @@ def test_a_stand_in_answers_and_says_so() -> None:
     assert found is not None
     assert found.analytic.seconds > 0
     assert any("A100-SXM4-40GB stands in" in one for one in found.analytic.notes)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (make_gpu("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB", 108), "a100"),
+        (make_gpu("nvidia-geforce-rtx-4090-0a1b", "NVIDIA GeForce RTX 4090", 128), ""),
+    ],
+)
+def test_models_are_asked_with_the_stand_in(device: DeviceDescription, expected: str) -> None:
+    """Names the description in the task that the models are given."""
+    problem = read_problem(Path(__file__).parents[3] / "examples/triad/triad.yaml")
+    request = LaunchRequest(
+        problem=problem, device=device, policy=Policy(), executor=FakeExecutor()
+    )
+    assert request.ask_model(foretells=True).stand_in == expected

@@ -165,6 +165,16 @@ def test_after_an_hour_nothing_is_left_of_them(
     assert len(executor.tasks) == 2
 
 
+def test_another_coverage_needs_no_other_samples(
+    ask: Callable[..., Estimate], executor: FakeExecutor
+) -> None:
+    """The interval is the one that was asked for."""
+    first, second = ask(), ask(coverage=0.99)
+    assert len(executor.tasks) == 1
+    assert (first.coverage, second.coverage) == (0.9, 0.99)
+    assert second.high / second.low > first.high / first.low
+
+
 def test_another_driver_is_sampled(
     executor: FakeExecutor, ask: Callable[..., Estimate], tmp_path: Path
 ) -> None:

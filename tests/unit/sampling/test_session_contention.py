@@ -12,8 +12,10 @@ from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.testing.builders import make_description
 
-NOW = datetime.now(UTC)
-FIRST = Contention(worked_s=0.1, waited_s=0.1, others=2, measured_at=NOW)
+# Later than any test: what ages is what a test makes old.
+FIRST = Contention(
+    worked_s=0.1, waited_s=0.1, others=2, measured_at=datetime.now(UTC) + timedelta(days=1)
+)
 SECOND = replace(FIRST, waited_s=0.2)
 
 
@@ -57,7 +59,7 @@ def test_two_trials_hold_for_a_while(
 
 def test_old_trials_do_not_count(session: DeviceSession, tried: list[Contention | None]) -> None:
     """What other programs did half a minute ago is no matter."""
-    old = NOW - timedelta(seconds=HOLDS_S + 1)
+    old = datetime.now(UTC) - timedelta(seconds=HOLDS_S + 1)
     session._trials = [replace(FIRST, measured_at=old)] * 2
     assert session.measure_contention() == FIRST
     assert tried == [SECOND, None]

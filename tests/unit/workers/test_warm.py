@@ -1,14 +1,18 @@
+import os
 from pathlib import Path
 
 import pytest
 
-from kernelcast.workers import SPARE, Task, WarmChildren, take_result
+from kernelcast.workers import BESIDE, SPARE, Task, WarmChildren, take_result
 
 STAND_IN = """
 import os, sys
 
 def look(name, report):
     return f"{os.getpid()} {name in sys.modules}"
+
+def wait(pipe):
+    open(pipe)
 """
 LOOK = Task(entry="warm_stand_in:look", returns=str)
 
@@ -47,6 +51,17 @@ def test_child_started_ahead_has_called_its_functions(tmp_path: Path) -> None:
         children.start_ahead(["os:no_such:text", f"os:mkdir:{place}", "wave"])
         assert _ask(children, "device", "wave")[1]
         assert place.is_dir()
+    finally:
+        children.close()
+
+
+def test_child_gets_ready_beside_its_first_task(tmp_path: Path) -> None:
+    """Does its first task though what it is to do beside never ends."""
+    children, place = WarmChildren(), tmp_path / "pipe"
+    os.mkfifo(place)
+    try:
+        children.start_ahead([f"{BESIDE}warm_stand_in:wait:{place}", "wave"])
+        assert _ask(children, "device", "wave")[1]
     finally:
         children.close()
 

@@ -138,49 +138,27 @@ class _Graph:
     after: list[list[int]]
 
     def find_loops(self) -> dict[int, set[int]]:
-        """Give the instructions of each loop by its first one."""
-        before: list[list[int]] = [[] for _ in self.lines]
+        """Give the instructions of each loop by its first one.
+
+        A way leads back to a place if everything that leads there, the place itself apart, can
+        only be come to through it: not from the beginning of the function.
+        """
+        before: dict[int, list[int]] = {place: [] for place in range(len(self.lines))}
         for place, nexts in enumerate(self.after):
             for one in nexts:
                 before[one].append(place)
-        dominators = self._find_dominators(before)
         loops: dict[int, set[int]] = {}
-        for place, nexts in enumerate(self.after):
-            for header in nexts:
-                if place in dominators and header in dominators[place]:
-                    body = loops.setdefault(header, {header})
-                    open_ = [place]
-                    while open_:
-                        one = open_.pop()
-                        if one not in body:
-                            body.add(one)
-                            open_.extend(x for x in before[one] if x in dominators)
+        for header in self.labels.keys() & before.keys():
+            for latch in before[header]:
+                body, open_ = {header}, [latch]
+                while open_:
+                    one = open_.pop()
+                    if one not in body:
+                        body.add(one)
+                        open_.extend(before[one])
+                if header == 0 or 0 not in body:
+                    loops.setdefault(header, set()).update(body)
         return loops
-
-    def _find_dominators(self, before: Sequence[Sequence[int]]) -> dict[int, set[int]]:
-        """Give what every way to an instruction passes, for all that can be reached."""
-        reached: list[int] = []
-        seen = {0} if self.lines else set()
-        open_ = [0] if self.lines else []
-        while open_:
-            one = open_.pop()
-            reached.append(one)
-            fresh = [x for x in self.after[one] if x not in seen]
-            seen.update(fresh)
-            open_.extend(fresh)
-        reached.sort()
-        found = {one: set(reached) for one in reached}
-        found[0] = {0}
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for one in reached[1:]:
-                ways = [found[x] for x in before[one] if x in seen]
-                passed = set.intersection(*ways) | {one}
-                if passed != found[one]:
-                    found[one] = passed
-                    has_changed = True
-        return found
 
 
 def _read_function(assembly: str, function: str) -> _Graph:

@@ -8,6 +8,7 @@ from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
+from kernelcast.analytic.cpu.opencl.index_space import Looked
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import (
     LevelTraffic,
@@ -103,9 +104,24 @@ class CpuWork:
 
 
 def study_work(
-    launch: ModelledLaunch, device: CpuDevice, *, constants: WorkItemConstants = FITTED
+    launch: ModelledLaunch,
+    device: CpuDevice,
+    *,
+    constants: WorkItemConstants = FITTED,
+    looked: Looked | None = None,
 ) -> CpuWork:
     """Find what a launch does per work-item and work-group: nearly all that an estimate costs.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        The launch.
+    device : CpuDevice
+        Where it runs.
+    constants : WorkItemConstants
+        What calibration does not tell.
+    looked : Looked, optional
+        Which work-groups to look at; some are chosen when left out.
 
     Raises
     ------
@@ -113,12 +129,12 @@ def study_work(
         If an address depends on data and was not recorded.
     """
     execution = find_execution(launch, device)
-    patterns = find_patterns(launch, execution)
+    patterns = find_patterns(launch, execution, looked)
     core = time_core(launch.executed, device, execution, patterns, constants)
     waiting = time_waiting(launch, device, execution, patterns, constants)
     counts = launch.executed
     return CpuWork(
-        lines=find_lines(launch, execution, patterns, device.line_bytes),
+        lines=find_lines(launch, execution, patterns, device.line_bytes, looked),
         rates={**core.ports, "chain": core.chain_s, "latency": waiting},
         near_s=max(core.seconds, waiting),
         atomics_s=_time_atomics(counts, device.costs, patterns),

@@ -1,5 +1,6 @@
 """Micro-architectures of CPUs: OSACA's names for them, gcc's, and how a processor tells its own."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.records.errors import InputError
@@ -15,8 +16,10 @@ class MicroArchitecture:
         OSACA's.
     target : str
         Of ``-march=``, for gcc and clang.
-    generations : tuple of (int, range)
-        Families of CPUID, and models of each.
+    family : int
+        Of CPUID.
+    models : frozenset of int
+        Of the family.
     words : tuple of str
         Any of them in the name of a machine tells it, in small letters.
     stands_for : str
@@ -25,9 +28,10 @@ class MicroArchitecture:
 
     name: str
     target: str
-    generations: tuple[tuple[int, range], ...] = ()
-    words: tuple[str, ...] = ()
-    stands_for: str = ""
+    family: int
+    models: frozenset[int]
+    words: tuple[str, ...]
+    stands_for: str
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -37,57 +41,34 @@ class MicroArchitecture:
         return (f"OSACA has no data of {self.stands_for}: {self.name} stands in for it",)
 
 
-def _intel(*models: int) -> tuple[tuple[int, range], ...]:
-    return tuple((6, range(one, one + 1)) for one in models)
+def _know(
+    name: str, target: str, family: int, models: Sequence[int], *words: str, stands_for: str = ""
+) -> MicroArchitecture:
+    return MicroArchitecture(
+        name=name, target=target, family=family, models=frozenset(models), words=words,
+        stands_for=stands_for,
+    )  # fmt: skip
 
 
 # Families and models as in Intel's Software Developer's Manual, volume 4, table 2-1, and in AMD's
 # revision guides.
 KNOWN = (
-    MicroArchitecture(
-        name="SNB", target="sandybridge", generations=_intel(0x2A, 0x2D), words=("sandy bridge",),
-    ),
-    MicroArchitecture(
-        name="IVB", target="ivybridge", generations=_intel(0x3A, 0x3E),
-        words=("ivy bridge", "e5-2690 v2"),
-    ),
-    MicroArchitecture(
-        name="HSW", target="haswell", generations=_intel(0x3C, 0x3F, 0x45, 0x46), words=("haswell",)
-    ),
-    MicroArchitecture(
-        name="BDW", target="broadwell", generations=_intel(0x3D, 0x47, 0x4F, 0x56),
-        words=("broadwell",),
-    ),
-    MicroArchitecture(
-        name="SKX", target="skylake-avx512", generations=_intel(0x55),
-        words=("skylake", "gold 61"),
-    ),
-    MicroArchitecture(name="CSX", target="cascadelake", words=("cascade lake",)),
-    MicroArchitecture(
-        name="ICL", target="icelake-client", generations=_intel(0x7D, 0x7E), words=("ice lake",)
-    ),
-    MicroArchitecture(name="ICX", target="icelake-server", generations=_intel(0x6A, 0x6C)),
-    MicroArchitecture(
-        name="SPR", target="sapphirerapids", generations=_intel(0x8F), words=("sapphire rapids",)
-    ),
-    MicroArchitecture(
-        name="SPR", target="sapphirerapids", generations=_intel(0xCF, 0xAD, 0xAE),
-        stands_for="processors after Sapphire Rapids",
-    ),
-    MicroArchitecture(name="ZEN1", target="znver1", generations=((0x17, range(0x30)),)),
-    MicroArchitecture(name="ZEN2", target="znver2", generations=((0x17, range(0x30, 0x100)),)),
-    MicroArchitecture(
-        name="ZEN3", target="znver3",
-        generations=((0x19, range(0x10)), (0x19, range(0x20, 0x60))),
-    ),
-    MicroArchitecture(
-        name="ZEN4", target="znver4",
-        generations=((0x19, range(0x10, 0x20)), (0x19, range(0x60, 0x100))),
-    ),
-    MicroArchitecture(
-        name="ZEN4", target="znver4", generations=((0x1A, range(0x100)),), stands_for="Zen 5",
-    ),
-)  # fmt: skip
+    _know("SNB", "sandybridge", 6, (0x2A, 0x2D), "sandy bridge"),
+    _know("IVB", "ivybridge", 6, (0x3A, 0x3E), "ivy bridge", "e5-2690 v2"),
+    _know("HSW", "haswell", 6, (0x3C, 0x3F, 0x45, 0x46), "haswell"),
+    _know("BDW", "broadwell", 6, (0x3D, 0x47, 0x4F, 0x56), "broadwell"),
+    _know("SKX", "skylake-avx512", 6, (0x55,), "skylake", "gold 61"),
+    _know("CSX", "cascadelake", 6, (), "cascade lake"),
+    _know("ICL", "icelake-client", 6, (0x7D, 0x7E), "ice lake"),
+    _know("ICX", "icelake-server", 6, (0x6A, 0x6C)),
+    _know("SPR", "sapphirerapids", 6, (0x8F,), "sapphire rapids"),
+    _know("SPR", "sapphirerapids", 6, (0xAD, 0xAE, 0xCF), stands_for="later processors"),
+    _know("ZEN1", "znver1", 0x17, range(0x30)),
+    _know("ZEN2", "znver2", 0x17, range(0x30, 0x100)),
+    _know("ZEN3", "znver3", 0x19, (*range(0x10), *range(0x20, 0x60))),
+    _know("ZEN4", "znver4", 0x19, (*range(0x10, 0x20), *range(0x60, 0x100))),
+    _know("ZEN4", "znver4", 0x1A, range(0x100), stands_for="Zen 5"),
+)
 
 
 def find_by_generation(generation: str) -> MicroArchitecture | None:
@@ -102,15 +83,8 @@ def find_by_generation(generation: str) -> MicroArchitecture | None:
     family, _, model = generation.partition(" ")
     if not (family.isdecimal() and model.isdecimal()):
         return None
-    return next(
-        (
-            one
-            for one in KNOWN
-            for of_family, models in one.generations
-            if of_family == int(family) and int(model) in models
-        ),
-        None,
-    )
+    key = int(family), int(model)
+    return next((one for one in KNOWN if one.family == key[0] and key[1] in one.models), None)
 
 
 def find_by_machine(*names: str) -> MicroArchitecture | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import EvaluationError, Symbol, Value
+from kernelcast.expressions import Condition, EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -79,7 +79,8 @@ def compute_requests(
     bindings, is_present, owners = _bind_warps(ndrange, [*chosen], warp_width)
     bindings |= bind_names(dict(scalars))
     start = replace(Points.start(bindings, is_present), weights=times[owners])
-    found = (_follow(facts, access, start) for access in facts.accesses)
+    runs: dict[object, Points] = {}
+    found = (_follow(facts, access, start, runs) for access in facts.accesses)
     return _merge((one for one in found if one is not None), warps=float(times[owners].sum()))
 
 
@@ -138,8 +139,10 @@ def _bind_warps(
     return bindings, is_present[kept], np.flatnonzero(kept) // per_group
 
 
-def _follow(facts: KernelFacts, access: MemoryAccess, start: Points) -> _Requests | None:
-    """Evaluate an access's addresses at the iterations that run."""
+def _follow(
+    facts: KernelFacts, access: MemoryAccess, start: Points, runs: dict[object, Points]
+) -> _Requests | None:
+    """Evaluate an access's addresses at the iterations that run; others may run the same."""
     offset = access.offset_bytes
     if offset is None or not access.bytes:  # the size of an undeclared type is not known
         return None
@@ -148,12 +151,12 @@ def _follow(facts: KernelFacts, access: MemoryAccess, start: Points) -> _Request
     if not offset.symbols() - own <= start.bindings.keys():
         return None
     wanted = offset.symbols() | access.guard.symbols()
-    used = wanted.union(*(loop.symbols for loop in loops))
-    points = run_loops(start.keep(used), loops, wanted, BUDGET)
-    shape = points.is_active.shape
-    is_active = points.is_active & (estimate_share(access.guard, points.bindings, shape) > 0)
-    some = np.flatnonzero(is_active.any(axis=1))
-    points, is_active = points.take(some), is_active[some]
+    key = access.loops, access.guard, wanted
+    if key not in runs:
+        used = wanted.union(*(loop.symbols for loop in loops))
+        runs[key] = _run(run_loops(start.keep(used), loops, wanted, BUDGET), access.guard)
+    points = runs[key]
+    is_active = points.is_active
     try:
         value = evaluate_where(offset, is_active, points.bindings)
     except EvaluationError:
@@ -162,6 +165,14 @@ def _follow(facts: KernelFacts, access: MemoryAccess, start: Points) -> _Request
     is_local = access.space is MemorySpace.LOCAL
     touches = find_touches(offsets, is_active, access.bytes, is_local=is_local)
     return _Requests(access=access, weights=points.weights, touches=touches)
+
+
+def _run(points: Points, guard: Condition) -> Points:
+    """Give the points at which a guard may hold for some lane."""
+    share = estimate_share(guard, points.bindings, points.is_active.shape)
+    is_active = points.is_active & (share > 0)
+    some = np.flatnonzero(is_active.any(axis=1))
+    return replace(points, is_active=is_active).take(some)
 
 
 def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray, BoolArray]:

@@ -62,12 +62,15 @@ def summarise(
         for block, count in zip(facts.blocks, block_counts, strict=True)
         if count
     )
+    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
     return SoftwareCounters(
         work_groups=len(sample.work_groups),
         work_items=int(is_present.sum()),
         executed=executed,
         block_counts=block_counts,
-        warps=tuple(_count_warps(facts, counts, is_present, width) for width in warp_widths),
+        warps=tuple(
+            _count_warps(facts, counts, is_present, (sizes, width)) for width in warp_widths
+        ),
         loops=_count_loops(facts, counts[is_present]),
         patterns=tuple(patterns),
         is_exact=all(sample.is_exact),
@@ -119,13 +122,13 @@ def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:
 
 
 def _count_warps(
-    facts: KernelFacts, counts: FloatArray, is_present: BoolArray, width: int
+    facts: KernelFacts, counts: FloatArray, is_present: BoolArray, warps: tuple[FloatArray, int]
 ) -> WarpCounters:
+    sizes, width = warps
     lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
     present = split_lanes(is_present[..., None], width).reshape(-1, width)
     kept = present.any(axis=1)
     lanes, present = lanes[kept], present[kept]
-    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
     branches = np.array(
         [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
     )

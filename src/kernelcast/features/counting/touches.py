@@ -15,6 +15,8 @@ import numpy.typing as npt
 SECTOR_BYTES = 32
 BANKS = 32
 BANK_BYTES = 4
+_ROW_BYTES = BANKS * BANK_BYTES
+"""By so many bytes, or a multiple, requests can be moved and touch as many sectors and banks."""
 
 _NOWHERE = np.iinfo(np.int64).max
 _PIECES = (16, 8, 4)
@@ -67,15 +69,24 @@ def find_touches(
     if not active.any():
         none = np.zeros_like(active)
         return Touches(sectors=none, ideal_sectors=none, conflicts=none)
+    shown, times = _drop_repetitions(offsets_bytes, is_active)
+    sectors = _count_sectors(offsets_bytes[:shown], is_active[:shown], size_bytes)
+    conflicts = np.zeros_like(sectors)
+    if is_local:
+        conflicts = _count_conflicts(offsets_bytes[:shown], is_active[:shown], size_bytes)
     return Touches(
-        sectors=_count_sectors(offsets_bytes, is_active, size_bytes),
+        sectors=np.repeat(sectors, times),
         ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
-        conflicts=(
-            _count_conflicts(offsets_bytes, is_active, size_bytes)
-            if is_local
-            else np.zeros_like(active)
-        ),
+        conflicts=np.repeat(conflicts, times),
     )
+
+
+def _drop_repetitions(offsets: IntArray, is_active: BoolArray) -> tuple[int, int]:
+    """Say how many requests to look at, and how often each stands: all may be like the first."""
+    moved = offsets - offsets[:, :1] // _ROW_BYTES * _ROW_BYTES
+    if (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all():
+        return 1, len(offsets)
+    return len(offsets), 1
 
 
 def _count_sectors(offsets: IntArray, is_active: BoolArray, size_bytes: int) -> IntArray:

@@ -97,8 +97,14 @@ def parse_listing(source: str, constants: Mapping[str, int], name: str) -> Listi
     function = tree.function_named("kernelcast_listing")
     body = function.children[-1] if function else None
     statements = tuple(body.children) if body else ()
+    # A declaration that names a constant declares nothing in the first look.
+    declared = {
+        one.spelling for each in statements if each.kind == kinds.DECLARATION
+        for one in each.children
+    }  # fmt: skip
     return Listing(
-        name=name, tree=tree, statements=statements, constants=frozenset(unknown | set(constants)),
+        name=name, tree=tree, statements=statements,
+        constants=frozenset((unknown | set(constants)) - declared),
         values={Symbol(SymbolKind.SCALAR, key): one for key, one in constants.items()},
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import WrittenArray, make_array, read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.problem_file.located import Located, Number, load
+from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
 from kernelcast.launches.problem_file.parts import (
     items_of,
     pairs_of,
@@ -80,12 +80,7 @@ class WrittenLaunch:
 
 def is_access_file(path: Path) -> bool:
     """Tell whether a YAML file lists accesses; one that cannot be read does not."""
-    try:
-        root = load(path, path.read_text(encoding="utf-8"), AccessEntry)
-        keys = root.pairs()
-    except (OSError, UnicodeDecodeError, InputError):
-        return False
-    return "arrays" in keys or any(one in keys for one in _KINDS)
+    return bool({"arrays", *_KINDS} & list_keys(path))
 
 
 def read_access_file(

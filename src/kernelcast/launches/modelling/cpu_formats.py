@@ -1,10 +1,7 @@
 """Answers of the CPU models as JSON."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
-from kernelcast.analytic.cpu.ecm import ScalingPoint
-from kernelcast.analytic.cpu.layer_conditions import BlockingAdvice, Transition
 from kernelcast.analytic.cpu.units import Unit
 from kernelcast.launches.modelling.cpu_loops import LoopPrediction
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -44,21 +41,6 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
         },
         "notes": list(found.notes),
     }  # fmt: skip
-
-
-def transition_to_json(found: Transition) -> dict[str, object]:
-    """Give a condition on a size, and the traffic where it holds."""
-    return asdict(found)
-
-
-def advice_to_json(found: BlockingAdvice) -> dict[str, object]:
-    """Give which loop to block, for which cache, and what that saves."""
-    return asdict(found)
-
-
-def scaling_to_json(points: Sequence[ScalingPoint]) -> list[dict[str, object]]:
-    """Give the time of one core to all."""
-    return [asdict(one) for one in points]
 
 
 def estimate_to_json(name: str, found: AnalyticEstimate) -> dict[str, object]:

@@ -1,11 +1,8 @@
 """Answers of the GPU model as JSON."""
 
-from dataclasses import asdict
-
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
-from kernelcast.launches.modelling.transitions import Transition
 
 
 def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
@@ -35,11 +32,6 @@ def sweep_to_json(name: str, machine: str, sweep: Sweep) -> dict[str, object]:
         "configurations": [configuration_to_json("", one) for one in sweep.configurations],
         "refused": [{"configuration": label, "reason": reason} for label, reason in sweep.refused],
     }
-
-
-def transition_to_json(found: Transition) -> dict[str, float]:
-    """Give where a curve climbs, and between which volumes in bytes per update."""
-    return asdict(found)
 
 
 def comparison_to_json(found: Comparison) -> dict[str, object]:

@@ -3,21 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.modelling.sources import LaunchSource, use_problem
+from kernelcast.launches.modelling.sources import LaunchSource
 from kernelcast.records.errors import InputError
-from kernelcast.records.problem import Problem
-
-
-def record_launch(
-    problem: Problem,
-    device_id: str | None = None,
-    *,
-    seed: int = 0,
-    report: Callable[[str], None] = lambda _: None,
-) -> ModelledLaunch:
-    """Give a problem's launch with addresses and counts from a device, see `record_accesses`."""
-    return record_accesses(use_problem(problem), device_id, seed=seed, report=report).launch()
 
 
 def record_accesses(

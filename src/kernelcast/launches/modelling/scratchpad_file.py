@@ -13,7 +13,7 @@ from kernelcast.analytic.scratchpad.kernel import (
     GloadRequest,
     ScratchpadKernel,
 )
-from kernelcast.launches.problem_file.located import Located, Number, load
+from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
 from kernelcast.launches.problem_file.parts import list_of, pairs_of, read_numbers, read_text
 from kernelcast.records.errors import InputError, ProblemFileError
 
@@ -46,11 +46,8 @@ class ScratchpadEntry(Located):
 
 def is_scratchpad_file(path: Path) -> bool:
     """Tell whether a YAML file describes a scratchpad kernel; one that cannot be read does not."""
-    try:
-        keys = load(path, path.read_text(encoding="utf-8"), ScratchpadEntry).pairs()
-    except (OSError, UnicodeDecodeError, InputError):
-        return False
-    return not {"args", "global_size"} & keys.keys()
+    keys = list_keys(path)
+    return bool(keys) and not {"args", "global_size"} & keys
 
 
 def read_scratchpad_kernel(

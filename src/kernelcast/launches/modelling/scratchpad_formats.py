@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
-from kernelcast.analytic.scratchpad.model import RequestTerms, ScratchpadTerms
+from kernelcast.analytic.scratchpad.model import ScratchpadTerms
 from kernelcast.analytic.scratchpad.what_if import CpeSweep, DoubleBuffering, GranularityStep
 
 
@@ -17,8 +17,8 @@ def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[st
         **_times(terms),
         "copy_in_s": terms.copy_in_s,
         "is_fully_overlapped": terms.is_fully_overlapped,
-        "dma": _requests(terms.dma),
-        "gload": _requests(terms.gload),
+        "dma": asdict(terms.dma),
+        "gload": asdict(terms.gload),
         "compute": dict(terms.kernel.compute),
         "average_ilp": terms.kernel.average_ilp,
         "notes": list(terms.kernel.notes),
@@ -80,7 +80,3 @@ def _times(terms: ScratchpadTerms) -> dict[str, object]:
         "t_comp_s": terms.t_comp_s,
         "t_overlap_s": terms.t_overlap_s,
     }
-
-
-def _requests(terms: RequestTerms) -> dict[str, object]:
-    return asdict(terms)

@@ -6,6 +6,7 @@ What a kernel writes as ``group * 16 + local`` is a global id, and ``x != 0`` is
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from kernelcast.expressions import (
     And,
@@ -89,18 +90,27 @@ def _use_global_ids(guard: Condition, ndrange: NDRange) -> Condition:
 
 
 def _rewrite(expr: Expr, ndrange: NDRange) -> Expr:
+    return _use_ids(expr, ndrange.known_local_size, ndrange.global_offset, ndrange.is_uniform)
+
+
+@lru_cache(maxsize=1 << 12)
+def _use_ids(
+    expr: Expr,
+    local_size: tuple[int, ...],
+    offset: tuple[int, ...],
+    is_uniform: bool,
+) -> Expr:
     """Put global ids in the place of group and local ids that make them up."""
-    for axis in range(ndrange.dimensions):
+    for axis, size in enumerate(local_size):
         local, group = (Symbol(kind, axis=axis) for kind in _NEEDED)
         if not {local, group} <= expr.symbols():
             continue
-        size = ndrange.known_local_size[axis]
         replaced: dict[Symbol, Expr | int] = {
             local: Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
-            - ndrange.global_offset[axis]
+            - offset[axis]
             - Expr.symbol(group) * size
         }
-        if ndrange.is_uniform:  # else the last work-group has another local size
+        if is_uniform:  # else the last work-group has another local size
             replaced[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = size
         candidate = expr.substitute(replaced)
         if group not in candidate.symbols():

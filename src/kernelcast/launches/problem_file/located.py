@@ -223,6 +223,14 @@ def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoa
     return kind(node, path)
 
 
+def list_keys(path: Path) -> frozenset[str]:
+    """List the keys of a YAML file, to tell its kind; none of one that cannot be read."""
+    try:
+        return frozenset(load(path, path.read_text(encoding="utf-8"), Located).pairs())
+    except (OSError, UnicodeDecodeError, InputError):
+        return frozenset()
+
+
 def _nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean `{close[0]}`?" if close else ""

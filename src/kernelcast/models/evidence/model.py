@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from statistics import NormalDist, median
 
 from kernelcast.models.conformal import Calibration
@@ -277,7 +278,11 @@ def name_situation(pieces: Sequence[Piece]) -> str:
     >>> name_situation([Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.1)])
     'samples'
     """
-    kinds = {one.kind for one in pieces}
+    return _name_kinds(frozenset([one.kind for one in pieces]))
+
+
+@lru_cache(maxsize=64)
+def _name_kinds(kinds: frozenset[Kind]) -> str:
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 
 

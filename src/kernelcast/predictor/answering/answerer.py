@@ -123,9 +123,9 @@ class Answerer:
         if self.samples_store is None or settings.measure or not settings.uses_history:
             return None
         found = self.samples_store.find(request)
-        if found is None or (found.row is None and self._wants_row(request)):
-            return None  # there was no model to make features for
-        return found
+        if found is None or found.row is not None or found.row_failure:
+            return found
+        return None if self._wants_row(request) else found  # there was no model to make one for
 
     def keep_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> None:
         """Have the next process find samples."""

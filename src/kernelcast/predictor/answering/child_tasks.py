@@ -1,5 +1,6 @@
 """What a child process does for an estimate: it opens the device once and samples launches."""
 
+import threading
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -11,6 +12,8 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
+
+_opening = threading.Lock()
 
 
 def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
@@ -28,7 +31,9 @@ def make_ready(wanted: str) -> None:
     with suppress(KernelcastError):
         devices = find_devices_once()
         description, _ = choose_device(wanted, devices) if wanted else devices[0]
-        _open(description.id).build_ahead()
+        session = _open(description.id)
+        with session.lock:
+            session.build_ahead()
 
 
 def make_ready_fully(device_id: str) -> None:
@@ -40,8 +45,13 @@ def make_ready_fully(device_id: str) -> None:
         session.try_out()
 
 
-@cache
 def _open(device_id: str) -> DeviceSession:
+    with _opening:  # who is asked while it gets ready waits
+        return _open_once(device_id)
+
+
+@cache
+def _open_once(device_id: str) -> DeviceSession:
     try:
         folder = data_folder()
     except InputError:  # a user without a home keeps nothing

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from statistics import NormalDist
 
 from kernelcast.models.evidence.fusion import fuse
@@ -135,7 +136,7 @@ def describe_launch(  # noqa: PLR0913 - an estimate says so much of a launch
         saturation=None,
         sample_work_groups=(0, 0),
         sampled_work_groups=0,
-        interval=Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage),
+        interval=_hold_place(coverage),
         tier=Tier.ANALYTIC,
         estimates_s={} if analytic is None else {Tier.ANALYTIC.value: analytic.seconds},
         sampling_seconds=0.0,
@@ -144,6 +145,11 @@ def describe_launch(  # noqa: PLR0913 - an estimate says so much of a launch
         identity=identity,
         explanation=Explanation(tier=Tier.ANALYTIC, limiters=limiters, notes=told),
     )
+
+
+@lru_cache(maxsize=16)
+def _hold_place(coverage: float) -> Interval:
+    return Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage)
 
 
 def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:

@@ -113,7 +113,11 @@ def write_facts(facts: LaunchFacts) -> dict[str, object]:
     """Give facts as what JSON can hold."""
     return {
         "format": FORMAT,
-        **asdict(facts),
+        "values": dict(facts.values),
+        "issued_per_work_item": facts.issued_per_work_item,
+        "analytic": facts.analytic and asdict(facts.analytic),
+        "notes": facts.notes,
+        "cost_s": facts.cost_s,
         "accesses": [None if one is None else one.value for one in facts.accesses],
         "peaks": {name: one for name, one in asdict(facts.peaks).items() if math.isfinite(one)},
     }

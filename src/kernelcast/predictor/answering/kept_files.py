@@ -6,7 +6,6 @@ read is made anew, what cannot be written is not kept.
 
 import hashlib
 import logging
-import os
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.private_files import keep_among
 
 _log = logging.getLogger(__name__)
 
@@ -51,12 +50,7 @@ class KeptFiles:
     def keep(self, key: Sequence[object], text: bytes) -> None:
         """Write a text so that readers see all of it or nothing; failing that, say so once."""
         try:
-            path = self._locate(key)
-            make_private_folder(path.parent)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(text)
-            part.replace(path)
-            self._forget_oldest(path.parent)
+            keep_among(self._locate(key), text, most=self._most_files)
         except (OSError, KernelcastError) as error:
             if not self._has_failed:
                 self._has_failed = True
@@ -67,11 +61,6 @@ class KeptFiles:
         digest = hashlib.sha256(text.encode()).hexdigest()
         folder = data_folder() / self._name if self._folder is None else self._folder
         return folder / digest[:2] / f"{digest}.json"
-
-    def _forget_oldest(self, folder: Path) -> None:
-        paths = [*folder.glob("*.json")]
-        if len(paths) > self._most_files:
-            min(paths, key=lambda one: one.stat().st_mtime_ns).unlink()
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median, median_high, median_low
 
+from kernelcast.models.linear import student_quantile
 from kernelcast.predictor.answering.drift import Drift
 from kernelcast.predictor.answering.plausibility import FAR, Plausible
 from kernelcast.predictor.answering.repeats import (
@@ -21,7 +22,6 @@ from kernelcast.predictor.answering.spread import (
     LEAST_DEVIATION,
     MAD_TO_DEVIATION,
     measure_deviation,
-    student_quantile,
 )
 from kernelcast.records.estimates import Interval
 from kernelcast.records.explanation import HistoryFacts, SetAside

@@ -66,7 +66,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     task: EstimateTask,
     *,
     hold: Hold | None = None,
-    keep: Callable[[EstimateOutcome], None] = lambda _: None,
+    keep: Callable[[EstimateOutcome], None] | None = None,
     report: ReportProgress = lambda _: None,
     give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
@@ -80,7 +80,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
         The launch, budget, coverage, measurement; whether features are wanted.
     hold : Hold, optional
         Prepares the launch; made of the problem, and for a copy that counts, when left out.
-    keep : callable
+    keep : callable, optional
         Takes the sampled answer before features are made: what comes after may crash a driver.
     report : callable, optional
         Is told of each stage.
@@ -146,7 +146,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
             sampling.take_moment()
             found: LaunchFacts | str | None = None
             if task.wants_row:
-                keep(make_outcome()[0])
+                if keep is not None:
+                    keep(make_outcome()[0])
                 report(COUNTING)
                 found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")

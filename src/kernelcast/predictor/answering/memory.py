@@ -3,8 +3,10 @@
 A store that cannot be read costs an explanation, never an estimate.
 """
 
+import math
 import os
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +45,8 @@ _MOST_STORED = 3
 
 _MOST_LISTED = 256
 
+_STAMP_HOLDS_S = 5e-3
+
 _Stamp = tuple[tuple[int, int], ...]
 _Launch = tuple[str, str, str, NDRange | None, str]
 
@@ -67,6 +71,8 @@ class Memory:
         self._lock = threading.Lock()
         self._expected: OrderedDict[_Launch, Expected] = OrderedDict()
         self._last_stamp: _Stamp | None = None
+        self._stamped: _Stamp | None = None
+        self._stamped_until_s = -math.inf
         self._listed: LRUCache[KernelKey, tuple[_Stamp, frozenset[SizeKey]]] = LRUCache(
             _MOST_LISTED
         )
@@ -188,7 +194,18 @@ class Memory:
         return found is not None and found[0] == stamp and name_size(identity) not in found[1]
 
     def _stamp(self) -> _Stamp | None:
-        """Give what changes with each writing to the store; None where that cannot be told."""
+        """Give what changes with each writing to the store; None where that cannot be told.
+
+        Files are looked at again after `_STAMP_HOLDS_S`: what other processes write is seen by
+        then, and a file takes longer to ask than all else about a launch that nobody observed.
+        """
+        now_s = time.monotonic()
+        if now_s >= self._stamped_until_s:
+            self._stamped = self._read_stamp()
+            self._stamped_until_s = now_s + _STAMP_HOLDS_S
+        return self._stamped
+
+    def _read_stamp(self) -> _Stamp | None:
         where = self._place if self._store is None else self._store.where
         if where is None or "://" in str(where):
             return None

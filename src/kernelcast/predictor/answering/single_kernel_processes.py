@@ -33,6 +33,9 @@ from kernelcast.workers import Confinement, WarmChild
 _READY: Final = "kernelcast.predictor.answering.child_tasks:make_ready_fully:{}"
 _IDLE_S: Final = 30.0
 """A process that has run a kernel, and is not asked for so long, gives its memory back."""
+_APART_S: Final = 1.0
+"""To start a process takes both cores of a small machine half a second, and other sizes of a kernel
+are often asked for at once."""
 _KERNELS_KEPT: Final = 2
 """Of each device."""
 _caller: ContextVar[str] = ContextVar("caller", default="")
@@ -56,6 +59,8 @@ class SingleKernelProcesses:
     ----------
     confinement : Confinement or None
         What they may see; None: what we see.
+    apart_s : float
+        Time after a sampling until further processes are started to wait, in seconds.
 
     Notes
     -----
@@ -64,12 +69,14 @@ class SingleKernelProcesses:
 
     samples_here: ClassVar = True
     confinement: Confinement | None = None
+    apart_s: float = _APART_S
     _spares: dict[str, WarmChild] = field(default_factory=dict)
     _kernels: "OrderedDict[tuple[str, str, str], WarmChild]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ready_for: tuple[str, ...] = ()
     _at_work: int = 0
     _is_closed: bool = False
+    _timer: threading.Timer | None = None
 
     def make_ready(self, device_ids: Sequence[str]) -> None:
         """Start a process for each device that has none, and wait for none; keep it so."""
@@ -95,7 +102,7 @@ class SingleKernelProcesses:
         finally:
             with self._lock:
                 self._at_work -= 1
-                self._start_spares()
+                self._start_spares_soon()
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Ask the analytic model alone, which needs no device."""
@@ -105,6 +112,8 @@ class SingleKernelProcesses:
         """End all processes, and start no further one."""
         with self._lock:
             self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
             children = [*self._spares.values(), *self._kernels.values()]
             self._spares.clear()
             self._kernels.clear()
@@ -128,6 +137,23 @@ class SingleKernelProcesses:
 
     def _make(self) -> WarmChild:
         return WarmChild(_IDLE_S, self.confinement)
+
+    def _start_spares_soon(self) -> None:
+        """Start what is missing once nobody has asked for a while: who asks again comes first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if all(one in self._spares for one in self._ready_for):
+            return
+        if not self.apart_s:
+            self._start_spares()
+            return
+        self._timer = threading.Timer(self.apart_s, self._start_spares_now)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _start_spares_now(self) -> None:
+        with self._lock:
+            self._start_spares()
 
     def _start_spares(self) -> None:
         """Start what is missing, unless a sampling is at work, which that would disturb."""

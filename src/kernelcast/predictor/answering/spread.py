@@ -42,18 +42,3 @@ def measure_deviation(logs: Sequence[float], noises: Sequence[float]) -> tuple[f
     free = len(logs) - 1
     variance = (_PRIOR_OBSERVATIONS * prior**2 + free * found**2) / (_PRIOR_OBSERVATIONS + free)
     return max(math.sqrt(variance), LEAST_DEVIATION), _PRIOR_OBSERVATIONS + free
-
-
-def student_quantile(coverage: float, degrees: int) -> float:
-    """Give the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one).
-
-    Examples
-    --------
-    >>> round(student_quantile(0.9, 10), 2)
-    1.81
-    """
-    z = NormalDist().inv_cdf((1 + coverage) / 2)
-    degrees = max(degrees, 2)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / degrees + second / degrees**2

@@ -153,9 +153,15 @@ class EstimateOutcome:
         """Put facts into the recording, from which they answer again."""
         return replace(self, recording=replace(self.recording, facts=facts))
 
-    def as_kept(self) -> "EstimateOutcome":
-        """Give it as an answer that nothing was run for: it costs nothing anew."""
-        free = replace(self.estimate, sampling_seconds=0.0, overhead_seconds=0.0, build_seconds=0.0)
+    def as_kept(self, coverage: float) -> "EstimateOutcome":
+        """Give it as an answer of some coverage that nothing was run for: it costs nothing anew."""
+        free = replace(
+            self.estimate,
+            interval=replace(self.estimate.interval, coverage=coverage),
+            sampling_seconds=0.0,
+            overhead_seconds=0.0,
+            build_seconds=0.0,
+        )
         return replace(self, estimate=free)
 
     def without_launches(self) -> "EstimateOutcome":

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from kernelcast.predictor.answering.executors import (
     SAMPLE,
-    ChildProcesses,
     ReportProgress,
     take_outcome,
 )
@@ -52,8 +51,19 @@ class WarmProcesses:
         return take_outcome(messages, device_id, report)
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone, which needs no device."""
-        return ChildProcesses().model(task, timeout_s=timeout_s, report=report)
+        """Ask the analytic model alone, here: it opens no device, and the source is the caller's.
+
+        What it knows of a kernel stays, so that other sizes take no second look at the source.
+
+        Raises
+        ------
+        KernelcastError
+            If the model has no answer.
+        """
+        from kernelcast.predictor.answering.measuring import model_alone
+
+        del timeout_s
+        return model_alone(task, report)
 
     def close(self) -> None:
         """End the children; the next task starts others."""

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Depends, Query, Request
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service.authentication import Caller, require
-from kernelcast.service.dependencies import get_service, identify
+from kernelcast.service.authentication import Caller
+from kernelcast.service.dependencies import get_service, identify, needs
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.service import Service
@@ -95,19 +95,11 @@ def refuse_foreign_form(request: Request) -> None:
         )
 
 
-def _needs(scope: Scope) -> object:
-    async def check(caller: Annotated[Caller, Depends(get_page_caller)]) -> Caller:
-        require(caller, scope)
-        return caller
-
-    return Depends(check)
-
-
 Name = Annotated[str, Query(max_length=300)]
 """Of something that is to be shown, out of the address."""
-PageReader = Annotated[Caller, _needs(Scope.ESTIMATE)]
+PageReader = Annotated[Caller, needs(Scope.ESTIMATE, get_page_caller)]
 """Somebody who may look."""
-PageAdmin = Annotated[Caller, _needs(Scope.ADMIN)]
+PageAdmin = Annotated[Caller, needs(Scope.ADMIN, get_page_caller)]
 """Somebody who may start and cancel jobs, and choose models."""
 SentForm = Annotated[Form, Depends(read_form)]
 """The form of a request."""

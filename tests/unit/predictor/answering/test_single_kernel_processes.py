@@ -46,7 +46,7 @@ def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Single
     """Give an executor whose processes know the stand-ins."""
     (tmp_path / "sitecustomize.py").write_text(STAND_INS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    found = SingleKernelProcesses()
+    found = SingleKernelProcesses(apart_s=0.0)
     yield found
     found.close()
 
@@ -106,6 +106,22 @@ def test_the_first_launch_finds_a_process_that_waits(executor: SingleKernelProce
     assert ask(executor) == waiting
     assert spare_of(executor) == following
     assert ask(executor, "b") == following
+
+
+def test_no_process_is_started_while_more_may_be_asked(executor: SingleKernelProcesses) -> None:
+    """Others are started once nobody has asked for a while, as often as that comes about."""
+    executor.make_ready(["one"])
+    executor.apart_s = 600.0
+    ask(executor)
+    assert not executor._spares
+    executor.apart_s = 0.01
+    ask(executor)
+    for _ in range(1000):
+        if executor._spares:
+            break
+        time.sleep(0.02)
+    waiting = spare_of(executor)
+    assert ask(executor, "b") == waiting
 
 
 def test_a_process_that_died_is_replaced(executor: SingleKernelProcesses) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place
+from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place, Runs
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.evaluation import evaluate_where
@@ -99,25 +100,39 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
 def _evaluate(
     access: MemoryAccess, launch: ModelledLaunch, groups: BoundGroups
 ) -> dict[Place, GroupAddresses]:
-    bound: dict[Symbol, Value] = dict(groups.values)
-    starts = np.cumsum((0, *groups.sizes[:-1]))
-    active: BoolArray = np.ones((sum(groups.sizes), 1), dtype=np.bool_)
-    repeats = np.ones(len(groups.places))
-    for loop in access.loops:
-        most = max(1, _MOST_ADDRESSES // (max(groups.sizes) * active.shape[1]))
-        bound, active, share = _unroll(loop, bound, active, most, starts)
-        repeats = repeats * share
+    bound, met, repeats = _run(access, groups)
     assert access.offset_bytes is not None
-    # An address need not have a value where the access is not executed.
-    met = np.logical_and(active, evaluate_where(access.guard, active, bound))
     offsets = np.asarray(evaluate_where(access.offset_bytes, met, bound))
     shift = launch.alignments.get(access.buffer or "", 0)
     offsets, met = np.broadcast_arrays(offsets + shift, met)
-    tables = np.split(np.where(met, offsets, ABSENT), starts[1:])
+    addresses = np.where(met, offsets, ABSENT)
+    ends = accumulate(groups.sizes)
     return {
-        place: GroupAddresses(table=table, repeats=float(times))
-        for place, table, times in zip(groups.places, tables, repeats, strict=True)
+        place: GroupAddresses(table=addresses[end - size : end], repeats=float(times))
+        for place, size, end, times in zip(groups.places, groups.sizes, ends, repeats, strict=True)
     }
+
+
+def _run(access: MemoryAccess, groups: BoundGroups) -> Runs:
+    """Give values, where the access is executed and what each stands for; kept for others."""
+    key = access.loops, access.guard
+    if key in groups.runs:
+        return groups.runs[key]
+    if access.loops not in groups.runs:
+        starts = np.cumsum((0, *groups.sizes[:-1]))
+        bound: dict[Symbol, Value] = dict(groups.values)
+        active: BoolArray = np.ones((sum(groups.sizes), 1), dtype=np.bool_)
+        repeats = np.ones(len(groups.places))
+        for loop in access.loops:
+            most = max(1, _MOST_ADDRESSES // (max(groups.sizes) * active.shape[1]))
+            bound, active, share = _unroll(loop, bound, active, most, starts)
+            repeats = repeats * share
+        groups.runs[access.loops] = bound, active, repeats
+    bound, active, repeats = groups.runs[access.loops]
+    # An address need not have a value where the access is not executed.
+    met = np.logical_and(active, evaluate_where(access.guard, active, bound))
+    groups.runs[key] = bound, met, repeats
+    return groups.runs[key]
 
 
 def _unroll(

@@ -1,10 +1,12 @@
 """Values of all symbols for the work-items of a work-group."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.axes import Axis, list_axes
@@ -12,6 +14,9 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 
 Place = tuple[int, int, int]
+Runs: TypeAlias = tuple[dict[Symbol, Value], npt.NDArray[np.bool_], npt.NDArray[np.float64]]
+"""Values of symbols, where something is executed, and what each work-group's iterations stand for.
+"""
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
 
@@ -28,11 +33,30 @@ class BoundGroups:
         Work-items of each.
     values : dict of Symbol to int or ndarray of int64, shape (work-items of all, 1)
         One after the other; a number where it is the same for all.
+    runs : dict
+        What was found of loops and conditions; accesses have them in common.
     """
 
     places: tuple[Place, ...]
     sizes: tuple[int, ...]
     values: dict[Symbol, Value]
+    runs: dict[object, Runs] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Work-groups that say which lines all of a launch touch.
+
+    Parameters
+    ----------
+    places : mapping of (int, int, int) to int
+        Those that are compared with their neighbours, and for how many each stands.
+    shares : mapping of (int, int, int) to int
+        They and their neighbours, and of how many each tells the executions.
+    """
+
+    places: Mapping[Place, int]
+    shares: Mapping[Place, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +88,13 @@ class Groups:
     def before(self, place: Place, axis: int) -> Place | None:
         """Give the neighbour before a work-group; None if the dimension has only one."""
         return find_before(place, axis) if self.axes[axis].groups > 1 else None
+
+    def look(self) -> "Looked":
+        """Choose work-groups, each of which stands for itself."""
+        places = self.choose()
+        near = [self.before(one, axis) for one in places for axis in range(3)]
+        every = (*places, *(one for one in near if one is not None))
+        return Looked(dict.fromkeys(places, 1), dict.fromkeys(every, 1))
 
     def bind_all(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
         """Give the values of all symbols but loops for the work-items of some work-groups."""

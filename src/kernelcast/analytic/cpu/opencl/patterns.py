@@ -11,7 +11,7 @@ from kernelcast.analytic.cpu.opencl.addresses import (
     read_recorded,
 )
 from kernelcast.analytic.cpu.opencl.execution import Execution
-from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Groups, Place
+from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Groups, Looked, Place
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -73,8 +73,19 @@ class AccessPattern:
         return self.access.space in (MemorySpace.LOCAL, MemorySpace.PRIVATE)
 
 
-def find_patterns(launch: ModelledLaunch, execution: Execution) -> list[AccessPattern]:
+def find_patterns(
+    launch: ModelledLaunch, execution: Execution, looked: Looked | None = None
+) -> list[AccessPattern]:
     """Evaluate all accesses of a launch for some work-groups and their neighbours.
+
+    Parameters
+    ----------
+    launch : ModelledLaunch
+        The launch.
+    execution : Execution
+        How it is run.
+    looked : Looked, optional
+        The work-groups; some are chosen when left out.
 
     Raises
     ------
@@ -82,16 +93,18 @@ def find_patterns(launch: ModelledLaunch, execution: Execution) -> list[AccessPa
         If an address is not known and was not recorded either.
     """
     grid = Groups.of(launch.ndrange)
-    places = grid.choose()
-    near = [grid.before(one, axis) for one in places for axis in range(3)]
-    every = list(dict.fromkeys([*places, *(one for one in near if one is not None)]))
-    bound = grid.bind_all(launch, every)
-    found = [_find(one, launch, execution, bound) for one in launch.accesses]
+    looked = looked or grid.look()
+    bound = grid.bind_all(launch, [*looked.shares])
+    found = [_find(one, launch, execution, bound, looked) for one in launch.accesses]
     return _scale([one for one in found if one is not None], launch)
 
 
 def _find(
-    access: MemoryAccess, launch: ModelledLaunch, execution: Execution, bound: BoundGroups
+    access: MemoryAccess,
+    launch: ModelledLaunch,
+    execution: Execution,
+    bound: BoundGroups,
+    looked: Looked,
 ) -> AccessPattern | None:
     if access.offset_bytes is None:
         tables = read_recorded(access, launch)
@@ -110,8 +123,9 @@ def _find(
             is_masked=_is_masked(access), issued=_compare_lanes(tables, execution.width),
         )  # fmt: skip
     groups = evaluate_groups(access, launch, bound)
-    items = sum(len(one.table) for one in groups.values())
-    executions = sum(one.executions for one in groups.values()) / items
+    counted = [(groups[place], times) for place, times in looked.shares.items() if times]
+    items = sum(len(one.table) * times for one, times in counted)
+    executions = sum(one.executions * times for one, times in counted) / items
     is_scattered = _parts_lanes(access.loops) and not execution.iterates_together(executions)
     return AccessPattern(
         access=access,

@@ -19,7 +19,7 @@ from kernelcast.analytic.cpu.opencl.addresses import (
 )
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
-from kernelcast.analytic.cpu.opencl.index_space import Groups, Place
+from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -93,9 +93,11 @@ def find_lines(
     execution: Execution,
     patterns: Sequence[AccessPattern],
     line_bytes: int,
+    looked: Looked | None = None,
 ) -> TouchedLines:
     """Find the lines that a work-group touches, and those that its neighbours have not."""
-    counter = _Counter(Groups.of(launch.ndrange), execution, line_bytes)
+    grid = Groups.of(launch.ndrange)
+    counter = _Counter(grid, looked or grid.look(), execution, line_bytes)
     loads, stores, written = _Fresh(), _Fresh(), 0.0
     buffers: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
     own = [one for one in patterns if not one.is_local]
@@ -229,17 +231,19 @@ class _Passing:
 class _Counter:
     """Counts lines of work-groups and of their neighbours."""
 
-    def __init__(self, grid: Groups, execution: Execution, line_bytes: int) -> None:
+    def __init__(self, grid: Groups, looked: Looked, execution: Execution, line_bytes: int) -> None:
         self._grid = grid
+        self._places = looked.places
         self._execution = execution
         self._line = line_bytes
 
     def add(self, fresh: _Fresh, accesses: Sequence[AccessPattern]) -> None:
         """Add a buffer's lines, averaged over the places looked at."""
-        chosen = self._grid.choose()
-        for place in chosen:
+        total = sum(self._places.values())
+        for place, times in self._places.items():
             near = [self._grid.before(place, axis) for axis in range(3)]
-            repeats = max(one.groups[place].repeats for one in accesses) / len(chosen)
+            repeats = max(one.groups[place].repeats for one in accesses)
+            repeats *= times / total
             known = _NOTHING
             own = self._unite(accesses, place)
             fresh.reached[0] += own.size * repeats

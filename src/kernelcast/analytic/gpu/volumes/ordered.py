@@ -19,9 +19,10 @@ from kernelcast.analytic.gpu.volumes.families import Family, group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 
 FloatArray = npt.NDArray[np.float64]
-# Folded work-items touch every second, third or eighth layer and row; neighbours in a layer
-# that are less than a sixteenth of it apart are of the same layer.
-_LAYER_PARTS, _ROW_PARTS = 8, 64
+# Folded work-items touch every second, third or eighth layer and row; neighbours in a layer that
+# are less than a sixteenth of it apart are of the same layer, those in a row less than a 32nd
+# apart are the same data.
+_LAYER_PARTS, _ROW_PARTS = 8, 16
 # Touches of layers that do not share any.
 _NEVER = 1e9
 
@@ -82,7 +83,7 @@ class OrderedLoads:
             BoxFootprint(accesses=tuple(one), grid=self.grid)
             .list_levels(wave, granularity)[-1]
             .bytes
-            / self.layers
+            / (self.layers + self._count_beyond(one))
             for one in families
         ]
         lost = 0.0
@@ -97,6 +98,12 @@ class OrderedLoads:
             missed = [1 - hit_rate(one / capacity_bytes) for one in touched.tolist()]
             lost += own_bytes * float(np.dot(missed, counts)) / len(own)
         return lost * self.layers
+
+    def _count_beyond(self, family: Family) -> float:
+        """Count the layers of data beyond those of work-groups: a star's ghost layers."""
+        bases = [one.base_bytes for one in family]
+        layer = family[0].local_strides[self.axis] * self.grid.local[self.axis]
+        return (max(bases) - min(bases)) // layer
 
     def _list_gaps(self, family: Family, life: float) -> FloatArray:
         """List the times between touches of data, in layers, one row per kind of data."""

@@ -42,7 +42,7 @@ def share_reused_lines(
         Between 0 and 1.
     """
     line = machine.l1_line_bytes
-    lanes = _list_lanes(accesses, grid, machine.warp_width)
+    lanes = list_lanes(accesses, grid, machine.warp_width)
     shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
     chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
     reused = total = 0
@@ -56,7 +56,7 @@ def share_reused_lines(
     return reused / total
 
 
-def _list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArray:
+def list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArray:
     """Give addresses of shape (instructions, lanes); the last warp repeats its last work-item."""
     first = accesses[0]
     size = grid.local[0] * grid.local[1] * grid.local[2]

@@ -19,6 +19,7 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.record import Reload
+from kernelcast.analytic.gpu.volumes.reuse import list_lanes
 from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray, divide
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
@@ -132,22 +133,18 @@ def lose_in_l1(
 def _list_touches(
     loads: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
 ) -> _Touches:
-    size, width = grid.local[0] * grid.local[1] * grid.local[2], machine.warp_width
-    warps = -(-size // width)
-    items = np.minimum(np.arange(warps * width, dtype=np.int64), size - 1)
-    x, rest = items % grid.local[0], items // grid.local[0]
-    ids = np.stack([x, rest % grid.local[1], rest // grid.local[1]])
+    width = machine.warp_width
+    warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // width)
     first = np.array([start for start, _ in box], dtype=np.int64)
     place = {id(one): number for number, one in enumerate(loads)}
     buffers: dict[str | None, int] = {}
     keys = []
     for family in group_families(loads):
-        own = np.array(family[0].local_strides) @ ids + np.array(family[0].group_strides) @ first
-        bases = np.array([one.base_bytes for one in family], dtype=np.int64)
-        addresses = (bases[:, None] + own).reshape(len(family), warps, width)
+        addresses = list_lanes(family, grid, width).reshape(len(family), warps, width)
+        addresses += np.array(family[0].group_strides) @ first
         units = divide(addresses, machine.l1_sector_bytes)
         units += _BUFFER_UNITS * buffers.setdefault(family[0].access.buffer, len(buffers))
-        if min(family[0].local_strides) < 0 or (np.diff(own.reshape(warps, width)) < 0).any():
+        if (np.diff(addresses[0]) < 0).any():
             units.sort(axis=2)
         is_new = np.ones(units.shape, dtype=np.bool_)
         is_new[:, :, 1:] = units[:, :, 1:] != units[:, :, :-1]

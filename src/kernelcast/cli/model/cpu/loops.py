@@ -1,7 +1,7 @@
 """Answers ``kernelcast model cpu`` for C loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 
 from kernelcast.analytic.cpu.layer_conditions import Transition
@@ -14,12 +14,7 @@ from kernelcast.cli.model.cpu.tables import (
     make_transition_table,
 )
 from kernelcast.cli.terminal import progress, show, show_json, show_line
-from kernelcast.launches.modelling.cpu_formats import (
-    advice_to_json,
-    prediction_to_json,
-    scaling_to_json,
-    transition_to_json,
-)
+from kernelcast.launches.modelling.cpu_formats import prediction_to_json
 from kernelcast.launches.modelling.cpu_loops import LoopModel, LoopPrediction
 from kernelcast.records.errors import InputError
 
@@ -185,10 +180,10 @@ def _show_json(
         "kernel": model.nest.name,
         "machine": model.machine.id,
         "sizes": sizes,
-        "transitions": [transition_to_json(one) for one in solved.found],
+        "transitions": [asdict(one) for one in solved.found],
     }
     if not request.sizes.name:
         constants = rows[0][0].constants
-        content["scaling"] = scaling_to_json(model.scale(constants))
-        content["advice"] = [advice_to_json(one) for one in model.advise(constants, request.cores)]
+        content["scaling"] = [asdict(one) for one in model.scale(constants)]
+        content["advice"] = [asdict(one) for one in model.advise(constants, request.cores)]
     show_json(content)

@@ -172,13 +172,18 @@ class CpuRequest:
         )
         constants = dict(self.sizes.fixed)
         if self.sizes.name:
-            constants[self.sizes.name] = self.sizes.values[0]
+            constants[self.sizes.name] = max(self.sizes.values)
+        is_wanted = self.core == "osaca" or self.architecture or self.flags
         try:
-            return compile_loop(source, nest, machine, constants, choice), ()
+            found = compile_loop(source, nest, machine, constants, choice)
         except InputError as error:
-            if self.core == "osaca" or self.architecture or self.flags:
+            if is_wanted:
                 raise
             return None, (f"in the core: instruction table, not OSACA: {error}",)
+        if found.loop.calls and not is_wanted:
+            called = ", ".join(found.loop.calls)
+            return None, (f"in the core: instruction table, for OSACA does not know {called}",)
+        return found, ()
 
     def _read_terms(self, given: str) -> InCoreProvider:
         parts = given.replace("|", ",").split(",")

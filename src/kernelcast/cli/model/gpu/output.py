@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from kernelcast.cli.model.gpu.request import GpuRequest
 from kernelcast.cli.model.gpu.tables import (
@@ -21,7 +21,6 @@ from kernelcast.launches.modelling.formats import (
     comparison_to_json,
     configuration_to_json,
     sweep_to_json,
-    transition_to_json,
 )
 from kernelcast.launches.modelling.gpu_estimates import Configuration
 from kernelcast.launches.modelling.gpu_sweeps import Sweep
@@ -94,7 +93,7 @@ def present_sizes(
                 {"value": value, **configuration_to_json("", one)} for value, one in rows
             ],
             "transitions": {
-                label: None if one is None else transition_to_json(one)
+                label: None if one is None else asdict(one)
                 for label, one in transitions.items()
             },
         })  # fmt: skip
