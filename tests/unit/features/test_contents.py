@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.features.analysis import analyse, read_facts_with
-from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.features.counting.contents import depends_on_contents, find_index_buffers
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.work_profile import may_differ, profile_work
 from kernelcast.records.kernel import Kernel
@@ -248,3 +248,20 @@ def test_a_missing_content_counts_as_data() -> None:
     profile = profile_work(facts, launch, {"rows": 64}, ())
     assert profile is not None
     assert not profile.is_exact
+
+
+@pytest.mark.parametrize(
+    ("parameter", "count", "depends"),
+    [("const settings c", "c.steps", True), ("int2 c", "c.y", True), ("int c", "c", False)],
+)
+def test_members_by_value_decide_as_contents_do(parameter: str, count: str, depends: bool) -> None:
+    """Takes a loop's end in a structure or vector for contents; a scalar's value is known."""
+    source = f"""
+typedef struct {{ float scale; int steps; }} settings;
+kernel void f(global float *out, {parameter})
+{{
+    for (int k = 0; k < {count}; ++k)
+        out[get_global_id(0)] += 1.0f;
+}}
+"""
+    assert depends_on_contents(analyse(Kernel(name="f", source=source)).facts) is depends

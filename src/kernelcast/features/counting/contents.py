@@ -5,11 +5,16 @@ from kernelcast.features.addresses.values import sources_of
 
 
 def depends_on_contents(facts: KernelFacts) -> bool:
-    """Tell whether what a buffer holds may decide how long loops run or where conditions hold."""
-    decide = sources_of(
-        *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
-    )
-    return bool(decide & {one.name for one in facts.parameters if one.is_pointer})
+    """Tell whether what a buffer holds may decide how long loops run or where conditions hold.
+
+    So may a member of a structure or vector by value, which nobody counts with either.
+    """
+    conditions = *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    if sources_of(*conditions) & {one.name for one in facts.parameters if one.is_pointer}:
+        return True
+    given = {one.name for one in facts.parameters}
+    members = (one.name.split(".") for condition in conditions for one in condition.symbols())
+    return any(len(parts) > 1 and parts[0] in given for parts in members)
 
 
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:

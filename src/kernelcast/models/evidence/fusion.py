@@ -33,7 +33,7 @@ _MOST = 4.0 * _SQUARE
 _FARTHEST = 15.0**2
 _MOST_STEPS = 6
 _SAMPLES = Kind.SAMPLES
-_OF_OTHERS = frozenset({Kind.OTHER_SIZES, Kind.OTHER_ESTIMATES})
+_RAN = frozenset({Kind.OBSERVED, Kind.SAMPLES, Kind.OTHER_SIZES})
 _SETTLED = 0.02
 # Of a shared error that nothing shares.
 _NOTHING = 1e-12
@@ -203,7 +203,8 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
     """Give the piece's time that the likelihood of all is highest at.
 
     A moment counts once, an observation as often as it was repeated. Where two are equally wrong by
-    each other, what ran of this launch is believed before what ran of other sizes.
+    each other, what ran of this launch is believed before what ran of other sizes. What nobody has
+    seen run, a model's time or one of other sizes' samples, is no start where something ran.
     """
     counts: dict[tuple[str, str], int] = {}
     for one in pieces:
@@ -212,10 +213,11 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
     weighed = [
         (one.log_seconds, 1.0 / one.variance,
          one.repeats / (counts[one.basis, one.moment] if one.basis and one.moment else 1))
-        for one in sorted(pieces, key=_is_of_others)
+        for one in pieces
     ]  # fmt: skip
     best, least = 0.0, float("inf")
-    for centre, _, _ in weighed:
+    ran = [one for one in pieces if one.kind in _RAN]
+    for centre in [one.log_seconds for one in sorted(ran or pieces, key=_is_of_others)]:
         cost = 0.0
         for told, precision, weight in weighed:
             square = (told - centre) ** 2 * precision
@@ -232,7 +234,7 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
 
 
 def _is_of_others(piece: Piece) -> bool:
-    return piece.kind in _OF_OTHERS
+    return piece.kind is Kind.OTHER_SIZES
 
 
 def _distrust(pieces: Sequence[Piece], leaves: Sequence[_Part], start: float) -> None:

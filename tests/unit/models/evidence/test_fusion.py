@@ -88,6 +88,12 @@ def test_samples_of_a_launch_are_believed_before_other_sizes(kind: Kind, factor:
     assert fuse(pieces[::-1]).log_seconds == pytest.approx(0.0, abs=0.2)
 
 
+def test_models_do_not_outvote_what_ran() -> None:
+    """Stays with samples where other sizes' samples and the analytic model agree on less."""
+    guesses = [tell(-1.8, 0.003, Kind.OTHER_ESTIMATES), tell(-3.6, 0.45, Kind.ANALYTIC)]
+    assert fuse([*guesses, tell(0.0, 0.002)]).log_seconds == pytest.approx(0.0, abs=0.05)
+
+
 @pytest.mark.parametrize(("repeats", "log_seconds"), [(1, 0.0), (4, math.log(2.0))])
 def test_what_ran_again_and_again_outvotes_samples(repeats: int, log_seconds: float) -> None:
     """Follows two moments of samples against one observation, and four that agree against them."""
